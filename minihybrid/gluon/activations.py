@@ -1,6 +1,6 @@
 """Activation functions as layers.
 
-Takes:   their slopes, if they have some.
+Takes:   slopes, where they have any.
 Gives:   `LeakyReLU`, `PReLU`, `ELU`, `SELU`, `GELU`, `Swish`.
 
 What is left out: activations that later releases of MXNet added (SiLU is Swish).
@@ -14,7 +14,7 @@ QUARTER = initializers.Constant(0.25)
 
 
 class LeakyReLU(HybridBlock):
-    """x where it is positive, else alpha x.
+    """x if positive, else alpha x.
 
     >>> LeakyReLU(0.1)
     LeakyReLU(0.1)
@@ -33,7 +33,7 @@ class LeakyReLU(HybridBlock):
 
 
 class PReLU(HybridBlock):
-    """x where it is positive, else alpha x with a learnt alpha, one or one a channel.
+    """x if positive, else alpha x, with one learned alpha or one per channel.
 
     Source:  He et al., ICCV 2015.
     """
@@ -49,7 +49,7 @@ class PReLU(HybridBlock):
 
 
 class ELU(HybridBlock):
-    """x where it is positive, else alpha (e^x - 1).
+    """x if positive, else alpha (e^x - 1).
 
     Source:  Clevert, Unterthiner and Hochreiter, ICLR 2016.
     """
@@ -64,7 +64,7 @@ class ELU(HybridBlock):
 
 
 class SELU(HybridBlock):
-    """ELU with the two factors that keep mean 0 and deviation 1 from layer to layer.
+    """ELU, scaled so that layers preserve mean 0 and standard deviation 1.
 
     Source:  Klambauer et al., NeurIPS 2017.
     """
@@ -75,7 +75,7 @@ class SELU(HybridBlock):
 
 
 class GELU(HybridBlock):
-    """x Phi(x), where Phi is the distribution function of the normal distribution.
+    """x Phi(x), where Phi is the cumulative normal distribution.
 
     Source:  Hendrycks and Gimpel, arXiv 1606.08415.
     """

@@ -1,12 +1,12 @@
-"""Layers of convolutions and pooling.
+"""Convolution and pooling layers.
 
-Takes:   numbers of channels and lengths of windows; the number of inputs may be left to
-         the first call.
+Takes:   channels and kernel sizes. The first call infers the number of input channels
+         if it isn't given.
 Gives:   `Conv1D` to `Conv3D`, `Conv1DTranspose` to `Conv3DTranspose`, `MaxPool1D` to
          `GlobalAvgPool3D`, `ReflectionPad2D`.
 
-A length that is the same along all axes may be given as one number.
-What is left out: layouts with channels last.
+A length that's equal along all axes may be a single integer.
+Left out: channels-last layouts.
 """
 
 from numbers import Integral
@@ -18,7 +18,7 @@ from minihybrid.ops.convolution import LAYOUTS
 
 
 def _lengths(layer, name, value, n, lowest):
-    """One number an axis, of one number or of several."""
+    """One integer per axis, from one integer or several."""
     given = (value,) * n if isinstance(value, Integral) else value
     if (
         not isinstance(given, (tuple, list))
@@ -26,14 +26,14 @@ def _lengths(layer, name, value, n, lowest):
         or any(not isinstance(v, Integral) or not lowest <= v < LARGEST for v in given)
     ):
         raise AttrError(
-            f"{layer}: {name}={value!r} does not fit; needed: a whole "
-            f"number of at least {lowest}, or {n} of them"
+            f"{layer}: {name}={value!r} does not fit; needed: an "
+            f"integer of at least {lowest}, or {n} of them"
         )
     return tuple(map(int, given))
 
 
 def _layout(layer, layout, n):
-    """The layout, checked: channels come before the other axes."""
+    """The layout, if channels come before the other axes."""
     if layout is not None and not (isinstance(layout, str) and layout == LAYOUTS[n]):
         raise AttrError(
             f"{layer}: layout={layout!r} does not fit; needed: "
@@ -43,7 +43,7 @@ def _layout(layer, layout, n):
 
 
 class _Conv(HybridBlock):
-    """What all convolutions share: `_n` axes, and the operator `_op`."""
+    """The parent of all convolutions, with `_n` axes and the operator `_op`."""
 
     _n, _op = 2, "Convolution"
 
@@ -133,13 +133,13 @@ class _Conv(HybridBlock):
 
 
 class Conv1D(_Conv):
-    """Windows along one axis times weights: (N, C, W) -> (N, channels, out W)."""
+    """A convolution along one axis: (N, C, W) -> (N, channels, out W)."""
 
     _n = 1
 
 
 class Conv2D(_Conv):
-    """Windows of an image times weights: (N, C, H, W) -> (N, channels, out H, out W).
+    """A convolution of images: (N, C, H, W) -> (N, channels, out H, out W).
 
     An output length is (length + 2 padding - dilation (kernel_size - 1) - 1) / strides,
     rounded down, plus 1.
@@ -150,13 +150,13 @@ class Conv2D(_Conv):
 
 
 class Conv3D(_Conv):
-    """Windows of a volume times weights: (N, C, D, H, W) -> (N, channels, ...)."""
+    """A convolution of volumes: (N, C, D, H, W) -> (N, channels, ...)."""
 
     _n = 3
 
 
 class _ConvTranspose(_Conv):
-    """What transposed convolutions share: `output_padding` after the padding.
+    """The parent of transposed convolutions, with `output_padding`.
 
     Its repr names the weight's second length first, as MXNet's does.
     """
@@ -203,13 +203,13 @@ class _ConvTranspose(_Conv):
 
 
 class Conv1DTranspose(_ConvTranspose):
-    """The way back of Conv1D: (N, C, W) -> (N, channels, out W)."""
+    """The transpose of Conv1D: (N, C, W) -> (N, channels, out W)."""
 
     _n = 1
 
 
 class Conv2DTranspose(_ConvTranspose):
-    """The way back of Conv2D, which makes images larger: (N, C, H, W) ->
+    """The transpose of Conv2D, which enlarges images: (N, C, H, W) ->
     (N, channels, out H, out W).
 
     An output length is (length - 1) strides - 2 padding + dilation (kernel_size - 1) +
@@ -218,13 +218,13 @@ class Conv2DTranspose(_ConvTranspose):
 
 
 class Conv3DTranspose(_ConvTranspose):
-    """The way back of Conv3D: (N, C, D, H, W) -> (N, channels, ...)."""
+    """The transpose of Conv3D: (N, C, D, H, W) -> (N, channels, ...)."""
 
     _n = 3
 
 
 class _Pooling(HybridBlock):
-    """What all pooling layers share: `_n` axes, and the type."""
+    """The parent of all pooling layers, with `_n` axes and the pooling type."""
 
     _n, _type = 2, "max"
 
@@ -296,8 +296,8 @@ class MaxPool1D(_Pooling):
 class MaxPool2D(_Pooling):
     """The maximum of each window: (N, C, H, W) -> (N, C, out H, out W).
 
-    Windows follow each other at `strides`, or side by side if that is None. With
-    ceil_mode a last window may hang over the edge.
+    `strides` defaults to the window size, so windows don't overlap. With ceil_mode, the last
+    window may extend beyond the edge.
 
     >>> MaxPool2D(3, strides=2)
     MaxPool2D(size=(3, 3), stride=(2, 2), padding=(0, 0), ceil_mode=False, \
@@ -366,7 +366,7 @@ class AvgPool1D(_Pooling):
 class AvgPool2D(_Pooling):
     """The mean of each window: (N, C, H, W) -> (N, C, out H, out W).
 
-    count_include_pad:  whether padding counts as numbers (zeros) of the mean.
+    count_include_pad:  whether the mean includes padding (zeros).
     """
 
     _type = "avg"
@@ -416,7 +416,7 @@ class AvgPool3D(AvgPool2D):
 
 
 class _GlobalPooling(_Pooling):
-    """What global pooling layers share: one window, as large as the input."""
+    """The parent of global pooling layers, whose window is the whole input."""
 
     def __init__(self, layout=None, prefix=None, params=None):
         super().__init__(1, None, 0, layout, True, prefix, params, global_pool=True)
@@ -457,10 +457,10 @@ class GlobalAvgPool3D(_GlobalPooling):
 
 
 class ReflectionPad2D(HybridBlock):
-    """Images with their own edges mirrored around them: (N, C, H, W) ->
+    """Images padded with their reflection: (N, C, H, W) ->
     (N, C, H + 2 padding, W + 2 padding).
 
-    padding:  one number, or the eight of the operator `Pad`.
+    padding:  an integer, or the eight integers of the operator `Pad`.
     """
 
     def __init__(self, padding=0, prefix=None, params=None):

@@ -1,10 +1,10 @@
 """Chapter 03. function: hybridize a plain Python function of arrays.
 
-Takes:   a function written with infix signs and operators.
-Gives:   a callable that traces it once a signature and then runs compiled plans; and
+Takes:   a function written with infix operators and `nd` operators.
+Gives:   a callable that traces it once per signature and then runs compiled plans; and
          `CachedOp`, the same of a symbol.
 
-What is left out: functions that read arrays from outside; pass them as arguments.
+Left out: functions that use arrays from outside. Pass them as arguments.
 """
 
 import functools
@@ -18,7 +18,7 @@ from minihybrid.core.sym import Symbol, replay
 
 
 class HybridFunction:
-    """A hybridized function; `plans` lists what was compiled."""
+    """A hybridized function. `plans` lists its compiled plans."""
 
     def __init__(self, f, target=None, wait=None):
         functools.update_wrapper(self, f)
@@ -33,21 +33,21 @@ class HybridFunction:
         self._call = self.hybrid.caller()
 
     def __call__(self, *args, **kwargs):
-        """The function's result: compiled for arrays, symbolic for symbols."""
+        """Call the function: compiled for arrays, symbolically for symbols."""
         return self._call((*args, Keywords(kwargs)) if kwargs else args)
 
     def __repr__(self):
         return f"<HybridFunction {self.__name__}>"
 
     def __reduce__(self):
-        """Pickles have a function's name, if it is found there, and no plans."""
+        """Pickle the function by name if possible, without its plans."""
         if getattr(sys.modules.get(self.__module__), self.__qualname__, None) is self:
             return self.__qualname__
         return HybridFunction, (self.__wrapped__, self.hybrid.target, self.hybrid.wait)
 
     @property
     def plans(self):
-        """signature -> plan, of everything that was compiled."""
+        """All compiled plans, by signature."""
         return self.hybrid.plans
 
     def plan_for(self, *args, **kwargs):
@@ -56,7 +56,7 @@ class HybridFunction:
 
 
 def function(f=None, *, target=None, wait=None):
-    """Hybridize a Python function of arrays; usable as a decorator.
+    """Hybridize a Python function of arrays. It can be used as a decorator.
 
     target, wait:  as in `HybridBlock.hybridize`, where the target is `backend`.
 
@@ -71,9 +71,9 @@ def function(f=None, *, target=None, wait=None):
 
 
 class CachedOp:
-    """A symbol as a compiled function of arrays, in the order of `list_inputs()`.
+    """A symbol, compiled into a function of arrays in the order of `list_inputs()`.
 
-    flags:   accepted as in MXNet, where they choose how memory is planned.
+    flags:   accepted for compatibility with MXNet, and ignored.
 
     >>> from minihybrid.core import nd, sym
     >>> op = CachedOp(sym.var("a") * sym.var("b") + 1)

@@ -1,18 +1,18 @@
-"""Chapter 07. Losses: one number a sample that says how wrong the answer is.
+"""Chapter 07. Losses: one value per sample that measures its error.
 
-Takes:   predictions and labels, samples along the first axis.
-Gives:   hybrid blocks like any other, one class a loss.
+Takes:   predictions and labels, with samples along the first axis.
+Gives:   hybrid blocks like any other, one class per loss.
 
-Each loss is a few lines of operators, so it is traced, fused with the net before it,
-and differentiated like the net. Names, arguments and values are those of MXNet 1.9's
+Each loss is a few operators, so it's traced and differentiated like a network, and fused
+with it. Names, arguments and values are those of MXNet 1.9's
 `gluon.loss`; the arguments of all of them:
 
-weight:      a number that all losses are multiplied by, or None.
+weight:      a factor for all losses, or None.
 batch_axis:  the axis of the samples; the loss is averaged over all others.
 
 and of all calls but those of TripletLoss and SDMLLoss: `sample_weight`, an array that
 broadcasts to the loss.
-What is left out: labels that are checked inside compiled code.
+Left out: checks of labels in compiled code.
 """
 
 import math
@@ -36,7 +36,7 @@ from minihybrid.core.op import (
 
 
 class Loss(HybridBlock):
-    """The parent: a weight for all samples, the mean over all axes but the first."""
+    """The parent: a weight for all samples, and a mean over all axes except the first."""
 
     def __init__(self, weight=None, batch_axis=0, **kwargs):
         super().__init__(**kwargs)
@@ -44,27 +44,27 @@ class Loss(HybridBlock):
         self._batch_axis = self.setting("batch_axis", batch_axis, integer)
 
     def setting(self, name, value, kind):
-        """A setting in the one form of its kind, or the error that it does not fit."""
+        """A validated setting."""
         return checked(type(self).__name__, name, value, kind)
 
     def __repr__(self):
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
     def weigh(self, F, loss, sample_weight=None):
-        """The losses times the samples' weights and the weight of all."""
+        """The losses times the samples' weights and the common weight."""
         if sample_weight is not None:
             loss = F.broadcast_mul(loss, sample_weight)
         return loss if self._weight is None else loss * self._weight
 
     def per_sample(self, F, loss, sample_weight):
-        """Weigh the losses and average them for each sample: (N, ...) -> (N,)."""
+        """Weight the losses and average them per sample: (N, ...) -> (N,)."""
         loss = self.weigh(F, loss, sample_weight)
         return F.mean(loss, axis=self._batch_axis, exclude=True)
 
 
 # -- numbers ---------------------------------------------------------------------------
 class L2Loss(Loss):
-    """Half the squared distance: 0.5 * weight * (pred - label)^2, averaged a sample.
+    """Half the squared distance: 0.5 * weight * (pred - label)^2, averaged per sample.
 
     >>> from minihybrid.core import nd
     >>> L2Loss()(nd.array([[1, 3]]), nd.array([[1, 1]])).item()
@@ -81,7 +81,7 @@ class L2Loss(Loss):
 
 
 class L1Loss(Loss):
-    """The absolute distance |pred - label|, averaged a sample."""
+    """The absolute distance |pred - label|, averaged per sample."""
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         """The loss of each sample."""
@@ -90,7 +90,7 @@ class L1Loss(Loss):
 
 
 class HuberLoss(Loss):
-    """L2 for distances up to `rho`, L1 beyond, joined smoothly.
+    """L2 for distances up to `rho`, L1 beyond, with a continuous derivative.
 
     With d = |pred - label|:   d^2 / (2 rho) if d <= rho, else d - rho / 2.
     Source:  Huber, Annals of Mathematical Statistics 1964, divided by rho.
@@ -109,12 +109,12 @@ class HuberLoss(Loss):
 
 
 class PoissonNLLLoss(Loss):
-    """-log of the probability of a count by Poisson's distribution; one number, (1,).
+    """The negative log-likelihood of counts with a Poisson distribution, of shape (1,).
 
-    from_logits:   `pred` is the logarithm of the expected count, else the count itself.
+    from_logits:   whether `pred` is the logarithm of the expected count.
     compute_full:  add Stirling's approximation of log(target!), for targets above 1.
 
-    MXNet 1.9.1 answers NaN for a target of 0 with `compute_full`; here the term is 0.
+    For a target of 0, MXNet 1.9.1 returns NaN with `compute_full`. Here the term is 0.
     """
 
     def __init__(self, weight=None, from_logits=True, batch_axis=0, compute_full=False, **kwargs):
@@ -139,12 +139,12 @@ class PoissonNLLLoss(Loss):
 class SoftmaxCrossEntropyLoss(Loss):
     """-log(softmax(pred)[label]).
 
-    sparse_label: labels are class numbers (N,); else probabilities like `pred`.
-    from_logits:  `pred` holds logarithms of probabilities already.
+    sparse_label: whether labels are class indices (N,), or probabilities shaped like `pred`.
+    from_logits:  whether `pred` already contains log-probabilities.
 
-    Raises:  PlaceError for a class that there is not, if the loss is not hybridized and
-             no sample weights are given, which may be 0 there. Else, as in MXNet, it
-             counts as the nearest class: a plan has no place to look at numbers.
+    Raises:  PlaceError for a class that doesn't exist, if the loss isn't hybridized and has
+             no sample weights. Otherwise the nearest class is used, as in MXNet,
+             because a compiled plan can't raise.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class SoftmaxCrossEntropyLoss(Loss):
 
 
 def check_classes(name, label, count, first=0):
-    """Refuse labels that are no class numbers; on a device they are not looked at."""
+    """Reject labels that aren't class indices. Labels on a GPU aren't checked."""
     labels = label.data
     if (
         type(labels) is np.ndarray
@@ -185,11 +185,11 @@ def check_classes(name, label, count, first=0):
 class SigmoidBinaryCrossEntropyLoss(Loss):
     """-label log(p) - (1 - label) log(1 - p), where p = sigmoid(pred).
 
-    from_sigmoid:  `pred` is p already; 1e-12 keeps its logarithm finite.
-    pos_weight:    an array that the first term is multiplied by, for rare positives.
+    from_sigmoid:  whether `pred` is p itself. 1e-12 keeps its logarithm finite.
+    pos_weight:    an array of factors for the first term, for rare positives.
 
-    Without `from_sigmoid` no sigmoid is computed: -log(p) = softrelu(-pred), which has
-    a derivative at 0, too; MXNet's form with relu and |pred| is off by 0.5 there.
+    Without `from_sigmoid`, no sigmoid is computed: -log(p) = softrelu(-pred), which is
+    differentiable at 0. There, MXNet's form with relu and |pred| is off by 0.5.
     """
 
     def __init__(self, from_sigmoid=False, weight=None, batch_axis=0, **kwargs):
@@ -213,12 +213,12 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
 
 
 class KLDivLoss(Loss):
-    """The divergence of Kullback and Leibler: label * (log(label) - log(prediction)).
+    """The Kullback-Leibler divergence: label * (log(label) - log(prediction)).
 
     label:        probabilities in the shape of `pred`.
-    from_logits:  `pred` holds logarithms of probabilities; else a softmax makes them.
+    from_logits:  whether `pred` contains log-probabilities. Otherwise a softmax is applied.
 
-    It is summed over all axes but the first, as in MXNet 1.9, and not averaged.
+    It's summed over all axes except the first, as in MXNet 1.9, and not averaged.
     """
 
     def __init__(self, from_logits=True, axis=-1, weight=None, batch_axis=0, **kwargs):
@@ -283,7 +283,7 @@ class LogisticLoss(Loss):
 
 # -- distances -------------------------------------------------------------------------
 class TripletLoss(Loss):
-    """The positive example must be nearer than the negative one, by a margin.
+    """The positive example must be closer than the negative one by a margin.
 
     max(0, margin + sum((pred - positive)^2 - (pred - negative)^2)), (N, ...) -> (N,)
     """
@@ -324,12 +324,12 @@ class CosineEmbeddingLoss(Loss):
 
 
 class SDMLLoss(Loss):
-    """Each vector of the first batch must be nearest to its twin of the second one.
+    """Each vector of the first batch must be closest to its counterpart in the second.
 
     (N, K), (N, K) -> (N,): the divergence of softmax(-squared distances) from labels with
-    1 - smoothing_parameter for the twin, and the rest for the N - 1 others in equal parts.
+    1 - smoothing_parameter for the counterpart, and the rest split equally among the others.
 
-    MXNet 1.9.1 ignores `weight`, and cannot hybridize it.
+    MXNet 1.9.1 ignores `weight`, and can't hybridize it.
     Source:  Bonadiman et al., Smoothed Deep Metric Learning (2019).
     """
 
@@ -350,18 +350,17 @@ class SDMLLoss(Loss):
 
 # -- sequences -------------------------------------------------------------------------
 class CTCLoss(Loss):
-    """-log of the probability of words, whose characters may come at any time.
+    """The negative log-likelihood of label sequences without alignment.
 
-    layout:         of the scores: NTC, or TNC with time first; the last of the C characters
-                    is the blank.
-    label_layout:   of the words: NT or TN; characters 0 to C - 2, and -1 after their ends.
-    pred_lengths:   how many steps of each sequence count, (N,); else all.
-    label_lengths:  how many characters each word has, (N,); else up to the first -1.
+    layout:         of the scores: NTC or TNC. The last of the C characters is the blank.
+    label_layout:   of the labels: NT or TN. Characters are 0 to C - 2, padded with -1.
+    pred_lengths:   the number of valid steps per sequence, (N,), by default all.
+    label_lengths:  the number of characters per label, (N,), by default up to the first -1.
 
-    A word that needs more steps than there are costs 0, as in MXNet.
+    The loss of a label that needs more steps than there are is 0, as in MXNet.
 
-    Raises:  PlaceError for a character that there is not, if the loss is not hybridized and
-             no `label_lengths` are given.
+    Raises:  PlaceError for a character that doesn't exist, if the loss isn't hybridized and
+             has no `label_lengths`.
     """
 
     def __init__(self, layout="NTC", label_layout="NT", weight=None, **kwargs):
@@ -372,7 +371,7 @@ class CTCLoss(Loss):
     def hybrid_forward(
         self, F, pred, label, pred_lengths=None, label_lengths=None, sample_weight=None
     ):
-        """The loss of each word."""
+        """The loss of each label sequence."""
         if label_lengths is None and isinstance(label, NDArray):
             check_classes(self.name, label, pred.shape[2] - 1, first=-1)
         loss = F.CTCLoss(

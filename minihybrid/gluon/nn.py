@@ -1,10 +1,10 @@
-"""Layers: blocks that are used again and again.
+"""Layers: reusable blocks.
 
-Takes:   sizes; the number of inputs may be left to the first call.
+Takes:   sizes. The first call infers the number of inputs if it isn't given.
 Gives:   `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Flatten`, `Dropout`,
          `Lambda`, `HybridLambda`; and the layers of the files beside this one.
 
-What is left out: recurrent layers, which are in `gluon.rnn`.
+Left out: recurrent layers, which are in `gluon.rnn`.
 """
 
 import sys
@@ -92,11 +92,11 @@ __all__ = [
 
 
 class Embedding(HybridBlock):
-    """A row of learnt numbers for each whole number.
+    """Look up a learned vector for each index.
 
-    Shapes:  (...) indices below input_dim -> (..., output_dim); an index outside means
-             the nearest row.
-    The gradient is dense; `sparse_grad` is accepted and changes nothing.
+    Shapes:  (...) indices below input_dim -> (..., output_dim). An index out of range
+             selects the nearest row.
+    The gradient is dense, and `sparse_grad` is ignored.
 
     >>> words = Embedding(10, 4); words.initialize(); words(nd.array([[1, 2, 3]])).shape
     (1, 3, 4)
@@ -131,7 +131,7 @@ class Embedding(HybridBlock):
             )
 
     def hybrid_forward(self, F, x, weight):
-        """Look the rows up."""
+        """Look up the rows."""
         return F.Embedding(x, weight, name="fwd", **self._kwargs)
 
     def __repr__(self):
@@ -150,7 +150,7 @@ class Flatten(HybridBlock):
 
 
 class Dropout(HybridBlock):
-    """In training, sets each number to 0 with probability `rate` and scales the rest.
+    """In training, set each element to 0 with probability `rate` and scale the rest.
 
     Source:  Srivastava et al., JMLR 2014.
     """
@@ -217,7 +217,7 @@ class HybridLambda(HybridBlock):
 
 
 def __getattr__(name):
-    """The sentence about a layer that PyTorch has, or Python's own."""
+    """An error that suggests our name for a PyTorch layer."""
     said = hooks.instead("nn", name) or f"module '{__name__}' has no attribute '{name}'"
     raise AttributeError(said, name=name, obj=sys.modules[__name__])
 

@@ -1,9 +1,9 @@
-"""Layers that normalise: subtract a mean, divide by a deviation.
+"""Normalization layers: subtract a mean and divide by a standard deviation.
 
-Takes:   the axis of the channels; their number may be left to the first call.
+Takes:   the axis of the channels. The first call infers their number if it isn't given.
 Gives:   `BatchNorm`, `BatchNormReLU`, `LayerNorm`, `GroupNorm`, `InstanceNorm`.
 
-What is left out: statistics over several devices (`SyncBatchNorm`).
+Left out: statistics over several devices (`SyncBatchNorm`).
 """
 
 import numpy as np
@@ -15,10 +15,10 @@ from minihybrid.ops import OPS
 
 
 class _Norm(HybridBlock):
-    """What all share: gamma and beta, each of which may stand still."""
+    """The parent of all: gamma and beta, each of which may be fixed."""
 
     def _settle(self, op, **given):
-        """Keep the settings, each in the one form that the operator's record says."""
+        """Store the settings, validated by the operator definition."""
         self._kwargs, kinds = {}, {"axis": (integer, 1)} | OPS[op].attrs
         for name, value in given.items():
             key = "eps" if name == "epsilon" else name
@@ -46,14 +46,14 @@ class _Norm(HybridBlock):
 
 
 class BatchNorm(_Norm):
-    """Each channel with mean 0 and deviation 1 over the batch, then scaled and shifted.
+    """Normalize each channel over the batch, then scale and shift it.
 
-    In training the batch tells mean and variance, and the running ones follow:
-    running = momentum * running + (1 - momentum) * batch. In prediction, and with
-    `use_global_stats`, the running ones count. A parameter that `scale` or `center`
-    turns off keeps its place in files.
+    In training mode, mean and variance are the batch's, and the running ones are updated:
+    running = momentum * running + (1 - momentum) * batch. In prediction mode, or with
+    `use_global_stats`, the running ones are used. A parameter that `scale` or `center`
+    fixes is still saved to files.
 
-    Shapes:  those of the input; channels lie along `axis`.
+    Shapes:  those of the input, with channels along `axis`.
     Source:  Ioffe and Szegedy, ICML 2015; the variance is divided by N, as in MXNet.
 
     >>> BatchNorm(in_channels=3)
@@ -95,7 +95,7 @@ use_global_stats=False, in_channels=3)
         )
 
     def cast(self, dtype):
-        """Change the dtype; statistics stay float32 where the data are float16."""
+        """Change the dtype. For float16, the statistics stay float32."""
         super().cast("float32" if dtype_of(self.name, dtype) == np.float16 else dtype)
 
     def hybrid_forward(self, F, x, gamma, beta, running_mean, running_var):
@@ -108,7 +108,7 @@ use_global_stats=False, in_channels=3)
 
 
 class BatchNormReLU(BatchNorm):
-    """BatchNorm and relu after it."""
+    """BatchNorm followed by relu."""
 
     def hybrid_forward(self, F, x, *args, **params):
         """Apply the layer."""
@@ -116,9 +116,9 @@ class BatchNormReLU(BatchNorm):
 
 
 class LayerNorm(_Norm):
-    """Each sample with mean 0 and deviation 1 along an axis, then scaled and shifted.
+    """Normalize each sample along an axis, then scale and shift it.
 
-    Shapes:  those of the input; gamma and beta have one number a place on the axis.
+    Shapes:  those of the input; gamma and beta have one element per position on the axis.
     Source:  Ba, Kiros and Hinton, arXiv 1607.06450.
     """
 
@@ -147,10 +147,10 @@ class LayerNorm(_Norm):
 
 
 class GroupNorm(_Norm):
-    """LayerNorm over each of `num_groups` groups of channels of a sample.
+    """LayerNorm over each of `num_groups` groups of a sample's channels.
 
-    Shapes:  (N, C, ...) as the input; gamma and beta have one number a group.
-    Source:  Wu and He, ECCV 2018; there, gamma and beta have one number a channel.
+    Shapes:  (N, C, ...) as the input; gamma and beta have one element per group.
+    Source:  Wu and He, ECCV 2018; there, gamma and beta have one element per channel.
     """
 
     def __init__(
@@ -178,9 +178,9 @@ class GroupNorm(_Norm):
 
 
 class InstanceNorm(_Norm):
-    """Each channel of each sample with mean 0 and deviation 1, scaled and shifted.
+    """Normalize each channel of each sample, then scale and shift it.
 
-    Shapes:  those of the input, (N, C, ...) of three axes at least.
+    Shapes:  those of the input, (N, C, ...), with at least three axes.
     Source:  Ulyanov, Vedaldi and Lempitsky, arXiv 1607.08022.
     """
 

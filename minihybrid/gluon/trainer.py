@@ -1,14 +1,14 @@
-"""Chapter 07. Trainer: gradients change parameters.
+"""Chapter 07. Trainer: update parameters by their gradients.
 
-Takes:   parameters, an optimiser or its name, and its settings.
+Takes:   parameters, an optimizer or its name, and its settings.
 Gives:   `Trainer`, whose `step(batch_size)` updates every parameter once.
 
-The optimiser's rule is traced over all parameters into one plan, which reads weights,
-gradients, states and rates by address: a step is one compiled call a device.
-Where parameters have copies on several devices, each copy's gradient is of its part of
-the batch. A step adds them up, so that all copies stay the same; with
-`kvstore="dist_sync"` it adds up those of several processes, too (`minihybrid/kvstore.py`).
-What is left out: adding up while later gradients are still computed.
+The optimizer's rule is traced over all parameters into one plan, which reads weights,
+gradients, states and learning rates by address. So a step is one compiled call per device.
+If parameters have copies on several devices, each copy's gradient covers its part of the
+batch. A step adds these gradients, so that the copies stay equal. With
+`kvstore="dist_sync"`, it also adds those of several processes (`kvstore`).
+Left out: communication that overlaps with the backward pass.
 """
 
 import re
@@ -40,12 +40,12 @@ from minihybrid.run.launch import WIDE
 
 
 class CompiledUpdate:
-    """One step of several weights as one plan.
+    """One step for several weights as a single plan.
 
-    weights:  [(weight, gradient, states)], NDArrays that are read and overwritten.
-    numbers:  [name -> number] of each weight: learning rate, weight decay, ...
-    programs: key of a graph -> plans that others use, too: settings such as momentum
-              are their inputs. Without, the program contains them.
+    weights:  [(weight, gradient, states)], NDArrays, which are updated in place.
+    numbers:  [name -> scalar] for each weight: learning rate, weight decay, ...
+    programs: graph key -> plans to share, in which settings such as momentum are inputs.
+              Without it, settings are constants of the plan.
 
     In loops:   for each weight: for each element: weight, states = rule(...)
     """
@@ -88,9 +88,9 @@ class CompiledUpdate:
         self.bound = tiers.bind(arrays)
 
     def _gather(self, weights, numbers):
-        """Put all numbers of a step side by side: a device gets them in one copy.
+        """Gather all scalars of a step in one array, so that a device gets them in one copy.
 
-        Each has a row of the widest load, which begins where any kernel may read.
+        Each has a row of the widest vector load, aligned for any kernel.
         """
         places = [(i, name) for i, own in enumerate(numbers) for name in own]
         self.host = np.zeros((len(places), WIDE), np.uint8)
@@ -107,11 +107,11 @@ class CompiledUpdate:
 
     @property
     def plan(self):
-        """The plan in force."""
+        """The current plan."""
         return self.bound.tiers.plan
 
     def steps(self, *symbols):
-        """The optimiser's rule on the symbols of every weight in turn."""
+        """The optimizer's rule on the symbols of each weight."""
         rest, news = list(symbols), []
         for own, n_states in zip(self.numbers, self.n_states, strict=True):
             weight, grad, *states = rest[: 2 + n_states]
@@ -121,7 +121,7 @@ class CompiledUpdate:
         return news
 
     def __call__(self, numbers):
-        """Update all weights and states; `numbers` as at the start, with new values."""
+        """Update all weights and states, with new `numbers`."""
         before = self.host.tobytes()
         for own, new in zip(self.numbers, numbers, strict=True):
             for name, value in new.items():
@@ -133,7 +133,7 @@ class CompiledUpdate:
                 old[...] = new
 
     def reads(self, arrays):
-        """Whether the memory that the plan reads is that of these ndarrays."""
+        """Whether the plan reads the memory of these ndarrays."""
         return all(a is b for a, b in zip(self.given, arrays, strict=True))
 
 
@@ -150,20 +150,20 @@ def memory(weights):
 
 
 class Trainer(metaclass=Signed):
-    """Updates parameters from their gradients.
+    """Update parameters by their gradients.
 
     params:            a ParameterDict, or a dict or list of parameters.
     optimizer:         a name such as "sgd", with `optimizer_params` as its settings, or
                        an `Optimizer`.
-    update_on_kvstore: `False`: each copy of a parameter on several devices is updated
-                       by its own gradient, which `allreduce_grads` has summed up; else
-                       `step` updates the first, and the others become like it.
-    kvstore:           "dist_sync": every process that MPI started has the same net, and
-                       `step` takes the sum of the gradients of all of them.
-    compression_params: not read; gradients are sent whole.
+    update_on_kvstore: `False`: each device's copy of a parameter is updated by its own
+                       gradient, which `allreduce_grads` has summed. Otherwise, `step`
+                       updates the first copy and copies it to the others.
+    kvstore:           "dist_sync": every MPI process has the same network, and `step` uses
+                       the sum of their gradients.
+    compression_params: ignored, because gradients are sent uncompressed.
 
-    With several processes all begin with the values of rank 0. Those that are not known
-    yet are spread at the first step, as in MXNet.
+    Several processes all start with the values of rank 0. Values that don't exist yet are
+    broadcast in the first step, as in MXNet.
 
     >>> from minihybrid.gluon import nn
     >>> net = nn.Dense(1, in_units=2); net.initialize()
@@ -220,7 +220,7 @@ class Trainer(metaclass=Signed):
         self._programs = Newest(KEPT)  # of graphs whose settings are inputs
 
     def __getstate__(self):
-        """For pickles and copies: all but the compiled updates, which are made anew."""
+        """The state for pickling and copying, without the compiled updates."""
         return vars(self) | {"_compiled": Newest(KEPT), "_programs": Newest(KEPT)}
 
     def __repr__(self):
@@ -229,41 +229,41 @@ class Trainer(metaclass=Signed):
 
     @property
     def optimizer(self):
-        """The optimiser."""
+        """The optimizer."""
         return self._optimizer
 
     @property
     def learning_rate(self):
-        """The learning rate now."""
+        """The current learning rate."""
         return self._optimizer.learning_rate
 
     def set_learning_rate(self, lr):
-        """Change the learning rate.
+        """Set the learning rate.
 
-        Raises:  AttrError if the optimiser has a schedule.
+        Raises:  AttrError if the optimizer has a schedule.
         """
         self._optimizer.set_learning_rate(lr)
 
     @property
     def _updater(self):
-        """The optimiser's states for the first copies."""
+        """The optimizer's states of the first copies."""
         return self._updaters[0]
 
     @signed
     def step(self, batch_size, ignore_stale_grad=False):
         """Update every parameter by its gradient divided by the batch size.
 
-        batch_size: of all devices together; with "dist_sync", of all processes together:
-                    gradients are added up over them, and then divided by it.
+        batch_size: the total over all devices and, with "dist_sync", over all processes.
+                    The summed gradients are divided by it.
 
-        Raises:  HybridError if backward has not written a gradient since the last step;
-                 `ignore_stale_grad` leaves such parameters as they are.
+        Raises:  HybridError if backward hasn't written a gradient since the last step;
+                 `ignore_stale_grad` skips such parameters.
         """
         self.allreduce_grads()
         self._update(batch_size, ignore_stale_grad, self._update_on_kvstore is not False)
 
     def allreduce_grads(self):
-        """Add up the gradients of all copies of a parameter, into each of them."""
+        """Sum the gradients of all copies of a parameter, and store the sum in each."""
         self._spread(warn=True)
         self._bring_together()
         for param in self._params:
@@ -276,7 +276,7 @@ class Trainer(metaclass=Signed):
             self._add_up_processes()
 
     def _add_up_processes(self):
-        """Add up the gradients of all processes; who has none of a parameter brings zeros."""
+        """Sum the gradients of all processes, with zeros where a process has none."""
         fresh = [_is_fresh(param) for param in self._params]
         counts = self._processes.agree(fresh)
         found = []  # the gradients of each parameter that some process has one of
@@ -294,7 +294,7 @@ class Trainer(metaclass=Signed):
         }
 
     def _spread(self, warn=False):
-        """Give all processes the values of rank 0, once they are known."""
+        """Broadcast the values of rank 0 once they exist."""
         known = [param for param in self._unspread if param._arrays]
         if not known:
             return
@@ -317,7 +317,7 @@ class Trainer(metaclass=Signed):
                 warn = False
 
     def _bring_together(self):
-        """Make all copies like the first ones, once: as in MXNet, statistics, too."""
+        """Copy the first copies to all others once, including statistics, as in MXNet."""
         for param in self._apart:
             for other in param.list_data()[1:] if param._arrays else ():
                 other[...] = param.list_data()[0]
@@ -325,11 +325,11 @@ class Trainer(metaclass=Signed):
 
     @signed
     def update(self, batch_size, ignore_stale_grad=False):
-        """The second half of `step`, after `allreduce_grads`: each copy by its gradient."""
+        """The second half of `step`, after `allreduce_grads`: update each copy by its gradient."""
         self._update(batch_size, ignore_stale_grad, False)
 
     def _update(self, batch_size, ignore_stale_grad, together):
-        """Update all copies; or the first ones, which the others follow then."""
+        """Update all copies, or update the first ones and copy them to the others."""
         self._bring_together()
         batch_size = checked("Trainer.step", "batch_size", batch_size, positive)
         self._optimizer.rescale_grad = self._scale / batch_size
@@ -359,7 +359,7 @@ class Trainer(metaclass=Signed):
             array.node.info.fresh = False
 
     def _step(self, k, found):
-        """Update copies number k: by one compiled call, if the optimiser is a rule."""
+        """Update the copies with index k, in one compiled call if the optimizer is a rule."""
         opt, indices = self._optimizer, list(found)
         self._grow(k)
         opt._index_update_count = self._counts[k]
@@ -380,13 +380,13 @@ class Trainer(metaclass=Signed):
         self._update_for((k, *indices), weights, numbers)(numbers)
 
     def _grow(self, k):
-        """Have states and counts for copies number k."""
+        """Create states and counts for the copies with index k."""
         while len(self._updaters) <= k:
             self._updaters.append(Updater(self._optimizer))
             self._counts.append({})
 
     def _update_for(self, key, weights, numbers):
-        """The compiled update for these weights and the settings of now."""
+        """The compiled update for these weights and the current settings."""
         opt, now = self._optimizer, memory(weights)
         made = self._compiled.met(key)
         if made is None or made and not made[0].reads(now):
@@ -403,8 +403,8 @@ class Trainer(metaclass=Signed):
     def save_states(self, fname):
         """Write the states, the counts of updates and the learning rate to a file.
 
-        The file is one of arrays, as `nd.save` writes it. The optimiser's other
-        settings are not in it: they belong to the program.
+        The file is a file of arrays, as `nd.save` writes it. It doesn't contain the
+        optimizer's other settings, which belong to the program.
         """
         opt, found = self._optimizer, {}
         for i, state in self._updater.states.items():
@@ -416,9 +416,9 @@ class Trainer(metaclass=Signed):
         save(fname, found)
 
     def load_states(self, fname):
-        """Read what `save_states` wrote, for the same parameters and kind of optimiser.
+        """Load states written by `save_states`, for the same parameters and optimizer class.
 
-        Raises:  FileError if the file is of other parameters or another optimiser.
+        Raises:  FileError if the file is for other parameters or another optimizer.
         """
         found, opt = load(fname), self._optimizer
         if not isinstance(found, dict) or not {"num_update", "learning_rate"} <= found.keys():
@@ -466,7 +466,7 @@ class Trainer(metaclass=Signed):
 
 
 def _number(fname, found, name, dtype):
-    """The one number in an array of a file of states."""
+    """The scalar in an array of a states file."""
     array = found[name].asnumpy()
     if array.size != 1 or array.dtype != dtype or not 0 <= array.item() < np.inf:
         raise FileError(

@@ -1,10 +1,10 @@
 """Helpers of training loops.
 
 Takes:   batches and gradients.
-Gives:   `split_data`, `split_and_load`, `clip_global_norm`; `download`, `check_sha1`; and
-         `HookHandle`, which a block gives for a hook.
+Gives:   `split_data`, `split_and_load`, `clip_global_norm`, `download`, `check_sha1`, and
+         `HookHandle`, returned when you register a hook.
 
-Nothing here or elsewhere in the package asks the network, but for `download`.
+`download` is the only function in the package that uses the network.
 """
 
 import hashlib
@@ -34,10 +34,10 @@ from minihybrid.ops.shapes import axis_of
 
 
 def split_data(data, num_slice, batch_axis=0, even_split=True):
-    """Cut a batch into parts along an axis, one a device.
+    """Split a batch along an axis, one part per device.
 
-    even_split:  all parts must have one size; else the first ones are longer by one.
-    Raises:      ShapeError if the parts cannot be equal and must be.
+    even_split:  whether all parts must have equal size. Otherwise, the first may be longer.
+    Raises:      ShapeError if even_split is true and the parts can't be equal.
 
     >>> [part.shape for part in split_data(nd.zeros((5, 2)), 2, even_split=False)]
     [(3, 2), (2, 2)]
@@ -60,7 +60,7 @@ def split_data(data, num_slice, batch_axis=0, even_split=True):
 
 
 def split_and_load(data, ctx_list, batch_axis=0, even_split=True):
-    """Cut a batch into one part a device, and put each part there.
+    """Split a batch and copy each part to its device.
 
     >>> from minihybrid import cpu
     >>> split_and_load([[1, 2], [3, 4]], [cpu()])[0].shape
@@ -79,10 +79,10 @@ def split_and_load(data, ctx_list, batch_axis=0, even_split=True):
 
 
 def clip_global_norm(arrays, max_norm, check_isfinite=True):
-    """Scale arrays in place, so that all together are no longer than `max_norm`.
+    """Scale arrays in place so that their global norm is at most `max_norm`.
 
-    Units:   returns the length before: the root of the sum of all squares; a float, or
-             with check_isfinite=False an array of shape (1,).
+    Units:   returns the norm before scaling, a float, or with check_isfinite=False an
+             array of shape (1,).
 
     >>> gradients = [nd.array([3.0]), nd.array([4.0])]
     >>> float(clip_global_norm(gradients, 1.0)), gradients[0].item()
@@ -108,16 +108,16 @@ WAIT_S = 30  # for an answer of the network
 
 
 def check_sha1(filename, sha1_hash):
-    """Whether the bytes of a file have this checksum, in hexadecimal digits."""
+    """Whether a file has this SHA-1 checksum, in hexadecimal."""
     return hashlib.sha1(read_whole(filename)).hexdigest() == str(sha1_hash).lower()
 
 
 def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_ssl=True):
-    """Fetch a file, unless it is there already; gives its path.
+    """Download a file, unless it already exists, and return its path.
 
-    path:       where to; a folder keeps the name that the address ends with.
-    sha1_hash:  the checksum that the file must have; a file with another is fetched again.
-    Raises:     FileError where there is no network, no such address, or another checksum.
+    path:       a file, or a folder, where the file gets the last part of the URL as its name.
+    sha1_hash:  the required checksum. A file with a different one is downloaded again.
+    Raises:     FileError without a network, for an invalid URL, or for a wrong checksum.
     """
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
         raise AttrError(
@@ -146,13 +146,13 @@ def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_
 
 
 def _fetched(url, path, retries, verify_ssl):
-    """The bytes at an address."""
+    """The bytes at a URL."""
     import ssl
     import urllib.request  # both are large, and seldom needed
 
     context = None
     if not verify_ssl:
-        warnings.warn("download: nobody checks who answers (verify_ssl=False)", stacklevel=3)
+        warnings.warn("download: the server isn't verified (verify_ssl=False)", stacklevel=3)
         context = ssl._create_unverified_context()
     for left in reversed(range(retries + 1)):
         try:
@@ -162,7 +162,7 @@ def _fetched(url, path, retries, verify_ssl):
             if not left:
                 why = getattr(error, "reason", error)
                 raise FileError(
-                    f"download: '{url}' cannot be fetched ({why}); needed: a network that "
+                    f"download: '{url}' can't be downloaded ({why}); needed: a network that "
                     f"reaches it, or the file itself at '{path}'"
                 ) from None
 

@@ -1,6 +1,6 @@
 """`mx.np`: NumPy's names for the same operators.
 
-Takes:   what NumPy's functions take.
+Takes:   the arguments of NumPy's functions.
 Gives:   the functions, the constants, `ndarray`, `random`; `F.np` for both kinds of F.
 
 >>> from minihybrid import np
@@ -8,7 +8,7 @@ Gives:   the functions, the constants, `ndarray`, `random`; `F.np` for both kind
 array([[1., 2., 3.],
        [2., 3., 4.]])
 
-What is left out: functions that MXNet itself hands to NumPy.
+Left out: functions that MXNet itself forwards to NumPy.
 """
 
 import sys
@@ -52,7 +52,7 @@ __all__ = [
 
 
 class Space:
-    """The functions of np; `reader()` says who reads those without inputs."""
+    """The functions of np. `reader()` decides who interprets those without inputs."""
 
     _Symbol = _Symbol
 
@@ -80,7 +80,7 @@ _ARRAYS, _SYMBOLS = Space(reader, "np"), Space(lambda: _Symbol, "sym.np")
 
 
 def _looked_up(names):
-    """The module's `__getattr__`, which enters functions among its names."""
+    """The module's `__getattr__`, which also stores the function as an attribute."""
 
     def __getattr__(name):
         function = getattr(_ARRAYS, name)

@@ -1,12 +1,12 @@
-"""Np.ndarray: an NDArray that keeps NumPy's rules; and its symbol.
+"""np.ndarray: an NDArray with NumPy's semantics, and its symbol.
 
-Takes:   what NDArray and Symbol take; every operator computes as it does there.
-Gives:   `ndarray` and `_Symbol`, whose infix signs, methods and indexing are np's.
+Takes:   the same as NDArray and Symbol. Every operator computes the same values.
+Gives:   `ndarray` and `_Symbol`, with np's infix operators, methods and indexing.
 
-An operator does not know which world it is in: the class of its first input reads it,
-and hands its results back in its own class. `as_nd_ndarray` and `as_np_ndarray` cross
-over; both sides share one memory and one place on the tape.
-What is left out: NumPy's own functions on these arrays (`__array_function__`).
+Operators don't depend on np: the class of the first input interprets an operator and
+returns results of its own class. `as_nd_ndarray` and `as_np_ndarray` convert between the
+two, which share their memory and their place on the tape.
+Left out: NumPy's own functions on these arrays (`__array_function__`).
 """
 
 import re
@@ -51,7 +51,7 @@ METHODS = """sum prod mean max min any all var std argmax argmin dot squeeze swa
 
 
 class Numpy:
-    """What np's arrays and symbols share, on top of NDArray and Symbol."""
+    """The common parent of np's arrays and symbols."""
 
     is_np = True
     __slots__ = ()
@@ -61,7 +61,7 @@ class Numpy:
 
     def __neg__(self):
         kind = kind_of(self)
-        if kind is not None and kind.kind == "u":  # which does not hold -1, and wraps around
+        if kind is not None and kind.kind == "u":  # which doesn't hold -1, and wraps around
             return FUNCTIONS["negative"](self)
         return self * -1  # as MXNet writes it into files
 
@@ -75,20 +75,20 @@ class Numpy:
         return FUNCTIONS["logical_not"](self)
 
     def reshape(self, *shape, order="C"):
-        """The same numbers under another shape; one length may be -1."""
+        """The same elements with another shape, in which one length may be -1."""
         shape = shape[0] if len(shape) == 1 else shape
         if order == "F":
             return FUNCTIONS["reshape"](self, shape, order=order)
         return OPS["_np_reshape"].applied((self, shape, order), {})
 
     def flatten(self, order="C"):
-        """The same numbers along one axis; order="F": column by column."""
+        """The same elements along one axis, column by column for order="F"."""
         return FUNCTIONS["ravel"](self, order)
 
     ravel = flatten
 
     def transpose(self, *axes):
-        """The axes in another order, reversed unless given."""
+        """Permute the axes, by default in reverse."""
         axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         return OPS["_np_transpose"](self, axes=axes or None)
 
@@ -98,9 +98,9 @@ class Numpy:
         return OPS["_np_transpose"](self)
 
     def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
-        """The same numbers in a dtype; with copy=False this array, if it has that dtype.
+        """Convert to a dtype. With copy=False, return this array if it has that dtype.
 
-        Raises:  DTypeError for a dtype that `casting` does not allow.
+        Raises:  DTypeError for a dtype that `casting` doesn't allow.
         """
         row_major("astype", order)
         wanted, kind = dtype_of("astype", dtype), kind_of(self)
@@ -112,23 +112,23 @@ class Numpy:
         return self if not copy and kind == wanted else OPS["Cast"](self, dtype=wanted)
 
     def clip(self, min=None, max=None, out=None):
-        """The same numbers, but not below min and not above max."""
+        """Limit the elements to between min and max."""
         return FUNCTIONS["clip"](self, min, max, out=out)
 
     def copy(self, order="C"):
-        """The same numbers in memory of their own."""
+        """Copy the elements."""
         return FUNCTIONS["copy"](self, order)
 
     def nonzero(self):
-        """Where the numbers are not 0: for each axis, an array of places."""
+        """The indices of nonzero elements: one array per axis."""
         return FUNCTIONS["nonzero"](self)
 
     def expand_dims(self, axis):
-        """Put in an axis of length 1."""
+        """Insert an axis of length 1."""
         return FUNCTIONS["expand_dims"](self, axis)
 
     def part(self, key, shape):
-        """`x[key]` by operators, with np's shapes; also for arrays of indices."""
+        """`x[key]`, made of operators, with np's shapes and index arrays."""
         keys = key if isinstance(key, tuple) else (key,)
         plain = tuple(map(places, keys))
         try:
@@ -164,7 +164,7 @@ for _name, _method in list(vars(Numpy).items()):
 
 
 class ndarray(Numpy, NDArray):
-    """An array with np's rules; `mx.np.array` makes it.
+    """An array with np's semantics. Create it with `mx.np.array`.
 
     >>> from minihybrid import np
     >>> np.array([[1, 2], [3, 4]]).mean(axis=0)
@@ -175,7 +175,7 @@ class ndarray(Numpy, NDArray):
 
     @classmethod
     def composed(cls, op, specs, inputs, attrs):
-        """The simpler operators compute in the legacy world; the results are np's arrays."""
+        """Compute composite operators on nd's arrays, and return np's."""
         out = super().composed(op, specs, [v.as_nd_ndarray() for v in inputs], attrs)
         if isinstance(out, tuple):
             return tuple(v.as_np_ndarray() for v in out)
@@ -186,20 +186,20 @@ class ndarray(Numpy, NDArray):
         return self
 
     def as_nd_ndarray(self):
-        """The legacy array with the same memory and place on the tape."""
+        """The nd array with the same memory and place on the tape."""
         return self._twin(NDArray)
 
     @staticmethod
     def constant(values):
-        """NumPy numbers as an array beside this one."""
+        """A constant as an array to match this one."""
         return ndarray(onp.asarray(values, order="C"))
 
     def on_device(self, values):
-        """NumPy numbers as an array on this one's device."""
+        """A constant as an array on this one's device."""
         return ndarray(placed(values, self.context))
 
     def convert(self, other, op):
-        """A NumPy array beside an np.ndarray becomes one."""
+        """Convert a NumPy operand to an np.ndarray."""
         if isinstance(other, onp.ndarray):
             return self.on_device(other)
         raise AttrError(
@@ -228,11 +228,11 @@ class ndarray(Numpy, NDArray):
 
     @property
     def dtype(self):
-        """The NumPy type of the elements."""
+        """The elements' dtype."""
         return self.data.dtype
 
     def item(self, *args):
-        """One number as Python's: of a flat place or places, or of an array of one."""
+        """One element as a Python number, by flat index or indices, or of a one-element array."""
         if not args:
             return super().item()
         try:
@@ -241,7 +241,7 @@ class ndarray(Numpy, NDArray):
             raise PlaceError(f"ndarray.item: {error}; the array has shape {self.shape}") from None
 
     def tolist(self):
-        """The numbers as nested lists."""
+        """The elements as nested lists."""
         return onp.asarray(self.data).tolist()
 
     def __getitem__(self, key):
@@ -258,7 +258,7 @@ class ndarray(Numpy, NDArray):
 
     @property
     def grad(self):
-        """The gradient's buffer; `None` without `attach_grad`."""
+        """The gradient buffer, or `None` without `attach_grad`."""
         found = super().grad
         return found if found is None else found.as_np_ndarray()
 
@@ -277,9 +277,9 @@ class _Symbol(Numpy, Symbol):
 
     @staticmethod
     def interpret(op, inputs, attrs, name=None):
-        """Write the application down; the results are np's symbols.
+        """Record the application and return np's symbols.
 
-        Raises:  AttrError for a missing input: np's functions make no variables of them.
+        Raises:  AttrError for a missing input, because np's functions don't create variables.
         """
         if op.name.startswith("_np") and not op.name.startswith("_npx"):
             for place, value in enumerate(inputs):
@@ -293,12 +293,12 @@ class _Symbol(Numpy, Symbol):
         return self
 
     def as_nd_ndarray(self):
-        """The legacy symbol of the same value."""
+        """The nd symbol of the same value."""
         return Symbol(self.refs)
 
     @staticmethod
     def constant(values):
-        """NumPy numbers as a constant of the graph that is being traced."""
+        """A constant of the graph being traced."""
         return _Symbol(constant(values).refs)
 
     beside = constant

@@ -1,10 +1,10 @@
-"""Operators of MXNet's np that are functions here: for its files.
+"""Operators in files of MXNet's np that are functions here.
 
-Takes:   the functions of `mx.np`, written with other operators.
-Gives:   records for them, under the names that files of MXNet's programs have.
+Takes:   functions of `mx.np`, made of other operators.
+Gives:   operator definitions for them, under the names in MXNet's files.
 
-The shape rule is what a trace of the function finds; the gradient is the function's.
-What is left out: these names in what we write; MXNet reads the operators inside, too.
+A trace of the function gives the shapes, and its operators the gradient.
+Left out: writing these names, because MXNet can also read the operators inside.
 """
 
 import numpy as onp
@@ -28,7 +28,7 @@ from minihybrid.ops.shapes import known
 
 
 def compound(name, inputs, function, **attrs):
-    """Enter a function of np arrays as an operator."""
+    """Register a function of np arrays as an operator."""
 
     def expand(specs, *values, **given):
         return function(*(v.as_np_ndarray() for v in values), **given).as_nd_ndarray()
@@ -44,7 +44,7 @@ def compound(name, inputs, function, **attrs):
 
 
 def around(x, decimals):
-    """The nearest number with so many decimals."""
+    """Round to a number of decimals."""
     return FUNCTIONS["around"](x, decimals)
 
 
@@ -75,7 +75,7 @@ def tensordot_int_axes(a, b, axes):
 
 
 def diff(a, n, axis):
-    """What each number has more than the one before it, n times."""
+    """The difference of adjacent elements, n times."""
     if not 0 <= n <= 32:
         raise AttrError(
             f"diff: n={n} in a graph; 0 to 32 are possible, since each is two operators"
@@ -85,7 +85,7 @@ def diff(a, n, axis):
 
 @public
 def nan_to_num(data, copy=True, nan=0.0, posinf=None, neginf=None):
-    """Numbers in place of NaN and of the two infinities: else the largest there are."""
+    """Replace NaN and infinities, by default by the largest finite numbers."""
     kind = kind_of(data)
     if kind is None:
         raise DTypeError("nan_to_num: a Symbol of unknown dtype; trace it with data")
@@ -102,17 +102,17 @@ def nan_to_num(data, copy=True, nan=0.0, posinf=None, neginf=None):
 
 
 def where_lscalar(condition, x, scalar):
-    """A number where the condition is not 0, else x."""
+    """A scalar where the condition isn't 0, else x."""
     return FUNCTIONS["where"](condition, scalar, x)
 
 
 def where_rscalar(condition, y, scalar):
-    """y where the condition is not 0, else a number."""
+    """y where the condition isn't 0, else a scalar."""
     return FUNCTIONS["where"](condition, y, scalar)
 
 
 def where_scalar2(condition, x, y):
-    """One number where the condition is not 0, else another."""
+    """One scalar where the condition isn't 0, else another."""
     first = FUNCTIONS["zeros_like"](condition).astype("float32")
     return FUNCTIONS["where"](condition, first + x, first + y)
 

@@ -1,11 +1,10 @@
-"""The functions of `mx.np` that make arrays of nothing.
+"""The functions of `mx.np` that create arrays.
 
-Takes:   shapes and numbers.
+Takes:   shapes and scalars.
 Gives:   `Creation` and `Random`: for arrays, and for symbols as `F.np` in a trace.
 
-dtypes are float32 unless told, also of lists of whole numbers; a NumPy array keeps its
-own.
-What is left out: distributions that nobody of Gluon's tutorials draws from.
+The default dtype is float32, even for lists of integers. A NumPy array keeps its dtype.
+Left out: distributions that Gluon's tutorials don't use.
 """
 
 from functools import partial
@@ -31,14 +30,14 @@ FLOAT = onp.dtype("float32")
 
 
 def reader():
-    """Who reads operators without inputs: symbols, while a `forward` is traced."""
+    """The interpreter of operators without inputs: symbols while a `forward` is traced."""
     return _Symbol if is_direct() else ndarray
 
 
 def array(object, dtype=None, ctx=None):
-    """An array of given numbers; float32 unless the source has a dtype of its own.
+    """An array of the given elements, float32 unless the source has a dtype.
 
-    Inside a `forward` that is being traced, a constant of the graph.
+    While a `forward` is traced, it's a constant of the graph.
 
     >>> array([1, 2])
     array([1., 2.])
@@ -60,14 +59,14 @@ def array(object, dtype=None, ctx=None):
 
 
 def _opened(values):
-    """Nested lists with NumPy arrays in place of arrays."""
+    """Nested lists, with arrays replaced by NumPy arrays."""
     if isinstance(values, (list, tuple)):
         return [_opened(v) for v in values]
     return onp.asarray(values.data) if isinstance(values, NDArray) else values
 
 
 class Creation:
-    """`zeros`, `ones`, `arange`, ...; `reader()` says what they make."""
+    """`zeros`, `ones`, `arange`, ... `reader()` decides what they create."""
 
     def __init__(self, reader):
         self._reader = reader
@@ -78,21 +77,21 @@ class Creation:
             return self._reader().interpret(OPS[op], [], OPS[op].normalize(attrs))
 
     def zeros(self, shape, dtype=None, order="C", ctx=None):
-        """Zeros in a shape."""
+        """Zeros of a shape."""
         row_major("zeros", order)
         return self._make("_npi_zeros", ctx, shape=shape, dtype=dtype)
 
     def empty(self, shape, dtype=None, order="C", ctx=None):
-        """Zeros in a shape; `zeros` under the name for memory that will be overwritten."""
+        """The same as `zeros`, for arrays that will be overwritten."""
         return self.zeros(shape, dtype, order, ctx)
 
     def ones(self, shape, dtype=None, order="C", ctx=None):
-        """Ones in a shape."""
+        """Ones of a shape."""
         row_major("ones", order)
         return self._make("_npi_ones", ctx, shape=shape, dtype=dtype)
 
     def full(self, shape, fill_value, dtype=None, order="C", ctx=None, out=None):
-        """One value in a shape."""
+        """A constant of a shape."""
         row_major("full", order)
         if isinstance(fill_value, BOOLS) and dtype is None:
             dtype = bool
@@ -102,17 +101,17 @@ class Creation:
         return put("np.full", made, out)
 
     def arange(self, start, stop=None, step=1, dtype=None, ctx=None):
-        """start, start + step, ... below stop; one number alone is the stop."""
+        """start, start + step, ... below stop. A single argument is the stop."""
         return self._make("_npi_arange", ctx, start=start, stop=stop, step=step, dtype=dtype)
 
     def indices(self, dimensions, dtype="int32", ctx=None):
-        """The coordinates of every place of a shape, one array an axis."""
+        """The coordinates of all positions of a shape, one array per axis."""
         return self._known(onp.indices(dimensions), dtype, ctx)
 
     def linspace(
         self, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, ctx=None
     ):
-        """`num` numbers at equal distances from start to stop."""
+        """`num` evenly spaced numbers from start to stop."""
         _only_axis("linspace", axis)
         found = self._make(
             "_linspace", ctx, start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype
@@ -121,7 +120,7 @@ class Creation:
         return (found, step) if retstep else found
 
     def logspace(self, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0, ctx=None):
-        """`num` powers of a base, their exponents at equal distances."""
+        """`num` powers of a base with evenly spaced exponents."""
         _only_axis("logspace", axis)
         return self._known(onp.logspace(start, stop, num, endpoint, base), dtype, ctx)
 
@@ -130,27 +129,27 @@ class Creation:
         return self._make("_npi_eye", ctx, N=N, M=M, k=k, dtype=dtype)
 
     def identity(self, n, dtype=None, ctx=None):
-        """A square with ones on its diagonal."""
+        """The identity matrix."""
         return self._make("_npi_identity", ctx, shape=(n, n), dtype=dtype)
 
     def _known(self, values, dtype, ctx):
-        """NumPy's numbers as an array, or as a constant of the graph."""
+        """NumPy data as an array, or as a constant of the graph."""
         context, reader = check_context(ctx), self._reader()
         made = onp.asarray(values, dtype or FLOAT, order="C")
         return reader.constant(made) if reader is _Symbol else ndarray(placed(made, context))
 
 
 def _only_axis(name, axis):
-    """Refuse an axis of results that have one only."""
+    """Reject any axis except 0."""
     if axis not in (0, -1):
         raise AttrError(f"{name}: axis={axis}; between two numbers there is axis 0 only")
 
 
 class Random:
-    """The functions of `np.random`; parameters may be arrays, which broadcast.
+    """The functions of `np.random`. Parameters may be arrays, which broadcast.
 
-    What is drawn has a gradient with respect to the place and the scale of a distribution,
-    as in MXNet: it is a place plus a scale times a draw of the plain one.
+    Draws are differentiable with respect to location and scale, as in MXNet: they're computed
+    as the location plus the scale times a standard draw.
     """
 
     seed = staticmethod(seed)
@@ -168,9 +167,9 @@ class Random:
         return put(op.rpartition("_")[2], made, out)
 
     def _size(self, name, size, *params):
-        """The shape of a draw of parameters that may be arrays; `None` if all are numbers.
+        """The shape of a draw with array parameters, or `None` if all are scalars.
 
-        Raises:  ShapeError for a size that they do not broadcast to.
+        Raises:  ShapeError for a size that they don't broadcast to.
         """
         if not any(isinstance(p, Value) for p in params):
             return None
@@ -183,13 +182,13 @@ class Random:
             fits = False
         if not fits:
             raise ShapeError(
-                f"{name}: parameters of shapes {' and '.join(map(str, shapes))} do not stretch "
+                f"{name}: parameters of shapes {' and '.join(map(str, shapes))} don't broadcast "
                 f"to size={size or None}"
             )
         return size or found
 
     def _spread(self, name, draw, place, scale, size, dtype, ctx, out):
-        """A place plus a scale times plain draws, for arrays of them."""
+        """A location plus a scale times standard draws, for arrays of both."""
         size = out.shape if out is not None else size
         arrays = [p for p in (place, scale) if isinstance(p, Value)]
         ctx = arrays[0].context if ctx is None and not arrays[0].level else ctx
@@ -198,7 +197,7 @@ class Random:
         return put(name, found, out)
 
     def _arrays_only(self, name):
-        """Refuse symbols: what is drawn now would be the same in every call."""
+        """Reject symbols, because the draw would be the same in every call."""
         if self._reader() is _Symbol:
             raise HybridError(
                 f"np.random.{name} inside a hybridized block: it draws once, now, not in every "
@@ -206,34 +205,34 @@ class Random:
             )
 
     def uniform(self, low=0.0, high=1.0, size=None, dtype=None, ctx=None, out=None):
-        """Numbers that are equally likely anywhere in [low, high)."""
+        """Uniform draws from [low, high)."""
         if (found := self._size("uniform", size, low, high)) is not None:
             return self._spread("uniform", self.uniform, low, high - low, found, dtype, ctx, out)
         return self._draw("_npi_uniform", size, dtype, ctx, out, low=low, high=high)
 
     def normal(self, loc=0.0, scale=1.0, size=None, dtype=None, ctx=None, out=None):
-        """Numbers with the normal distribution around loc."""
+        """Draws from the normal distribution."""
         if (found := self._size("normal", size, loc, scale)) is not None:
             return self._spread("normal", self.normal, loc, scale, found, dtype, ctx, out)
         return self._draw("_npi_normal", size, dtype, ctx, out, loc=loc, scale=scale)
 
     def rand(self, *size, dtype=None, ctx=None):
-        """Numbers in [0, 1), the shape given as numbers."""
+        """Uniform draws from [0, 1), with the shape as separate arguments."""
         return self.uniform(0.0, 1.0, size, dtype, ctx)
 
     def randn(self, *size, dtype=None, ctx=None):
-        """Numbers with the standard normal distribution, the shape given as numbers."""
+        """Standard normal draws, with the shape as separate arguments."""
         return self.normal(0.0, 1.0, size, dtype, ctx)
 
     def randint(self, low, high=None, size=None, dtype="int64", ctx=None, out=None):
-        """Whole numbers that are equally likely in [low, high), or in [0, low)."""
+        """Uniform integers from [low, high), or from [0, low)."""
         low, high = (0, low) if high is None else (low, high)
         return self._draw("_random_randint", size, dtype, ctx, out, low=low, high=high)
 
     def choice(self, a, size=None, replace=True, p=None, ctx=None, out=None):
-        """Elements of an array, or of 0 to a - 1; `p` are their probabilities.
+        """Draw elements of an array, or of 0 to a - 1, with probabilities `p`.
 
-        Raises:  ShapeError for more elements than there are, without replacement.
+        Raises:  ShapeError if there aren't enough elements to draw without replacement.
         """
         self._arrays_only("choice")
         n = a if isinstance(a, int) else len(a)
@@ -243,7 +242,7 @@ class Random:
         count = int(onp.prod(shape, dtype=int))
         if not replace and count > n:
             raise ShapeError(
-                f"random.choice: {count} different elements of {n} are asked for; use replace=True"
+                f"random.choice: {count} different elements of {n} are requested; use replace=True"
             )
         if replace:
             weights = onp.ones(n) / n if p is None else onp.asarray(p, float)
@@ -260,7 +259,7 @@ class Random:
         return made if out is None else out.copy_from(made)
 
     def permutation(self, x):
-        """The rows of an array, or the numbers 0 to x - 1, in random order."""
+        """A random permutation of an array's rows, or of 0 to x - 1."""
         order = self.choice(
             x if isinstance(x, int) else len(x),
             size=x if isinstance(x, int) else len(x),
@@ -269,11 +268,11 @@ class Random:
         return order if isinstance(x, int) else x[order]
 
     def shuffle(self, x):
-        """Bring the rows of an array into random order, in place."""
+        """Shuffle the rows of an array in place."""
         x[:] = self.permutation(x)
 
     def multinomial(self, n, pvals, size=None):
-        """How often each outcome comes up in n draws with probabilities `pvals`."""
+        """Counts of each outcome in n draws with probabilities `pvals`."""
         weights = onp.asarray(pvals, float)
         shape = () if size is None else (size,) if isinstance(size, int) else size
         draws = self.choice(len(weights), size=(*shape, n), p=weights, ctx=CPU).data
@@ -282,16 +281,16 @@ class Random:
         return ndarray(placed(counts, check_context(None)))
 
     def gamma(self, shape, scale=1.0, size=None, dtype=None, ctx=None, out=None):
-        """Numbers with the gamma distribution of a shape and a scale.
+        """Draws from the gamma distribution.
 
-        Raises:  HybridError for a shape that is a symbol, or on the tape: it has no gradient.
+        Raises:  HybridError if the shape is a symbol or on the tape, because it has no gradient.
         """
         if (size_ := self._size("gamma", size, shape, scale)) is not None:
             return self._gammas(shape, scale, size_, dtype, ctx, out)
         return self._draw("_random_gamma", size, dtype, ctx, out, alpha=shape, beta=scale)
 
     def exponential(self, scale=1.0, size=None, ctx=None, out=None):
-        """Waiting times whose mean is the scale."""
+        """Draws from the exponential distribution, whose mean is the scale."""
         if (found := self._size("exponential", size, scale)) is not None:
             return self._spread("exponential", self.exponential, 0, scale, found, None, ctx, out)
         return self._draw("_random_exponential", size, None, ctx, out, lam=1 / scale)
@@ -303,7 +302,7 @@ class Random:
             )
         if shape.level or on_tape(shape):
             raise HybridError(
-                "gamma: an array of shapes has no gradient, so it cannot be traced or on the "
+                "gamma: an array of shapes has no gradient, so it can't be traced or on the "
                 "tape; detach() it, and draw outside of hybridized blocks"
             )
         shapes = FUNCTIONS["broadcast_to"](shape, size)
@@ -312,7 +311,7 @@ class Random:
 
 
 def _guard_all(kind, prefix):
-    """Let the functions of a class speak under the names of a namespace."""
+    """Name the functions of a class in errors as in a namespace."""
     for name, function in list(vars(kind).items()):
         if not name.startswith("_"):
             is_method = not isinstance(function, staticmethod)

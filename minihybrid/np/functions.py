@@ -1,11 +1,11 @@
-"""The functions of `mx.np` that work on arrays and on symbols alike.
+"""The functions of `mx.np` that work on both arrays and symbols.
 
-Takes:   values of any level; Python numbers where an operator has a form for them.
-Gives:   functions with NumPy's names and arguments, each a call of one record: those of
-         one number, of two, sums, products.
+Takes:   arrays, symbols and, where an operator has a form for them, Python numbers.
+Gives:   functions with NumPy's names and arguments, each a call of one operator: unary and
+         binary functions, sums, products.
 
-A function of numbers alone is NumPy's own.
-What is left out: `where=` of NumPy's functions.
+For Python numbers alone, NumPy's own functions are used.
+Left out: NumPy's `where=`.
 """
 
 import numpy as onp
@@ -29,10 +29,10 @@ ALIASES = {
 
 
 def in_dtype(name, function, dtype, *values):
-    """What a function gives of values in a dtype: NumPy's `dtype=`.
+    """A function's result in a dtype: NumPy's `dtype=`.
 
-    Raises:  DTypeError if the values are of another kind, or the function has no results
-             of this dtype.
+    Raises:  DTypeError if the values are of another kind, or the function can't return
+             this dtype.
     """
     wanted = dtype_of(f"np.{name}", dtype)
     for value in values:
@@ -78,7 +78,7 @@ for _name in """exp expm1 log log10 log2 log1p sqrt cbrt square reciprocal sin c
 
 # -- of two ----------------------------------------------------------------------------
 def pair(name):
-    """(apply, apply reversed) of a binary operation; either side may be a number."""
+    """(apply, apply reversed) for a binary operation, where either side may be a number."""
     both = OPS[f"_npi_{name}"]
     by = OPS.get(f"_npi_{name}_scalar")
     from_ = OPS.get(f"_npi_r{name}_scalar") or OPS.get(f"_npi_{MIRROR.get(name, name)}_scalar")
@@ -118,9 +118,9 @@ MIRROR = {  # x > 2 is 2 < x
 
 
 def beside(value, other, name):
-    """A number, or a NumPy array, as a value that another one is combined with.
+    """A number or a NumPy array as an operand of another value.
 
-    A number has the dtype that it is computed in beside that value (`with_number`).
+    A number gets its dtype from that value (`with_number`).
     """
     if not is_number(other):
         return value.convert(other, name)
@@ -135,7 +135,7 @@ def beside(value, other, name):
 
 
 def promote(value, *numbers):
-    """The value in the dtype in which it is computed beside numbers; `None` is no number."""
+    """The value in its result dtype with these scalars. `None` isn't a scalar."""
     for number in numbers:
         kind = kind_of(value)
         if number is None or isinstance(number, BOOLS) or kind is not None and kind.kind == "f":
@@ -177,7 +177,7 @@ for _name in """maximum minimum equal not_equal greater greater_equal less less_
 
 
 def _logical(name, bits):
-    """Of what is not 0; as an operation on bools, for MXNet 1.9.1 has no other."""
+    """Of what isn't 0; as an operation on bools, for MXNet 1.9.1 has no other."""
     plain, unequal = getattr(onp, name), FUNCTIONS["not_equal"]
 
     def call(x1, x2):
@@ -212,31 +212,31 @@ for _name, *_names in (("max", "amax"), ("min", "amin"), ("any",), ("all",)):
 
 @public
 def var(a, axis=None, dtype=None, ddof=0, keepdims=False):
-    """The mean square distance from the mean, over the axes."""
+    """The variance over the axes."""
     return OPS["_npi_var"](a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
 
 
 @public
 def std(a, axis=None, dtype=None, ddof=0, keepdims=False):
-    """The square root of the variance, over the axes."""
+    """The standard deviation over the axes."""
     return OPS["_npi_std"](a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
 
 
 @public
 def argmax(a, axis=None, keepdims=False):
-    """The place of the largest number, as int64; of the flat array without an axis."""
+    """The index of the largest element, int64, by default in the flattened array."""
     return OPS["_npi_argmax"](a, axis=axis, keepdims=keepdims)
 
 
 @public
 def argmin(a, axis=None, keepdims=False):
-    """The place of the smallest number, as int64; of the flat array without an axis."""
+    """The index of the smallest element, int64, by default in the flattened array."""
     return OPS["_npi_argmin"](a, axis=axis, keepdims=keepdims)
 
 
 @public
 def average(a, axis=None, weights=None, returned=False):
-    """The mean, with weights of the array's shape, or of one axis; `returned` adds their sum."""
+    """The weighted mean, with weights for all elements or one axis. `returned` adds their sum."""
     old = lengths(a)
     axes_of("average", axis, len(old))
     if weights is None:
@@ -254,7 +254,7 @@ def average(a, axis=None, weights=None, returned=False):
 
 
 def _along(axis, weights, old):
-    """Weights of one axis of an array of a shape, beside its other axes."""
+    """Weights of one axis, reshaped to broadcast."""
     one = lengths(weights)
     if not isinstance(axis, int) or len(one) != 1 or not -len(old) <= axis < len(old):
         raise ShapeError(
@@ -270,7 +270,7 @@ def _along(axis, weights, old):
 
 @public
 def broadcast_to(array, shape):
-    """Repeat axes of length 1 up to a shape."""
+    """Repeat axes of length 1 to match a shape."""
     return OPS["_npi_broadcast_to"](array, shape=shape)
 
 
@@ -280,13 +280,13 @@ mean = FUNCTIONS["mean"]
 # -- products --------------------------------------------------------------------------
 @public
 def dot(a, b):
-    """Vectors: their inner product; else over a's last and b's last but one axis."""
+    """The inner product of vectors; otherwise over a's last and b's second-to-last axis."""
     return OPS["_np_dot"](a, b)
 
 
 @public
 def matmul(a, b):
-    """Products of the matrices in the last two axes; the others broadcast."""
+    """Matrix products over the last two axes. The other axes broadcast."""
     return OPS["_npi_matmul"](a, b)
 
 
@@ -313,13 +313,13 @@ def tensordot(a, b, axes=2):
 
 @public
 def outer(a, b):
-    """The products of all pairs of two arrays, laid out flat."""
+    """The outer product of two flattened arrays."""
     return a.reshape(-1, 1) * b.reshape(1, -1)
 
 
 @public
 def inner(a, b):
-    """The sums of products over the last axes; of a number without axes, its product."""
+    """The sum of products over the last axes, or the product with a scalar."""
     if () in (lengths(a), lengths(b)):
         return dot(a, b)
     return tensordot(a, b, axes=([-1], [-1]))
@@ -327,13 +327,13 @@ def inner(a, b):
 
 @public
 def vdot(a, b):
-    """The inner product of two arrays, laid out flat."""
+    """The inner product of two flattened arrays."""
     return dot(a.reshape(-1), b.reshape(-1))
 
 
 @public
 def einsum(subscripts, *operands, optimize=False):
-    """Sums of products over letters: 'ij,jk->ik' is a product of matrices.
+    """Sums of products in Einstein notation: 'ij,jk->ik' is a matrix product.
 
     `...` stands for axes that broadcast, as in '...ij,...jk->...ik'.
     """
@@ -342,15 +342,15 @@ def einsum(subscripts, *operands, optimize=False):
 
 @public
 def cumsum(a, axis=None, dtype=None):
-    """The sum of all numbers up to each one; without an axis, laid out flat."""
+    """The cumulative sum along an axis, by default of the flattened array."""
     return OPS["_np_cumsum"](a, axis=axis, dtype=dtype)
 
 
 @public(names=("round", "round_"))
 def around(x, decimals=0):
-    """The nearest number with so many decimals; a half goes to the even one.
+    """Round to a number of decimals, with halves to even.
 
-    Whole numbers stay what they are if `decimals` is not negative.
+    Integers are unchanged unless `decimals` is negative.
     """
     kind = kind_of(x)
     if kind is not None and kind.kind in "iu" and decimals >= 0:

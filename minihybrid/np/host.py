@@ -1,13 +1,13 @@
-"""The functions of `mx.np` that NumPy itself computes.
+"""The functions of `mx.np` that call NumPy.
 
 Takes:   arrays.
 Gives:   arrays in NumPy's shapes, float32 where NumPy says float64 of float32.
 
-Their results' shapes depend on values, or no kernel computes them: a symbol is refused.
-Those that MXNet differentiates are operators, with gradients. All others refuse arrays on
-the tape while it is recorded, unless their results are whole numbers or bools, or steps,
-whose slope is 0. The numbers of a device go to the processor, and the results back.
-What is left out: the rest of NumPy; `x.asnumpy()` opens it.
+Their shapes depend on values, or no kernel computes them, so they reject symbols. Those that
+MXNet differentiates are operators with gradients. While recording, all others reject arrays
+on the tape, unless their results are integers, bools or piecewise constant. Arrays on a
+device are copied to the CPU, and the results back.
+Left out: the rest of NumPy. Use `x.asnumpy()`.
 """
 
 import numpy as onp
@@ -32,7 +32,7 @@ STEPS = {"np.floor_divide"}  # whose slope is 0 wherever there is one
 
 
 def refuse_symbol(name):
-    """Raise the error that a trace cannot hold a function of NumPy's."""
+    """Raise the error that a NumPy function can't be traced."""
     raise HybridError(
         f"{name}: NumPy computes it, so a Symbol has no place "
         "in it; call it outside of the hybridized block"
@@ -40,10 +40,10 @@ def refuse_symbol(name):
 
 
 def computed_by_numpy(name, function):
-    """The function on arrays of ours.
+    """The function on our arrays.
 
-    Raises:  HybridError for symbols, and while recording for arrays on the tape if the
-             result is made of fractions.
+    Raises:  HybridError for symbols and, if the result is a float, for arrays on the tape
+             while recording.
     """
 
     def plain(value):
@@ -101,7 +101,7 @@ for _name in NAMES:
 
 # -- linear algebra with gradients -----------------------------------------------------
 def _by_lapack(function):
-    """A function of NumPy's on arrays of any device, of float32 at least."""
+    """A NumPy function on arrays of any device, in at least float32."""
 
     def eager(*datas, **attrs):
         kind = floating(onp.result_type(*(d.dtype for d in datas)))
@@ -115,7 +115,7 @@ def _by_lapack(function):
 
 
 def _solve(a, b):
-    """X of A X = B, where NumPy looks at the last two axes of both."""
+    """Solve A X = B over the last two axes."""
     try:
         return onp.linalg.solve(a, b)
     except onp.linalg.LinAlgError as error:
@@ -134,7 +134,7 @@ def _solve_infer(specs):
 
 
 def _of_batch(gradient, like):
-    """A gradient summed over the axes along which its array was repeated."""
+    """A gradient, summed over the axes along which its array was broadcast."""
     more = gradient.ndim - like.ndim
     gone = [i for i, n in enumerate(gradient.shape) if i < more or n != like.shape[i - more] == 1]
     return FUNCTIONS["sum"](gradient, axis=tuple(gone)).reshape(like.shape) if gone else gradient
@@ -145,7 +145,7 @@ def _transposed(a):
 
 
 def _in_np(gradient):
-    """A gradient written with np's functions, between legacy arrays."""
+    """A gradient written with np's functions, for nd arrays."""
 
     def grad(g, out, *inputs, **attrs):
         def np_of(value):
@@ -189,7 +189,7 @@ def _svd_infer(specs):
 
 @_in_np
 def _svd_grad(g, out, a):
-    """A = U S V^T: what the factors and the singular values hand back.
+    """A = U S V^T: the gradient from the factors and the singular values.
 
     Source:  Townsend, Differentiating the Singular Value Decomposition (2016).
     """
@@ -252,7 +252,7 @@ def cholesky(a):
 
 
 def solve(a, b):
-    """X of A X = B: (..., M, M) and (M,) or (..., M, K)."""
+    """Solve A X = B for X: (..., M, M) and (M,) or (..., M, K)."""
     if isinstance(a, Value) and a.level or isinstance(b, Value) and b.level:
         refuse_symbol("np.linalg.solve")
     if len(lengths(b)) == 1:
@@ -261,11 +261,11 @@ def solve(a, b):
 
 
 def svd(a, full_matrices=False, compute_uv=True):
-    """U, the singular values S, and V^T of A = U S V^T, (..., M, N); as MXNet, in short form.
+    """U, the singular values S, and V^T of A = U S V^T, (..., M, N), reduced as in MXNet.
 
     Shapes:  U (..., M, K), S (..., K), V^T (..., K, N), K the smaller of M and N; with
              full_matrices U (..., M, M) and V^T (..., N, N), which have no gradient if M
-             is not N.
+             isn't N.
     """
     if isinstance(a, Value) and a.level:
         refuse_symbol("np.linalg.svd")

@@ -1,12 +1,11 @@
-"""What makes a function public in `mx.np`: its name, its arguments, its errors.
+"""Public functions of `mx.np`: names, arguments and errors.
 
 Takes:   functions of values, under NumPy's names.
-Gives:   `FUNCTIONS`, all that are entered by `public`; `guarded`, which lets each error begin
-         with the name that the caller wrote; what is known of a value: `lengths`, `kind_of`,
-         `on_tape`.
+Gives:   `FUNCTIONS`, all registered by `public`; `guarded`, which starts each error with the
+         public name; and properties of values: `lengths`, `kind_of`, `on_tape`.
 
-What is left out: NumPy's arguments that a function does not take; they are refused by name,
-unless their value changes nothing.
+Left out: NumPy arguments that a function doesn't support. They're rejected by name unless
+they have their default.
 """
 
 import functools
@@ -32,14 +31,13 @@ NEUTRAL = {
 
 
 def guarded(owner, function, is_method=False, parents=(), has_out=False):
-    """The same function, whose every error is a sentence that begins with a public name.
+    """The function with errors that start with its public name.
 
-    An argument of NumPy's that the function lacks may have the value that changes nothing;
-    any other is refused.
+    An unsupported NumPy argument may have its default value. Any other value is rejected.
 
     parents:  as `misfit` has them: functions whose arguments it takes as well.
     has_out:  whether `out=` is added to the function's arguments.
-    Raises:  AttrError for arguments that it does not take, or cannot compute with.
+    Raises:  AttrError for arguments that it doesn't take, or can't compute with.
     """
 
     @functools.wraps(function)
@@ -68,7 +66,7 @@ def guarded(owner, function, is_method=False, parents=(), has_out=False):
                 *map(_brief, args[is_method:]),
                 *(f"{k}={_brief(v)}" for k, v in kwargs.items()),
             ]
-            text = f"{owner}: cannot compute with {', '.join(given) or 'nothing'} ({failure})"
+            text = f"{owner}: can't compute with {', '.join(given) or 'nothing'} ({failure})"
             raise AttrError(text) from failure
         raise AttrError(text)
 
@@ -76,7 +74,7 @@ def guarded(owner, function, is_method=False, parents=(), has_out=False):
 
 
 def _is_idle(name, value):
-    """Whether an argument of NumPy's has the value that changes nothing."""
+    """Whether a NumPy argument has its default value."""
     return any(
         value is neutral or isinstance(value, str) and value == neutral
         for neutral in NEUTRAL.get(name, ())
@@ -84,7 +82,7 @@ def _is_idle(name, value):
 
 
 def _brief(value):
-    """An argument in an error: an array by its shape."""
+    """An argument as text for an error, where arrays are shown by shape."""
     shape = (
         getattr(value, "shape", None) if not isinstance(value, Value) or not value.level else None
     )
@@ -92,11 +90,11 @@ def _brief(value):
 
 
 def _takes_out(function, out=None):
-    """What all these functions take beside their own arguments."""
+    """The arguments common to all these functions."""
 
 
 def public(function=None, *, names=()):
-    """Enter a function under its name, with `out=` added."""
+    """Register a function under its name, and add `out=`."""
     if function is None:
         return functools.partial(public, names=names)
     name = function.__name__.rstrip("_")
@@ -109,9 +107,9 @@ def public(function=None, *, names=()):
 
 
 def lengths(a):
-    """The shape of an array, or what a trace knows of a symbol's.
+    """The shape of an array or, if known, of a symbol.
 
-    Raises:  ShapeError for a symbol whose shape nobody has told yet.
+    Raises:  ShapeError for a symbol of unknown shape.
     """
     if a.level == 0:
         return a.shape
@@ -124,7 +122,7 @@ def lengths(a):
 
 
 def refuse_narrower(what, result, into):
-    """Refuse to write floats into whole numbers, or numbers into bools, as NumPy does."""
+    """Reject writing floats into integers, or numbers into bools, as NumPy does."""
     kind, own = kind_of(result), kind_of(into)
     if None not in (kind, own) and not onp.can_cast(kind, own, "same_kind"):
         raise DTypeError(
@@ -139,12 +137,12 @@ def on_tape(value):
 
 
 def flat(value):
-    """The values in nested lists and tuples, one after another."""
+    """The flattened values of nested lists and tuples."""
     if isinstance(value, (list, tuple)):
         return [leaf for v in value for leaf in flat(v)]
     return [value]
 
 
 def kind_of(value):
-    """The dtype of a value; `None` where a symbol's is unknown."""
+    """The dtype of a value, or `None` if a symbol's is unknown."""
     return value.spec.dtype if value.level else value.data.dtype

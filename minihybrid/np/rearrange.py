@@ -1,9 +1,9 @@
-"""The functions of `mx.np` that rearrange: shapes, joining, choosing.
+"""The functions of `mx.np` for shapes, joining and selecting.
 
-Takes:   values of any level.
+Takes:   arrays and symbols.
 Gives:   more functions for the table of `minihybrid.np.functions`.
 
-What is left out: indices that are lists of symbols.
+Left out: lists of symbols as indices.
 """
 
 import numpy as onp
@@ -21,9 +21,9 @@ from minihybrid.ops.shapes import axis_of
 # -- shapes ----------------------------------------------------------------------------
 @public
 def reshape(a, newshape, reverse=False, order="C"):
-    """The same numbers under another shape; one length may be -1.
+    """The same elements with another shape, in which one length may be -1.
 
-    order:   "F" reads and writes them column by column.
+    order:   "F" means column by column.
     """
     if reverse:
         raise AttrError("reshape: reverse=True belongs to npx.reshape; call that")
@@ -36,13 +36,13 @@ def reshape(a, newshape, reverse=False, order="C"):
 
 @public
 def ravel(a, order="C"):
-    """The same numbers along one axis; order="F": column by column."""
+    """The same elements along one axis, column by column for order="F"."""
     return reshape(a, -1, order=order)
 
 
 @public
 def transpose(a, axes=None):
-    """The axes in another order, reversed unless given."""
+    """Permute the axes, by default in reverse."""
     return OPS["_np_transpose"](a, axes=axes)
 
 
@@ -54,19 +54,19 @@ def swapaxes(a, axis1, axis2):
 
 @public
 def moveaxis(a, source, destination):
-    """Axes moved to other places; the others keep their order."""
+    """Move axes to other positions. The others keep their order."""
     return OPS["_np_moveaxis"](a, source=source, destination=destination)
 
 
 @public
 def squeeze(a, axis=None):
-    """Take out axes of length 1, all of them unless told."""
+    """Remove axes of length 1, by default all."""
     return OPS["_np_squeeze"](a, axis=axis)
 
 
 @public
 def expand_dims(a, axis):
-    """Put in an axis of length 1."""
+    """Insert an axis of length 1."""
     return OPS["expand_dims"](a, axis=axis)
 
 
@@ -87,9 +87,9 @@ for _n in (1, 2, 3):
 
 # -- joining and cutting ---------------------------------------------------------------
 def _all_arrays(owner, seq):
-    """The arrays of a sequence; NumPy's beside ours become ours.
+    """The arrays of a sequence, with NumPy's converted to ours.
 
-    Raises:  AttrError for what is none.
+    Raises:  AttrError for other objects.
     """
     if isinstance(seq, Value):
         seq = list(seq)
@@ -105,13 +105,13 @@ def _all_arrays(owner, seq):
 
 @public
 def concatenate(seq, axis=0):
-    """Join arrays along an axis; `None` joins them flat."""
+    """Concatenate arrays along an axis. `None` flattens them first."""
     return OPS["_npi_concatenate"](*_all_arrays("concatenate", seq), axis=axis)
 
 
 @public
 def append(arr, values, axis=None):
-    """The second array after the first."""
+    """Append the second array to the first."""
     return OPS["_npi_concatenate"](*_all_arrays("append", (arr, values)), axis=axis)
 
 
@@ -134,7 +134,7 @@ for _name in ("vstack", "hstack", "dstack", "column_stack"):
 
 
 def _cuts(n, indices_or_sections, equal, name):
-    """Where an axis of length n is cut: (begin, end) pairs."""
+    """The (begin, end) pairs of an axis of length n, split into parts."""
     if not isinstance(indices_or_sections, int):
         ends = [slice(0, i).indices(n)[1] for i in indices_or_sections]
         return list(zip([0, *ends], [*ends, n], strict=True))
@@ -155,7 +155,7 @@ def _split(ary, cuts, axis):
 
 @public
 def split(ary, indices_or_sections, axis=0):
-    """A list of equal parts, or of the parts between places."""
+    """Split into equal parts, or at the given indices."""
     old = lengths(ary)
     axis = axis_of("split", axis, len(old))
     cuts = _cuts(old[axis], indices_or_sections, True, "split")
@@ -164,7 +164,7 @@ def split(ary, indices_or_sections, axis=0):
 
 @public
 def array_split(ary, indices_or_sections, axis=0):
-    """As split; the first parts are longer where the length does not divide."""
+    """Like split, but the first parts may be longer by one."""
     old = lengths(ary)
     axis = axis_of("array_split", axis, len(old))
     cuts = _cuts(old[axis], indices_or_sections, False, "array_split")
@@ -173,23 +173,23 @@ def array_split(ary, indices_or_sections, axis=0):
 
 @public
 def vsplit(ary, indices_or_sections):
-    """As split, along the first axis."""
+    """Split along the first axis."""
     return split(ary, indices_or_sections, 0)
 
 
 @public
 def hsplit(ary, indices_or_sections):
-    """As split, along the second axis; of a vector along its only one."""
+    """Split along the second axis, or a vector along its only one."""
     return split(ary, indices_or_sections, min(len(lengths(ary)) - 1, 1))
 
 
 # -- choosing --------------------------------------------------------------------------
 @public
 def where(condition, x=None, y=None):
-    """x where the condition is not 0, else y; each may be a number.
+    """x where the condition isn't 0, else y. Each may be a number.
 
-    Numbers alone give float32, as everywhere in `mx.np`; True and False give bool. Of the
-    condition alone, the places where it is not 0, as `nonzero` gives them.
+    Two numbers give float32, as everywhere in `mx.np`. True and False give bool. With the
+    condition alone, return the indices of its nonzero elements, like `nonzero`.
     """
     if (x is None) != (y is None):
         raise AttrError("where: only one of x and y is given, but both are needed, or neither")
@@ -214,9 +214,9 @@ def where(condition, x=None, y=None):
 
 @public
 def clip(a, a_min=None, a_max=None):
-    """a, but not below a_min and not above a_max; `None` is no bound.
+    """Limit a to between a_min and a_max. `None` means no limit.
 
-    Whole numbers between fractions become float32.
+    Integers with float limits become float32.
     """
     bounds = [v for v in (a_min, a_max) if is_number(v) and not isinstance(v, Value)]
     a = promote(a, *bounds)
@@ -229,26 +229,26 @@ def clip(a, a_min=None, a_max=None):
 
 
 def row_major(name, order):
-    """Refuse an order of memory that arrays do not have."""
+    """Reject memory orders other than row-major."""
     if order not in ("C", "K", "A", None):
         raise AttrError(f"{name}: order={order!r}, but memory is always row by row: order='C'")
 
 
 @public
 def zeros_like(a, dtype=None, order="C", ctx=None):
-    """Zeros in the shape of a."""
+    """Zeros with the shape of a."""
     return full_like(a, 0, dtype, order, ctx)
 
 
 @public
 def ones_like(a, dtype=None, order="C", ctx=None):
-    """Ones in the shape of a."""
+    """Ones with the shape of a."""
     return full_like(a, 1, dtype, order, ctx)
 
 
 @public(names=("empty_like",))
 def full_like(a, fill_value=0, dtype=None, order="C", ctx=None):
-    """One value in the shape of a, and in its dtype by default."""
+    """A constant with the shape of a and, by default, its dtype."""
     row_major("full_like", order)
     out = OPS["_npi_full_like"](a, fill_value=fill_value, dtype=dtype)
     return out if ctx is None or a.level else out.as_in_context(ctx)
@@ -256,7 +256,7 @@ def full_like(a, fill_value=0, dtype=None, order="C", ctx=None):
 
 @public
 def copy(a, order="C"):
-    """The same numbers in memory of their own."""
+    """Copy the elements."""
     row_major("copy", order)
     return OPS["_np_copy"](a)
 
@@ -282,7 +282,7 @@ def size(a):
 # -- picking and ordering --------------------------------------------------------------
 @public
 def take(a, indices, axis=None, mode="raise"):
-    """The parts of a at places of an axis; without an axis, of a laid out flat."""
+    """Select elements at indices along an axis, by default of the flattened array."""
     if not isinstance(indices, Value):
         indices = a.convert(indices, "take")
     if axis is None:
@@ -291,7 +291,7 @@ def take(a, indices, axis=None, mode="raise"):
 
 
 def _sorting(name, kind, order):
-    """Refuse what NumPy's sorting knows and this does not; each kind gives one result."""
+    """Reject unsupported arguments of NumPy's sorting. All kinds give the same result."""
     if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
         raise AttrError(f"{name}: kind={kind!r}; there are quicksort, mergesort, heapsort, stable")
     if order is not None:
@@ -300,51 +300,51 @@ def _sorting(name, kind, order):
 
 @public
 def sort(a, axis=-1, kind=None, order=None):
-    """The numbers of each line in order; `axis=None` lays them out flat."""
+    """Sort along an axis. `axis=None` flattens first."""
     _sorting("sort", kind, order)
     return OPS["sort"](a, axis=axis)
 
 
 @public
 def argsort(a, axis=-1, kind=None, order=None):
-    """The places of the numbers of each line in order, as int64."""
+    """The indices that would sort along an axis, int64."""
     _sorting("argsort", kind, order)
     return OPS["argsort"](a, axis=axis, dtype="int64")
 
 
 @public
 def flip(m, axis=None):
-    """Axes read from back to front, all of them unless told."""
+    """Reverse axes, by default all."""
     return OPS["_npi_flip"](m, axis=axis)
 
 
 @public
 def flipud(m):
-    """The first axis read from back to front."""
+    """Reverse the first axis."""
     return flip(m, 0)
 
 
 @public
 def fliplr(m):
-    """The second axis read from back to front."""
+    """Reverse the second axis."""
     return flip(m, 1)
 
 
 @public
 def roll(a, shift, axis=None):
-    """Each element moved by `shift` places; those at the end come first."""
+    """Shift the elements cyclically by `shift`."""
     return OPS["_np_roll"](a, shift=shift, axis=axis)
 
 
 @public
 def repeat(a, repeats, axis=None):
-    """Each element `repeats` times; without an axis, of a laid out flat."""
+    """Repeat each element along an axis, by default of the flattened array."""
     return OPS["repeat"](a, repeats=repeats, axis=axis)
 
 
 @public
 def tile(A, reps):
-    """The whole array `reps` times along each axis."""
+    """Repeat the whole array along each axis."""
     return OPS["tile"](A, reps=reps)
 
 
@@ -356,7 +356,7 @@ def diag(v, k=0):
 
 @public
 def diagonal(a, offset=0, axis1=0, axis2=1):
-    """The diagonal of two axes, as the last axis."""
+    """The diagonal over two axes, as the last axis."""
     return OPS["_np_diagonal"](a, offset=offset, axis1=axis1, axis2=axis2)
 
 
@@ -380,7 +380,7 @@ def triu(m, k=0):
 
 @public
 def pad(x, pad_width, mode="constant", constant_values=0):
-    """More at the ends of axes: one value, the edge's, or the inside mirrored."""
+    """Pad the ends of axes with a constant, the edge, or a reflection."""
     n = len(lengths(x))
     if isinstance(pad_width, int):
         pad_width = ((pad_width, pad_width),) * n
@@ -392,7 +392,7 @@ def pad(x, pad_width, mode="constant", constant_values=0):
 
 @public
 def meshgrid(*xi, indexing="xy"):
-    """Coordinates of a grid: one array for each vector, all of one shape."""
+    """Coordinate arrays of a grid, one per vector, all of the same shape."""
     n = len(xi)
     if n < 2:
         return list(xi)
@@ -405,7 +405,7 @@ def meshgrid(*xi, indexing="xy"):
 
 @public
 def diff(a, n=1, axis=-1):
-    """What each number has more than the one before it, n times."""
+    """The difference of adjacent elements, n times."""
     for _ in range(n):
         a = OPS["slice_axis"](a, axis=axis, begin=1, end=None) - OPS["slice_axis"](
             a, axis=axis, begin=0, end=-1
@@ -414,7 +414,7 @@ def diff(a, n=1, axis=-1):
 
 
 def norm(x, ord=None, axis=None, keepdims=False):
-    """The length of a vector or matrix; `np.linalg.norm`."""
+    """The norm of a vector or matrix: `np.linalg.norm`."""
     if axis is None and ord not in (None, "fro") and len(lengths(x)) != 1:
         axis = tuple(range(len(lengths(x))))
     flag = -1 if ord not in (None, "fro") else -2 if axis is None else 1

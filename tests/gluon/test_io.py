@@ -311,7 +311,7 @@ def test_a_file_is_fetched_once_and_checked(server, tmp_path, monkeypatch):
 def test_a_wrong_checksum_writes_nothing(server, tmp_path):
     with pytest.raises(FileError, match=f"10 bytes with the checksum {SHA1}, but 00ff is needed"):
         download(f"{server.url}/data", tmp_path, sha1_hash="00ff")
-    with pytest.raises(FileError, match=r"cannot be fetched \(Not Found\)"):
+    with pytest.raises(FileError, match=r"can't be downloaded \(Not Found\)"):
         download(f"{server.url}/other", tmp_path, retries=1)
     assert server.asked == 3 and not list(tmp_path.iterdir())
 

@@ -273,11 +273,11 @@ HUGE = bytes((0, 0, 8, 3)) + b"\xff" * 12
             "no file of the format idx with bytes in axes: 3; it begins with 00000801",
         ),
         (b"", LABELS, "begins with nothing"),
-        (IMAGES, bytes((0, 0, 8, 1, 0, 0, 0, 1, 7)), "has 5 pictures and 1 labels"),
+        (IMAGES, bytes((0, 0, 8, 1, 0, 0, 0, 1, 7)), "has 5 images and 1 labels"),
         (HUGE, LABELS, "4294967295 x 4294967295 x 4294967295 bytes, but there are fewer"),
         (gzip.compress(HUGE, mtime=0), LABELS, "but there are fewer"),
-        (gzip.compress(IMAGES, mtime=0)[:200], LABELS, "cannot be unpacked"),
-        (b"\x1f\x8bnot at all", LABELS, "cannot be unpacked"),
+        (gzip.compress(IMAGES, mtime=0)[:200], LABELS, "can't be unpacked"),
+        (b"\x1f\x8bnot at all", LABELS, "can't be unpacked"),
     ],
 )
 def test_damaged_files_of_digits_are_refused(tmp_path, images, labels, message):
@@ -327,13 +327,13 @@ def test_labels_are_groups_or_classes(tmp_path):
 
 def test_damaged_files_of_small_pictures_are_refused(tmp_path):
     (tmp_path / "test_batch.bin").write_bytes(bytes(3074))
-    with pytest.raises(FileError, match="test_batch.bin .* has 3074 bytes; needed: 3073 for each"):
+    with pytest.raises(FileError, match="test_batch.bin .* has 3074 bytes; needed: 3073 per image"):
         vision.CIFAR10(tmp_path, train=False)
     archive(tmp_path / "cifar-10-binary.tar.gz", {"other": b""})
     with pytest.raises(FileError, match="has no data_batch_1.bin; is it the archive of CIFAR10"):
         vision.CIFAR10(tmp_path)
     (tmp_path / "cifar-10-binary.tar.gz").write_bytes(b"\x1f\x8b no")
-    with pytest.raises(FileError, match="cannot be unpacked"):
+    with pytest.raises(FileError, match="can't be unpacked"):
         vision.CIFAR10(tmp_path)
 
 

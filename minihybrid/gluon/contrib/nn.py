@@ -1,10 +1,10 @@
-"""Layers for nets with branches, and for larger images.
+"""Layers for networks with branches, and for upsampling.
 
-Takes:   blocks that read the same input; images whose channels hold more pixels.
+Takes:   blocks that share an input, or images whose channels contain more pixels.
 Gives:   `Concurrent`, `HybridConcurrent`, `Identity`; `PixelShuffle1D` to `3D`;
          `SyncBatchNorm`.
 
-What is left out: MXNet's sparse embedding; statistics over several devices.
+Left out: MXNet's sparse embedding, and statistics over several devices.
 """
 
 from math import prod
@@ -18,7 +18,7 @@ from minihybrid.gluon.norm_layers import BatchNorm
 
 
 class Concurrent(Sequential):
-    """Gives every child the same input and joins their outputs along an axis.
+    """Pass the same input to every child and concatenate their outputs along an axis.
 
     >>> net = Concurrent(axis=1); net.add(Identity(), Identity())
     >>> net(nd.ones((1, 3))).shape
@@ -30,34 +30,34 @@ class Concurrent(Sequential):
         self.axis = axis
 
     def forward(self, x):
-        """The outputs of all children, joined."""
+        """The concatenated outputs of all children."""
         return nd.concat(*(block(x) for block in self), dim=self.axis)
 
 
 class HybridConcurrent(HybridSequential):
-    """The same of hybrid blocks: they hybridize as one."""
+    """The same for hybrid blocks, which hybridize as one."""
 
     def __init__(self, axis=-1, prefix=None, params=None):
         super().__init__(prefix, params)
         self.axis = axis
 
     def hybrid_forward(self, F, x):
-        """The outputs of all children, joined."""
+        """The concatenated outputs of all children."""
         return F.concat(*(block(x) for block in self), dim=self.axis)
 
 
 class Identity(HybridBlock):
-    """Gives its input: the branch that does nothing, beside others."""
+    """Return the input: a branch that does nothing."""
 
     def hybrid_forward(self, F, x):
-        """Give the input."""
+        """Return the input."""
         return x
 
 
 class PixelShuffle1D(HybridBlock):
     """Channels become pixels of one axis, (N, f C, W) -> (N, C, f W).
 
-    factor:  f, a whole number of at least 1; for more axes also one number for each.
+    factor:  f, an integer of at least 1, or one per axis.
     Source:  Shi et al., Real-Time Single Image and Video Super-Resolution (2016), as in
              MXNet's gluon.contrib.nn.
 
@@ -72,7 +72,7 @@ class PixelShuffle1D(HybridBlock):
         self._factors = shape(factor) * (self._n_axes if len(shape(factor)) == 1 else 1)
         if len(self._factors) != self._n_axes or min(self._factors) < 1:
             raise AttrError(
-                f"{type(self).__name__}: factor={factor}, but one whole number of at least 1, "
+                f"{type(self).__name__}: factor={factor}, but one integer of at least 1, "
                 f"or {self._n_axes} of them, are needed"
             )
 
@@ -111,10 +111,10 @@ class PixelShuffle3D(PixelShuffle1D):
 
 
 class SyncBatchNorm(BatchNorm):
-    """BatchNorm over axis 1, whose statistics MXNet takes over all devices.
+    """BatchNorm over axis 1. In MXNet, its statistics are those of all devices.
 
-    Here each device takes those of its own part of the batch, as BatchNorm does;
-    `num_devices` and `key` change nothing.
+    Here, each device uses those of its own part of the batch, as BatchNorm does.
+    `num_devices` and `key` are ignored.
 
     >>> net = SyncBatchNorm(in_channels=3, num_devices=4); net.initialize()
     >>> net(nd.ones((2, 3, 4, 4))).shape

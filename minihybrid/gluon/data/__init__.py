@@ -1,4 +1,4 @@
-"""Data: samples one by one, and batches of them."""
+"""Data: samples and batches."""
 
 from minihybrid.core.hooks import own_names
 from minihybrid.gluon.data import vision

@@ -1,13 +1,13 @@
 """Loaders: batches of samples.
 
-Takes:   a dataset, and a sampler or how to make one.
+Takes:   a dataset, and a sampler or its settings.
 Gives:   `DataLoader`, which makes batches, and `default_batchify_fn`.
 
-Workers are threads: NumPy lets others run while it computes, a batch need not be copied
-from another process, and the dataset need not be picklable. A transform that is slow
-Python gains nothing from threads. Each batch of a worker draws its random numbers from a
-branch of its own, so they repeat after `mx.random.seed`, whichever worker is faster.
-What is left out: pinned memory.
+Workers are threads: NumPy releases the GIL while it computes, batches aren't copied between
+processes, and the dataset doesn't have to be picklable. A transform in slow Python gains
+nothing from threads. Each batch draws its random numbers from a stream of its own, so they
+repeat after `mx.random.seed`, whichever worker is faster.
+Left out: pinned memory.
 """
 
 from collections import deque
@@ -54,15 +54,15 @@ def default_batchify_fn(data):
 
 
 class DataLoader(metaclass=Signed):
-    """Goes through a dataset in batches; each `for` loop is one round.
+    """Iterate over a dataset in batches. Each `for` loop is one epoch.
 
-    sampler, batch_sampler:  which samples, or lists of samples; instead of `shuffle`,
-                             and of `batch_size`.
+    sampler, batch_sampler:  which samples, or lists of samples, to use instead of `shuffle`
+                             or `batch_size`.
     batchify_fn:   a list of samples -> a batch.
-    num_workers:   threads that make batches ahead; 0 makes each when it is asked for.
-    prefetch:      how many batches ahead; twice the workers unless given.
-    timeout:       seconds to wait for a worker's batch, then a HybridError.
-    pin_memory, pin_device_id, thread_pool, auto_reload:  have no effect here.
+    num_workers:   threads that prepare batches in advance. With 0, each is made on demand.
+    prefetch:      how many batches in advance, by default twice the workers.
+    timeout:       seconds to wait for a worker's batch before a HybridError.
+    pin_memory, pin_device_id, thread_pool, auto_reload:  are ignored.
 
     >>> loader = DataLoader([1.0, 2.0, 3.0], batch_size=2)
     >>> [batch.shape for batch in loader]

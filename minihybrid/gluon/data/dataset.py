@@ -1,4 +1,4 @@
-"""Datasets: samples one by one.
+"""Datasets of samples.
 
 Takes:   anything with a length and an index.
 Gives:   `Dataset` and its children.
@@ -17,7 +17,7 @@ from minihybrid.recordio import MXIndexedRecordIO
 
 
 class Dataset(metaclass=Signed):
-    """The parent: a child gives `__len__` and `__getitem__`."""
+    """The parent. A subclass defines `__len__` and `__getitem__`."""
 
     def __getitem__(self, idx):
         raise NotImplementedError
@@ -26,7 +26,7 @@ class Dataset(metaclass=Signed):
         raise NotImplementedError
 
     def transform(self, fn, lazy=True):
-        """`fn(*sample)` in place of each sample; now, or whenever one is asked for.
+        """Replace each sample by `fn(*sample)`, now or lazily.
 
         >>> SimpleDataset([1, 2, 3]).transform(lambda x: 10 * x)[2]
         30
@@ -35,7 +35,7 @@ class Dataset(metaclass=Signed):
         return transformed if lazy else SimpleDataset(list(each(transformed)))
 
     def transform_first(self, fn, lazy=True):
-        """`fn(data)` in place of the first part of each sample, usually the data."""
+        """Replace the first part of each sample, usually the data, by `fn(data)`."""
         return self.transform(_First(fn), lazy)
 
     def filter(self, fn):
@@ -43,15 +43,15 @@ class Dataset(metaclass=Signed):
         return _SampledDataset(self, FilterSampler(fn, self))
 
     def take(self, count):
-        """The first samples; all of them for `None`."""
+        """The first `count` samples, or all for `None`."""
         n = checked("take", "count", count, optional(lengths))
         n = len(self) if n is None else min(n, len(self))
         return _SampledDataset(self, SequentialSampler(n))
 
     def shard(self, num_shards, index):
-        """One of several parts of equal size; the first may be longer by one.
+        """One of several parts of equal size, of which the first may be longer by one.
 
-        Raises:  AttrError if there is no such part.
+        Raises:  AttrError if there's no such part.
         """
         num_shards = checked("shard", "num_shards", num_shards, integer)
         if not 0 <= checked("shard", "index", index, integer) < num_shards:
@@ -63,7 +63,7 @@ class Dataset(metaclass=Signed):
         return _SampledDataset(self, SequentialSampler(size + (index < rest), start))
 
     def sample(self, sampler):
-        """The samples that a sampler names, in its order."""
+        """The samples at a sampler's indices, in its order."""
         if not isinstance(sampler, Sampler):
             raise AttrError(f"sample: {sampler!r} is not a gluon.data.Sampler")
         return _SampledDataset(self, sampler)
@@ -83,7 +83,7 @@ class SimpleDataset(Dataset):
 
 
 class ArrayDataset(Dataset):
-    """Arrays or lists of one length; sample i is the tuple of their parts i.
+    """Arrays or lists of equal length. Sample i is the tuple of their elements i.
 
     >>> from minihybrid import nd
     >>> len(ArrayDataset(nd.zeros((3, 2)), [0, 1, 1]))
@@ -110,7 +110,7 @@ class ArrayDataset(Dataset):
 class RecordFileDataset(Dataset):
     """The records of a file `name.rec`, in the order of its index, `name.idx`: bytes.
 
-    Raises:  FileError for what are no such files.
+    Raises:  FileError for other kinds of files.
     """
 
     def __init__(self, filename):
@@ -126,7 +126,7 @@ class RecordFileDataset(Dataset):
 
 
 class _Transformed(Dataset):
-    """A dataset whose samples pass through a function."""
+    """A dataset with a function applied to its samples."""
 
     def __init__(self, dataset, fn):
         if not callable(fn):
@@ -142,7 +142,7 @@ class _Transformed(Dataset):
 
 
 class _First:
-    """A function of a sample that changes its first part only."""
+    """A function that changes only the first part of a sample."""
 
     def __init__(self, fn):
         self._fn = fn
@@ -152,7 +152,7 @@ class _First:
 
 
 class _SampledDataset(Dataset):
-    """The samples that a sampler named when the dataset was made."""
+    """The samples at the indices that a sampler gave when the dataset was created."""
 
     def __init__(self, dataset, sampler):
         self._dataset, self._indices = dataset, list(sampler)

@@ -1,10 +1,11 @@
-"""Samplers: which samples of a dataset, in which order.
+"""Samplers: the selection and order of samples.
 
 Takes:   a number of samples, or a dataset.
-Gives:   `Sampler` and its children, which go over indices; `BatchSampler` over lists of them.
+Gives:   `Sampler` and its subclasses, which iterate over indices, and `BatchSampler`, over
+         lists of them.
 
-Shuffling draws from the package's random numbers, so `random.seed` repeats it.
-What is left out: samplers that weigh samples or classes.
+Shuffling uses the package's random numbers, so `random.seed` makes it reproducible.
+Left out: weighted sampling.
 """
 
 import numpy as np
@@ -17,9 +18,9 @@ from minihybrid.ops.random import STREAM
 
 
 def indexed(owner, data):
-    """Data, if they have a length and an index.
+    """Return data that has a length and can be indexed.
 
-    Raises:  AttrError, naming what was found.
+    Raises:  AttrError for other objects.
     """
     if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
         raise AttrError(
@@ -35,7 +36,7 @@ def each(dataset):
 
 
 class Sampler(metaclass=Signed):
-    """The parent: a child gives `__iter__`, over indices, and `__len__`."""
+    """The parent. A subclass defines `__iter__`, over indices, and `__len__`."""
 
     def __iter__(self):
         raise NotImplementedError
@@ -60,7 +61,7 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """0 to length - 1 in random order, another one each time it is gone through."""
+    """0 to length - 1 in random order, different in each iteration."""
 
     def __init__(self, length):
         self._length = checked("RandomSampler", "length", length, lengths)
@@ -94,8 +95,8 @@ class FilterSampler(Sampler):
 class BatchSampler(Sampler):
     """Lists of `batch_size` indices.
 
-    last_batch:  what happens to a last, shorter list: "keep" it, "discard" it, or
-                 "rollover": the next round begins with it.
+    last_batch:  for a shorter last batch: "keep" it, "discard" it, or "rollover" to start the
+                 next epoch with it.
 
     >>> list(BatchSampler(SequentialSampler(5), 2, "discard"))
     [[0, 1], [2, 3]]

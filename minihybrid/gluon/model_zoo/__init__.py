@@ -1,4 +1,4 @@
-"""Well-known nets: `model_zoo.vision`."""
+"""Well-known networks: `model_zoo.vision`."""
 
 from minihybrid.core.hooks import own_names
 from minihybrid.gluon.model_zoo import vision

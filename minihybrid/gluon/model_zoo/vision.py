@@ -1,11 +1,11 @@
-"""Nets that classify pictures, made of our layers.
+"""Image classifiers.
 
 Takes:   the number of classes.
-Gives:   `get_model("resnet18_v1")` and one function and class for each family, with
-         MXNet's structure and parameter names, so that files fit.
+Gives:   `get_model("resnet18_v1")`, and a function and class per family, with MXNet's
+         structure and parameter names, so that MXNet's files load.
 
-A net is two children: `features`, up to the last vector, and `output`, the classifier.
-What is left out: trained weights, DenseNet and Inception.
+A network has two children: `features`, up to the last vector, and `output`, the classifier.
+Left out: trained weights, DenseNet and Inception.
 """
 
 from functools import partial, wraps
@@ -23,16 +23,16 @@ from minihybrid.init import Xavier
 
 
 def chain(*blocks):
-    """Blocks one after the other, without a prefix of their own."""
+    """A sequence of blocks without a prefix."""
     net = HybridSequential(prefix="")
     net.add(*blocks)
     return net
 
 
 class Classifier(HybridBlock):
-    """A net of `features` and `output`: (N, channels, height, width) -> (N, classes).
+    """A network of `features` and `output`: (N, channels, height, width) -> (N, classes).
 
-    Its subclasses make both in their constructor.
+    Subclasses create both in their constructor.
     """
 
     def hybrid_forward(self, F, x):
@@ -62,7 +62,7 @@ class LeNet(Classifier):
 
 
 class AlexNet(Classifier):
-    """AlexNet, the variant for one device, for pictures of 224 x 224.
+    """AlexNet, the variant for one device, for images of 224 x 224.
 
     Source:  Krizhevsky, arXiv:1404.5997.
     """
@@ -95,7 +95,7 @@ VGG_STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19:
 class VGG(Classifier):
     """Stages of 3 x 3 convolutions, each ended by pooling, then three dense layers.
 
-    layers, filters: how many convolutions a stage has, and how many channels.
+    layers, filters: the number of convolutions and of channels per stage.
     Source:  Simonyan, Zisserman, arXiv:1409.1556.
     """
 
@@ -119,19 +119,19 @@ class VGG(Classifier):
 
 # -- residual nets ---------------------------------------------------------------------
 def conv1x1(channels, stride=1, in_channels=0, use_bias=False):
-    """A convolution that mixes channels only."""
+    """A convolution that only mixes channels."""
     return Conv2D(channels, 1, stride, use_bias=use_bias, in_channels=in_channels)
 
 
 def conv3x3(channels, stride, in_channels):
-    """A convolution that keeps height and width, up to its stride."""
+    """A convolution that preserves height and width, except for its stride."""
     return Conv2D(channels, 3, stride, 1, use_bias=False, in_channels=in_channels)
 
 
 class BasicBlockV1(HybridBlock):
-    """relu(x + f(x)), where f is two convolutions with normalisation.
+    """relu(x + f(x)), where f is two convolutions with normalization.
 
-    downsample: pass x through a convolution, where the shape changes.
+    downsample: pass x through a convolution, because the shape changes.
     Source:  He et al., arXiv:1512.03385.
     """
 
@@ -144,7 +144,7 @@ class BasicBlockV1(HybridBlock):
 
     @staticmethod
     def layers(channels, stride, in_channels):
-        """What f is made of."""
+        """The layers of f."""
         return (
             conv3x3(channels, stride, in_channels),
             BatchNorm(),
@@ -160,11 +160,11 @@ class BasicBlockV1(HybridBlock):
 
 
 class BottleneckV1(BasicBlockV1):
-    """The same with three convolutions, of which the middle one is narrow."""
+    """The same with three convolutions, the middle one narrow."""
 
     @staticmethod
     def layers(channels, stride, in_channels):
-        """What f is made of."""
+        """The layers of f."""
         narrow = channels // 4
         return (
             conv1x1(narrow, stride, use_bias=True),
@@ -179,7 +179,7 @@ class BottleneckV1(BasicBlockV1):
 
 
 class BasicBlockV2(HybridBlock):
-    """x + f(x), where f normalises and activates before each convolution.
+    """x + f(x), where f normalizes and activates before each convolution.
 
     Source:  He et al., arXiv:1603.05027.
     """
@@ -190,7 +190,7 @@ class BasicBlockV2(HybridBlock):
         self.downsample = conv1x1(channels, stride, in_channels) if downsample else None
 
     def make(self, channels, stride, in_channels):
-        """Make what f consists of."""
+        """Create the layers of f."""
         self.bn1, self.conv1 = BatchNorm(), conv3x3(channels, stride, in_channels)
         self.bn2, self.conv2 = BatchNorm(), conv3x3(channels, 1, channels)
 
@@ -201,27 +201,27 @@ class BasicBlockV2(HybridBlock):
         return self.rest(F, self.conv1(out)) + shortcut
 
     def rest(self, F, x):
-        """What f does after its first convolution."""
+        """f after its first convolution."""
         return self.conv2(F.relu(self.bn2(x)))
 
 
 class BottleneckV2(BasicBlockV2):
-    """The same with three convolutions, of which the middle one is narrow."""
+    """The same with three convolutions, the middle one narrow."""
 
     def make(self, channels, stride, in_channels):
-        """Make what f consists of."""
+        """Create the layers of f."""
         narrow = channels // 4
         self.bn1, self.conv1 = BatchNorm(), conv1x1(narrow)
         self.bn2, self.conv2 = BatchNorm(), conv3x3(narrow, stride, narrow)
         self.bn3, self.conv3 = BatchNorm(), conv1x1(channels)
 
     def rest(self, F, x):
-        """What f does after its first convolution."""
+        """f after its first convolution."""
         return self.conv3(F.relu(self.bn3(super().rest(F, x))))
 
 
 def _first(channels, thumbnail):
-    """What meets the picture; for pictures of some 32 pixels it does not shrink."""
+    """The first layers, which don't downsample small images (thumbnail)."""
     if thumbnail:
         return [conv3x3(channels, 1, 0)]
     return [
@@ -233,7 +233,7 @@ def _first(channels, thumbnail):
 
 
 def _stages(block, layers, channels):
-    """Stages of residual blocks; all but the first halve height and width."""
+    """Stages of residual blocks. All except the first halve height and width."""
     for i, count in enumerate(layers):
         stage = HybridSequential(prefix=f"stage{i + 1}_")
         before, now = channels[i : i + 2]
@@ -244,11 +244,11 @@ def _stages(block, layers, channels):
 
 
 class ResNetV1(Classifier):
-    """A residual net: stages of blocks that add to what they are given.
+    """A residual network: stages of blocks that add to their input.
 
-    block, layers, channels: the kind of block, how many a stage has, and the channels
-             before and after each stage.
-    thumbnail: for small pictures: no shrinking at the start.
+    block, layers, channels: the class of the blocks, their number per stage, and the
+             channels before and after each stage.
+    thumbnail: for small images: no downsampling at the start.
     """
 
     def __init__(self, block, layers, channels, classes=1000, thumbnail=False, **kwargs):
@@ -263,7 +263,7 @@ class ResNetV1(Classifier):
 
 
 class ResNetV2(Classifier):
-    """The same with normalisation first."""
+    """The same with normalization first."""
 
     def __init__(self, block, layers, channels, classes=1000, thumbnail=False, **kwargs):
         super().__init__(**kwargs)
@@ -295,7 +295,7 @@ RESNET_KINDS = {
 
 # -- small nets ------------------------------------------------------------------------
 class Relu6(HybridBlock):
-    """max(0, min(x, 6)): what 8-bit numbers can hold."""
+    """max(0, min(x, 6)), which suits 8-bit quantization."""
 
     def hybrid_forward(self, F, x):
         """Apply the function."""
@@ -303,7 +303,7 @@ class Relu6(HybridBlock):
 
 
 def normal_conv(channels, kernel=1, stride=1, groups=1, act=None):
-    """A convolution, normalisation and perhaps an activation, as a list."""
+    """A list of a convolution, a normalization and possibly an activation."""
     return [
         Conv2D(channels, kernel, stride, kernel // 2, groups=groups, use_bias=False),
         BatchNorm(),
@@ -312,7 +312,7 @@ def normal_conv(channels, kernel=1, stride=1, groups=1, act=None):
 
 
 class MobileNet(Classifier):
-    """Each convolution in two: one within each channel, and one that mixes channels.
+    """MobileNet: depthwise separable convolutions.
 
     multiplier: scales the number of channels.
     Source:  Howard et al., arXiv:1704.04861.
@@ -332,7 +332,7 @@ class MobileNet(Classifier):
 
 
 class LinearBottleneck(HybridBlock):
-    """Widens, filters each channel, narrows again; adds its input where it can."""
+    """Expand, filter each channel, project; add the input if the shapes match."""
 
     def __init__(self, in_channels, channels, t, stride, **kwargs):
         super().__init__(**kwargs)
@@ -356,7 +356,7 @@ BOTTLENECKS = ((16, 1, 1), (24, 2, 2), (32, 3, 2), (64, 4, 2), (96, 3, 1), (160,
 
 
 class MobileNetV2(Classifier):
-    """MobileNet with bottlenecks that are narrow outside and wide inside.
+    """MobileNet with inverted bottlenecks.
 
     Source:  Sandler et al., arXiv:1801.04381.
     """
@@ -386,7 +386,7 @@ class MobileNetV2(Classifier):
 
 
 def fire(squeeze, expand):
-    """Few channels, then many: half by 1 x 1 and half by 3 x 3 convolutions."""
+    """Squeeze to few channels, then expand: half with 1 x 1, half with 3 x 3 convolutions."""
 
     def conv(*args):
         return chain(Conv2D(*args), Activation("relu"))
@@ -406,7 +406,7 @@ SQUEEZENETS = {
 class SqueezeNet(Classifier):
     """AlexNet's accuracy with 50 times fewer parameters.
 
-    version: "1.0", or "1.1", which computes less; for pictures of 224 x 224.
+    version: "1.0", or "1.1", which computes less; for images of 224 x 224.
     Source:  Iandola et al., arXiv:1602.07360.
     """
 
@@ -431,7 +431,7 @@ def _entry(table, key, what):
 
 
 def _untrained(make):
-    """Accept what MXNet says of trained weights, and refuse to have any."""
+    """Accept MXNet's arguments for trained weights, and raise an error if any are requested."""
 
     @wraps(make)
     def call(*args, pretrained=False, ctx=None, root=None, **kwargs):
@@ -448,7 +448,7 @@ def _untrained(make):
 
 @_untrained
 def get_resnet(version, num_layers, **kwargs):
-    """A residual net: version 1 or 2; 18, 34, 50, 101 or 152 layers.
+    """A residual network: version 1 or 2; 18, 34, 50, 101 or 152 layers.
 
     >>> get_resnet(1, 18, classes=10).output
     Dense(512 -> 10, linear)
@@ -462,7 +462,7 @@ def get_resnet(version, num_layers, **kwargs):
 
 @_untrained
 def get_vgg(num_layers, **kwargs):
-    """A VGG net of 11, 13, 16 or 19 layers; `batch_norm=True` normalises."""
+    """A VGG network with 11, 13, 16 or 19 layers, and batch normalization on request."""
     layers = _entry(VGG_STAGES, num_layers, "get_vgg: num_layers")
     return VGG(layers, (64, 128, 256, 512, 512), **kwargs)
 
@@ -496,9 +496,9 @@ def __dir__():
 
 
 def get_model(name, **kwargs):
-    """A net by its name, such as "resnet18_v1", "vgg16_bn" or "mobilenet0.5".
+    """A network by name, such as "resnet18_v1", "vgg16_bn" or "mobilenet0.5".
 
-    classes: how many scores it gives, 1000 unless told.
+    classes: the number of scores, by default 1000.
 
     >>> get_model("squeezenet1.1", classes=10).name.rstrip("0123456789")
     'squeezenet'

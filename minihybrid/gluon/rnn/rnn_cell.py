@@ -1,11 +1,11 @@
-"""Recurrent cells: one step of a sequence, and how cells are put together.
+"""Recurrent cells: one step of a sequence, and combinations of cells.
 
 Takes:   the input of a step (N, C) and a list of states (N, H).
-Gives:   (output, new states); `unroll` does it for whole sequences. `RNNCell`, `LSTMCell`,
-         `GRUCell`; stacks, both directions, dropout, zoneout, residuals.
+Gives:   (output, new states), and `unroll` for whole sequences. `RNNCell`, `LSTMCell`,
+         `GRUCell`, stacks, bidirectional cells, dropout, zoneout, residuals.
 
 Names of parameters and nodes, and the order of gates, are MXNet's 1.9.
-What is left out: convolutional cells.
+Left out: convolutional cells.
 """
 
 import itertools
@@ -44,7 +44,7 @@ class RecurrentCell(Block):
         self.reset()
 
     def reset(self):
-        """Count steps and states from 0 again."""
+        """Reset the counters of steps and states."""
         # Not by setattr: what only names nodes must not make plans anew.
         vars(self).update(_counter=-1, _states=itertools.count())
         for cell in self._children.values():
@@ -56,7 +56,7 @@ class RecurrentCell(Block):
         raise NotImplementedError(f"{type(self).__name__} has no state_info method; write it")
 
     def begin_state(self, batch_size=0, func=nd.zeros, **kwargs):
-        """The states before the first step: zeros, or what `func` makes of a shape."""
+        """The initial states: zeros, or the result of `func` for a shape."""
         self._check_free()
         infos = self.state_info(batch_size)
         return made_states(infos, func, f"{self._prefix}begin_state_", self._states, kwargs)
@@ -66,7 +66,7 @@ class RecurrentCell(Block):
             raise AttrError(f"{self.name}: another cell modifies this one; call that cell instead")
 
     def __call__(self, inputs, *states):
-        """One step, of an input and a list of states: (output, new states)."""
+        """One step, from an input and a list of states: (output, new states)."""
         vars(self)["_counter"] += 1
         return super().__call__(inputs, *([s] if is_whole(s) else s for s in states))
 
@@ -76,8 +76,8 @@ class RecurrentCell(Block):
         """All steps of a sequence: (outputs, last states).
 
         merge_outputs: True for one array, False for a list of steps.
-        valid_length:  (N,): how long each sequence is; outputs after that are 0, and the
-                       states are those of the last valid step.
+        valid_length:  (N,): the length of each sequence. Outputs after it are 0, and the states
+                       are those of the last valid step.
         """
         self.reset()
         steps = listed(inputs, length, layout)
@@ -97,12 +97,12 @@ class RecurrentCell(Block):
 
 
 class HybridRecurrentCell(RecurrentCell, HybridBlock):
-    """The parent of cells that may be hybridized."""
+    """The parent of cells that can be hybridized."""
 
 
 # -- cells with parameters -------------------------------------------------------------
 class _Gates(HybridRecurrentCell):
-    """What the three kinds share: two products, of the inputs and of the state."""
+    """The parent of the three kinds, with two products: of the inputs and of the state."""
 
     GATES = N_STATES = 1
 
@@ -201,7 +201,7 @@ class RNNCell(_Gates):
 
 
 class LSTMCell(_Gates):
-    """A step with a memory cell: gates decide what is kept, written and shown.
+    """A step with a memory cell: gates control what's kept, written and output.
 
     Source:  Hochreiter and Schmidhuber, Neural Computation 1997; the forget gate is of
              Gers, Schmidhuber and Cummins, 2000.
@@ -257,9 +257,9 @@ class LSTMCell(_Gates):
 
 
 class GRUCell(_Gates):
-    """A step with two gates, and no memory beside the output.
+    """A step with two gates, and no memory except the output.
 
-    Source:  Cho et al., EMNLP 2014; the reset gate stands behind the product, as in cuDNN.
+    Source:  Cho et al., EMNLP 2014; the reset gate follows the product, as in cuDNN.
     """
 
     GATES = 3
@@ -284,7 +284,7 @@ class GRUCell(_Gates):
 
 # -- cells made of cells ---------------------------------------------------------------
 class _Stacked:
-    """What both stacks share: the output of one cell is the input of the next."""
+    """The parent of both stacks: the output of one cell is the input of the next."""
 
     def add(self, cell):
         """Append a cell."""
@@ -301,12 +301,12 @@ class _Stacked:
         return [info for cell in self._children.values() for info in cell.state_info(batch_size)]
 
     def begin_state(self, **kwargs):
-        """The states of all cells before the first step."""
+        """The initial states of all cells."""
         self._check_free()
         return [state for cell in self._children.values() for state in cell.begin_state(**kwargs)]
 
     def _own(self, states):
-        """(cell, its part of the states) one after the other."""
+        """Pairs of a cell and its part of the states."""
         at = 0
         for cell in self._children.values():
             n = len(cell.state_info())
@@ -340,7 +340,7 @@ class _Stacked:
 
 
 class SequentialRNNCell(_Stacked, RecurrentCell):
-    """Cells one after the other.
+    """A stack of cells.
 
     >>> stack = SequentialRNNCell(); stack.add(LSTMCell(2)); stack.add(GRUCell(3)); len(stack)
     2
@@ -352,7 +352,7 @@ class SequentialRNNCell(_Stacked, RecurrentCell):
 
 
 class HybridSequentialRNNCell(_Stacked, HybridRecurrentCell):
-    """Cells one after the other that may be hybridized."""
+    """A stack of cells that can be hybridized."""
 
     def hybrid_forward(self, F, inputs, states):
         """One step of each cell."""
@@ -360,9 +360,9 @@ class HybridSequentialRNNCell(_Stacked, HybridRecurrentCell):
 
 
 class DropoutCell(HybridRecurrentCell):
-    """Dropout at each step; without states.
+    """Dropout at each step, without states.
 
-    axes:  along these, all numbers are dropped or kept together.
+    axes:  along these, all elements are dropped or kept together.
     """
 
     def __init__(self, rate, axes=(), prefix=None, params=None):
@@ -381,7 +381,7 @@ class DropoutCell(HybridRecurrentCell):
         return []
 
     def hybrid_forward(self, F, inputs, states):
-        """Drop; the states stay."""
+        """Apply dropout, and return the states unchanged."""
         if self._rate > 0:
             name = f"t{self._counter}_fwd"
             inputs = F.Dropout(inputs, p=self._rate, axes=self._axes, name=name)
@@ -390,7 +390,7 @@ class DropoutCell(HybridRecurrentCell):
     def unroll(
         self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None
     ):
-        """Drop in all steps; a whole sequence at once."""
+        """Apply dropout to all steps at once."""
         self.reset()
         inputs = outputs_as(inputs, length, layout, merge_outputs)
         if is_whole(inputs):
@@ -399,7 +399,7 @@ class DropoutCell(HybridRecurrentCell):
 
 
 class ModifierCell(HybridRecurrentCell):
-    """The parent of cells that change what another cell does; that one is theirs then."""
+    """The parent of cells that modify another cell, which they own from then on."""
 
     def __init__(self, base_cell):
         base_cell._check_free()
@@ -425,7 +425,7 @@ class ModifierCell(HybridRecurrentCell):
         return self._of_base("begin_state", **kwargs)
 
     def _of_base(self, method, *args, **kwargs):
-        """Call a method of the base cell, which nobody else may."""
+        """Call a method of the base cell."""
         self.base_cell._modified = False
         try:
             return getattr(self.base_cell, method)(*args, **kwargs)
@@ -434,7 +434,7 @@ class ModifierCell(HybridRecurrentCell):
 
 
 class ZoneoutCell(ModifierCell):
-    """In training, some outputs and states stay what they were a step before.
+    """In training, some outputs and states keep their values from the previous step.
 
     Source:  Krueger et al., ICLR 2017.
     """
@@ -456,7 +456,7 @@ class ZoneoutCell(ModifierCell):
         return f"ZoneoutCell({rates}, {self.base_cell})"
 
     def reset(self):
-        """Forget the last output, too."""
+        """Reset, and forget the last output."""
         super().reset()
         vars(self)["_last"] = None
 
@@ -471,7 +471,7 @@ class ZoneoutCell(ModifierCell):
 
 
 def _mixed(F, p, new, old):
-    """The new numbers; in training, with probability p the old ones."""
+    """The new values or, in training with probability p, the old ones."""
     return new if p == 0 else F.where(F.Dropout(F.ones_like(new), p=p), new, old)
 
 
@@ -506,7 +506,7 @@ class ResidualCell(ModifierCell):
 
 
 class BidirectionalCell(HybridRecurrentCell):
-    """Two cells: one goes through a sequence forwards, one backwards; outputs are joined."""
+    """Two cells, one for each direction of a sequence, with concatenated outputs."""
 
     def __init__(self, l_cell, r_cell, output_prefix="bi_"):
         super().__init__(prefix="")
@@ -515,7 +515,7 @@ class BidirectionalCell(HybridRecurrentCell):
         self._output_prefix = output_prefix
 
     def __call__(self, inputs, states):
-        """Refuse: the backward cell begins at the end."""
+        """Raise an error, because the backward cell starts at the end."""
         raise NotImplementedError("BidirectionalCell: it has no steps; call unroll")
 
     def __repr__(self):
@@ -527,7 +527,7 @@ class BidirectionalCell(HybridRecurrentCell):
     def unroll(
         self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None
     ):
-        """All steps of both: (outputs, last states of the forward cell, then the other's)."""
+        """All steps of both cells: (outputs, last states of the forward, then backward cell)."""
         self.reset()
         steps = listed(inputs, length, layout)
         states = started(self, begin_state, steps)

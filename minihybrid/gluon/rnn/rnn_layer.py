@@ -1,10 +1,10 @@
-"""Recurrent layers: whole sequences at once, by the operator `RNN`.
+"""Recurrent layers: whole sequences at once, with the operator `RNN`.
 
 Takes:   data (T, N, C), or (N, T, C) with layout="NTC"; states, or zeros.
-Gives:   `RNN`, `LSTM`, `GRU`, of several layers and one or two directions.
+Gives:   `RNN`, `LSTM`, `GRU`, with several layers and one or two directions.
 
 Parameters' names, in memory and in files, are MXNet's 1.9.
-What is left out: convolutional layers.
+Left out: convolutional layers.
 """
 
 import itertools
@@ -28,7 +28,7 @@ from minihybrid.ops.recurrent import CELLS, packed
 
 
 class _Layer(HybridBlock):
-    """What the three kinds share."""
+    """The parent of the three kinds."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class _Layer(HybridBlock):
         return found
 
     def _collect_params_with_prefix(self, prefix=""):
-        """Parameters under the names of their cells, as MXNet's files have them."""
+        """Parameters under the names of their cells, as in MXNet's files."""
         prefix += "." * bool(prefix)
         found = {}
         for name, param in self._reg_params.items():
@@ -126,12 +126,12 @@ class _Layer(HybridBlock):
         ]
 
     def begin_state(self, batch_size=0, func=nd.zeros, **kwargs):
-        """The states before the first step: zeros, or what `func` makes of a shape."""
+        """The initial states: zeros, or the result of `func` for a shape."""
         infos = self.state_info(batch_size)
         return made_states(infos, func, f"{self.prefix}h0_", itertools.count(), kwargs)
 
     def _begun(self, inputs):
-        """Zeros beside the inputs; a symbol's have a batch of 0, which stands for any."""
+        """Zeros to match the inputs. For a symbol, the batch size is 0, which means any."""
         if isinstance(inputs, Symbol):
             return self.begin_state(0, func=sym.zeros)
         batch = inputs.shape[self._layout.index("N")]
@@ -139,18 +139,18 @@ class _Layer(HybridBlock):
 
     # -- calling
     def __call__(self, inputs, states=None, sequence_length=None):
-        """The outputs of all steps; with `states`, also the last states: (outputs, states).
+        """The outputs of all steps or, with `states`, (outputs, last states).
 
         sequence_length: (N,), for use_sequence_length=True.
         """
         return super().__call__(*self._arranged(inputs, states, sequence_length))
 
     def plan_for(self, inputs, states=None, sequence_length=None):
-        """(plan, input arrays, bound parameters) for what a call takes."""
+        """(plan, input arrays, bound parameters) for a call's arguments."""
         return super().plan_for(*self._arranged(inputs, states, sequence_length))
 
     def _arranged(self, inputs, states=None, sequence_length=None):
-        """(inputs, states, whether nobody gave these), as `hybrid_forward` has them."""
+        """(inputs, states, whether the states are initial zeros), as for `hybrid_forward`."""
         if not is_whole(inputs):
             return (inputs,)
         self._tell_inputs(inputs)
@@ -167,7 +167,7 @@ class _Layer(HybridBlock):
         return inputs, states, alone
 
     def _tell_inputs(self, inputs):
-        """The first layer's weights know their shape once there is data."""
+        """Infer the shape of the first layer's weights from the data."""
         found = inputs.shape if isinstance(inputs, NDArray) else inputs.spec.shape
         if found is not None and len(found) == 3 and found[2] > 0:
             for side in "lr"[: 1 + self._attrs["bidirectional"]]:
@@ -254,10 +254,10 @@ class RNN(_Layer):
 
 
 class LSTM(_Layer):
-    """Layers of LSTM cells; two states: outputs and memories.
+    """LSTM layers, with two states: outputs and memory cells.
 
-    projection_size:  outputs are h projected to so many numbers (Sak et al., 2014).
-    state_clip_min, state_clip_max:  limits of the memory's numbers.
+    projection_size:  the size to which outputs are projected (Sak et al., 2014).
+    state_clip_min, state_clip_max:  limits of the memory cell.
 
     >>> layer = LSTM(4, num_layers=2, bidirectional=True); layer.initialize()
     >>> out, states = layer(nd.ones((3, 2, 5)), layer.begin_state(batch_size=2))
@@ -306,7 +306,7 @@ class LSTM(_Layer):
 
 
 class GRU(_Layer):
-    """Layers of GRU cells.
+    """GRU layers.
 
     >>> layer = GRU(4, layout="NTC"); layer.initialize(); layer(nd.ones((2, 3, 5))).shape
     (2, 3, 4)

@@ -1,9 +1,9 @@
-"""Sequences for recurrent cells: as one array, or as a list of steps.
+"""Sequences for recurrent cells: one array, or a list of steps.
 
 Takes:   arrays (N, T, C) or (T, N, C) as the layout says, or lists of T arrays (N, C).
 Gives:   `listed`, `merged`, `masked`, `backwards`, `started`, `outputs_as`.
 
-What is left out: steps of several arrays.
+Left out: steps with several arrays.
 """
 
 import functools
@@ -16,7 +16,7 @@ from minihybrid.core.sym import Symbol
 
 
 def world(values):
-    """`nd` or `sym`: where the values, or a list of them, belong."""
+    """`nd` or `sym`, according to the values."""
     first = values[0] if isinstance(values, (list, tuple)) else values
     return sym if isinstance(first, Symbol) else nd
 
@@ -27,9 +27,9 @@ def is_whole(values):
 
 
 def axis_of_time(layout):
-    """Where time stands.
+    """The axis of time.
 
-    Raises:  AttrError for another layout than NTC and TNC.
+    Raises:  AttrError for a layout other than NTC and TNC.
     """
     if layout not in ("NTC", "TNC"):
         raise AttrError(f"unroll: layout={layout!r:.40} is unknown; needed: 'NTC' or 'TNC'")
@@ -39,7 +39,7 @@ def axis_of_time(layout):
 def listed(inputs, length, layout):
     """A sequence as a list of steps (N, C).
 
-    Raises:  ShapeError if it has not `length` steps.
+    Raises:  ShapeError if it doesn't have `length` steps.
     """
     axis = axis_of_time(layout)
     if not is_whole(inputs):
@@ -75,7 +75,7 @@ def outputs_as(outputs, length, layout, merge):
 
 
 def masked(outputs, valid_length, layout):
-    """One array, with zeros after each sequence's end."""
+    """One array, with zeros after the end of each sequence."""
     whole = merged(outputs, layout)
     return world(whole).SequenceMask(
         whole, valid_length, use_sequence_length=True, axis=axis_of_time(layout)
@@ -83,7 +83,7 @@ def masked(outputs, valid_length, layout):
 
 
 def backwards(steps, valid_length):
-    """The steps from back to front; what lies after a sequence's end stays there."""
+    """The steps in reverse, with the padding after a sequence's end in place."""
     if valid_length is None:
         return list(reversed(steps))
     F = world(steps)
@@ -92,7 +92,7 @@ def backwards(steps, valid_length):
 
 
 def started(cell, states, steps):
-    """The given states before the first step, or zeros for as many samples as there are."""
+    """The given initial states, or zeros for the batch size."""
     if states is not None:
         return [states] if is_whole(states) else list(states)
     first = steps[0]
@@ -107,7 +107,7 @@ def started(cell, states, steps):
 
 
 def made_states(infos, func, prefix, numbers, kwargs):
-    """States by a function such as `nd.zeros` or `sym.var`, which gets what it takes."""
+    """States made by a function such as `nd.zeros` or `sym.var`, from the arguments it accepts."""
     taken = parameters_of(func)
     takes_all = any(kind is inspect.Parameter.VAR_KEYWORD for kind in taken.values())
     states = []

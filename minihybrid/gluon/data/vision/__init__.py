@@ -1,4 +1,4 @@
-"""Pictures as data: datasets of published files, and what changes pictures."""
+"""Image data: datasets from published files, and transforms."""
 
 from minihybrid.core.hooks import own_names
 from minihybrid.gluon.data.vision import transforms

@@ -1,12 +1,12 @@
-"""Datasets of pictures, read from the files as they are published.
+"""Image datasets, read from the published files.
 
-Takes:   a folder with the files, which somebody has put there.
+Takes:   a folder that contains the files.
 Gives:   `MNIST`, `FashionMNIST`, `CIFAR10`, `CIFAR100`; `ImageFolderDataset`, a folder of
-         folders of pictures; `ImageRecordDataset`, a file of records.
+         folders of images, and `ImageRecordDataset`, a record file.
 
-Nothing is downloaded: where a file is missing, an error names it and the folder. What a
-file says of its size is compared with what it has before memory is taken.
-What is left out: downloads.
+Nothing is downloaded. If a file is missing, the error names it and the folder. The size in a
+file's header is compared with the file before memory is allocated.
+Left out: downloads.
 """
 
 import gzip
@@ -33,7 +33,7 @@ EXTENSIONS = (".jpg", ".jpeg", ".png")
 
 
 class _FileDataset(Dataset):
-    """Pictures and labels that are read at once; a child gives `_read`."""
+    """Images and labels, read at once. A subclass defines `_read`."""
 
     FOLDER = ""  # where the files are looked for, below the folder of MXNet's data
 
@@ -58,9 +58,9 @@ class _FileDataset(Dataset):
         return sample if self._transform is None else self._transform(*sample)
 
     def _found(self, *names):
-        """The path of the first of these files that the folder has.
+        """The path of the first of these files in the folder.
 
-        Raises:  FileError if it has none of them.
+        Raises:  FileError if the folder contains none of them.
         """
         for name in names:
             if os.path.isfile(path := os.path.join(self._root, name)):
@@ -72,7 +72,7 @@ class _FileDataset(Dataset):
         )
 
     def _read(self):
-        """(pictures of shape (N, height, width, channels), labels of shape (N,)) of bytes."""
+        """(images of shape (N, height, width, channels), labels of shape (N,)) of bytes."""
         raise NotImplementedError
 
 
@@ -86,10 +86,10 @@ def checked_transform(owner, transform):
 
 
 class MNIST(_FileDataset):
-    """Handwritten digits: samples (uint8 picture of shape (28, 28, 1), label).
+    """Handwritten digits: samples (uint8 image of shape (28, 28, 1), label).
 
     root:   a folder with `train-images-idx3-ubyte` and `train-labels-idx1-ubyte`, or for
-            train=False those that begin with `t10k`; also packed, with the end `.gz`.
+            train=False those that start with `t10k`, possibly compressed as `.gz`.
     Source: LeCun, Cortes and Burges, The MNIST database of handwritten digits.
     """
 
@@ -103,14 +103,14 @@ class MNIST(_FileDataset):
         )
         if len(data) != len(label):
             raise FileError(
-                f"{type(self).__name__}: '{self._root}' has {len(data)} pictures and "
+                f"{type(self).__name__}: '{self._root}' has {len(data)} images and "
                 f"{len(label)} labels of '{part}'; needed: as many of both"
             )
         return data[..., None], label
 
 
 class FashionMNIST(MNIST):
-    """Articles of clothing, in files that are called as those of `MNIST`.
+    """Articles of clothing, in files with the same names as `MNIST`'s.
 
     Source: Xiao, Rasul and Vollgraf, arXiv:1708.07747.
     """
@@ -119,9 +119,9 @@ class FashionMNIST(MNIST):
 
 
 def read_idx(path, n_axes):
-    """The array of bytes in a file of the format idx, which may be packed by gzip.
+    """The array of bytes in an idx file, possibly compressed with gzip.
 
-    Raises:  FileError if it is none, or shorter or longer than its header says.
+    Raises:  FileError if it isn't one, or doesn't have the size in its header.
     """
     packed = read_whole(path)
     is_packed = packed[:2] == b"\x1f\x8b"
@@ -138,20 +138,20 @@ def read_idx(path, n_axes):
         size = int(np.prod(shape, dtype=object))
         body = file.read(size + 1) if size <= limit else b""
     except (OSError, EOFError, zlib.error) as error:
-        raise FileError(f"'{path}' cannot be unpacked: {error}") from None
+        raise FileError(f"'{path}' can't be unpacked: {error}") from None
     if len(body) != size:
         more = "more" if len(body) > size else "fewer"
         raise FileError(
             f"'{path}': its header says {' x '.join(map(str, shape))} bytes, but there are {more}; "
-            "was the file cut off?"
+            "is the file truncated?"
         )
     return np.frombuffer(body, np.uint8).reshape(shape)
 
 
 class CIFAR10(_FileDataset):
-    """Small colour pictures: samples (uint8 picture of shape (32, 32, 3), label 0 to 9).
+    """Small color images: samples (uint8 image of shape (32, 32, 3), label 0 to 9).
 
-    root:   a folder with `cifar-10-binary.tar.gz`, or with what is in it.
+    root:   a folder with `cifar-10-binary.tar.gz`, or with its contents.
     Source: Krizhevsky, Learning multiple layers of features from tiny images, 2009.
     """
 
@@ -159,7 +159,7 @@ class CIFAR10(_FileDataset):
     ARCHIVE, INSIDE = "cifar-10-binary.tar.gz", "cifar-10-batches-bin"
     TRAIN = [f"data_batch_{i}.bin" for i in range(1, 6)]
     TEST = ["test_batch.bin"]
-    N_LABELS, LABEL = 1, 0  # of each picture, and which is taken
+    N_LABELS, LABEL = 1, 0  # of each image, and which is taken
 
     def _read(self):
         names = self.TRAIN if self._train else self.TEST
@@ -168,11 +168,11 @@ class CIFAR10(_FileDataset):
         return data, label
 
     def _bytes(self, name):
-        """The file with this name: in the folder, in the one of the archive, or packed."""
+        """The file with this name, in the folder or in the archive."""
         path = self._found(name, os.path.join(self.INSIDE, name), self.ARCHIVE)
         if not path.endswith(self.ARCHIVE):
             return read_whole(path)
-        import tarfile  # it is not small, and seldom needed
+        import tarfile  # it isn't small, and seldom needed
 
         try:
             with tarfile.open(fileobj=io.BytesIO(read_whole(path))) as archive:
@@ -187,7 +187,7 @@ class CIFAR10(_FileDataset):
         except FileError:
             raise
         except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-            raise FileError(f"'{path}' cannot be unpacked: {error}") from None
+            raise FileError(f"'{path}' can't be unpacked: {error}") from None
         raise FileError(f"'{path}' has no {name}; is it the archive of {type(self).__name__}?")
 
     def _pictures(self, name, data):
@@ -195,7 +195,7 @@ class CIFAR10(_FileDataset):
         if not data or len(data) % row:
             raise FileError(
                 f"{type(self).__name__}: {name} in '{self._root}' has {len(data)} bytes; needed: "
-                f"{row} for each picture"
+                f"{row} per image"
             )
         rows = np.frombuffer(data, np.uint8).reshape(-1, row)
         pictures = rows[:, self.N_LABELS :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
@@ -203,10 +203,10 @@ class CIFAR10(_FileDataset):
 
 
 class CIFAR100(CIFAR10):
-    """The same of 100 classes in 20 groups.
+    """The same with 100 classes in 20 groups.
 
-    root:        a folder with `cifar-100-binary.tar.gz`, or with what is in it.
-    fine_label:  the label is the class; else the group.
+    root:        a folder with `cifar-100-binary.tar.gz`, or with its contents.
+    fine_label:  whether the label is the class, or the group.
     """
 
     FOLDER = "cifar100"
@@ -220,11 +220,11 @@ class CIFAR100(CIFAR10):
 
 
 class ImageFolderDataset(Dataset):
-    """Pictures in folders that are their classes: samples (picture, label).
+    """Images in one folder per class: samples (image, label).
 
     root:     a folder of folders with files .jpg, .jpeg and .png.
     flag:     1 for three channels, 0 for one.
-    synsets:  the folders' names; label i is that of `synsets[i]`.
+    synsets:  the folders' names. Label i belongs to `synsets[i]`.
     items:    [(path of a file, label)].
     """
 
@@ -263,10 +263,10 @@ class ImageFolderDataset(Dataset):
 
 
 class ImageRecordDataset(RecordFileDataset):
-    """Pictures in a file of records, with its index beside it: samples (picture, label).
+    """Images in a record file, with its index in the same folder: samples (image, label).
 
     flag:     1 for three channels, 0 for one.
-    Raises:   FileError for a record that holds no picture.
+    Raises:   FileError for a record without an image.
     """
 
     def __init__(self, filename, flag=1, transform=None):

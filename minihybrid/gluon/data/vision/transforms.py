@@ -1,14 +1,14 @@
-"""What changes pictures on their way from a dataset into a net.
+"""Transforms of images between a dataset and a network.
 
 Takes:   arrays of shape (height, width, channels), usually of uint8.
-Gives:   `Compose`; `ToTensor`, `Normalize`, `Cast`, which are written with operators and
-         hybridize; `Resize`, `CenterCrop`, `CropResize`, `RandomResizedCrop`, flips,
-         changes of colours, `RandomApply`.
+Gives:   `Compose`; `ToTensor`, `Normalize`, `Cast`, which are made of operators and can be
+         hybridized; `Resize`, `CenterCrop`, `CropResize`, `RandomResizedCrop`, flips,
+         color changes, `RandomApply`.
 
-What is drawn at random repeats after `mx.random.seed`.
-Source:  names and numbers are those of MXNet 1.9.1; its `RandomSaturation` takes a part of
-         blue for the grey of a pixel, here it is the grey of all three colours.
-What is left out: rotations.
+Random draws are reproducible with `mx.random.seed`.
+Source:  names and constants are MXNet 1.9.1's. Its `RandomSaturation` computes a pixel's gray
+         from blue only. Here, all three colors contribute.
+Left out: rotations.
 """
 
 import itertools
@@ -42,7 +42,7 @@ from minihybrid.image import (
 )
 
 GREY = np.float32([0.299, 0.587, 0.114])  # how bright red, green and blue are
-# Main directions of the colours of photographs, by the length of each.
+# Main directions of the colors of photographs, by the length of each.
 LIGHTING = np.float32(
     [
         [55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0.4009],
@@ -53,8 +53,8 @@ LIGHTING = np.float32(
 
 
 class Compose(Sequential):
-    """Transforms one after the other; several in a row that can be hybridized are one block,
-    as in MXNet, where each block takes a name.
+    """Apply transforms in sequence. Consecutive hybridizable ones form one block, as in MXNet,
+    where each block gets a name.
 
     >>> from minihybrid import nd
     >>> Compose([Resize(2), ToTensor()])(nd.ones((4, 6, 3), dtype="uint8")).shape
@@ -77,7 +77,7 @@ class Compose(Sequential):
 
 
 class RandomApply(Block):
-    """A transform that is applied with probability p, else left out."""
+    """Apply a transform with probability p."""
 
     def __init__(self, transforms, p=0.5):
         super().__init__()
@@ -85,20 +85,20 @@ class RandomApply(Block):
         self.p = checked("RandomApply", "p", p, share)
 
     def forward(self, x):
-        """The picture, changed or not."""
+        """The image, possibly transformed."""
         return self.transforms(x) if draws().random() < self.p else x
 
 
 # -- arrays for nets -------------------------------------------------------------------
 class Cast(HybridBlock):
-    """The same numbers in another dtype."""
+    """The same elements in another dtype."""
 
     def __init__(self, dtype="float32"):
         super().__init__()
         self._dtype = dtype_of("Cast", dtype)
 
     def hybrid_forward(self, F, x):
-        """The array in the dtype."""
+        """The array with the dtype."""
         return F.cast(x, dtype=self._dtype)
 
 
@@ -116,8 +116,8 @@ class ToTensor(HybridBlock):
 class Normalize(HybridBlock):
     """(x - mean) / std for each channel.
 
-    mean, std:  a number for all channels, or one for each.
-    Shapes:     (..., C, H, W), as `ToTensor` gives it.
+    mean, std:  a scalar for all channels, or one per channel.
+    Shapes:     (..., C, H, W), as `ToTensor` returns it.
     """
 
     def __init__(self, mean=0.0, std=1.0):
@@ -134,7 +134,7 @@ class Normalize(HybridBlock):
             ) from None
 
     def hybrid_forward(self, F, x):
-        """The normalised array."""
+        """The normalized array."""
         mean, std = (
             F.concat(*(F.full((1, 1, 1), v) for v in numbers), dim=0)
             for numbers in (self._mean, self._std)
@@ -144,9 +144,9 @@ class Normalize(HybridBlock):
 
 # -- sizes -----------------------------------------------------------------------------
 class Resize(Block):
-    """A picture, or some, of another size.
+    """Resize an image or a batch of images.
 
-    size:        (width, height), or a number for both; with keep_ratio, a number is the
+    size:        (width, height), or an integer for both. With keep_ratio, an integer is the
                  length of the shorter edge.
     Shapes:      (H, W, C) or (N, H, W, C)
     """
@@ -158,26 +158,26 @@ class Resize(Block):
         self._keep = checked("Resize", "keep_ratio", keep_ratio, boolean)
 
     def forward(self, x):
-        """The resized picture."""
+        """The resized image."""
         if self._keep and not np.iterable(self._size):
             return resize_short(x, self._size, self._interpolation)
         return imresize(x, *pair("Resize", self._size), self._interpolation)
 
 
 class CenterCrop(Block):
-    """The middle of a picture, enlarged where the picture is too small."""
+    """The center of an image, enlarged if the image is too small."""
 
     def __init__(self, size, interpolation=1):
         super().__init__()
         self._size, self._interpolation = pair("CenterCrop", size), interpolation
 
     def forward(self, x):
-        """The middle."""
+        """The center."""
         return center_crop(x, self._size, self._interpolation)[0]
 
 
 class CropResize(Block):
-    """The part that begins at column x and row y, then of another size, if one is given."""
+    """Crop a region starting at column x and row y, then resize it if a size is given."""
 
     def __init__(self, x, y, width, height, size=None, interpolation=None):
         super().__init__()
@@ -186,14 +186,14 @@ class CropResize(Block):
         self._interpolation = 1 if interpolation is None else interpolation
 
     def forward(self, x):
-        """The part."""
+        """The region."""
         return fixed_crop(x, *self._place, self._size, self._interpolation)
 
 
 class RandomResizedCrop(Block):
-    """A part of any size from anywhere, resized.
+    """Crop a random region and resize it.
 
-    scale:  from which to which share of the picture;  ratio: its width over its height.
+    scale:  the range of the region's share of the image;  ratio: of its width to its height.
     """
 
     def __init__(self, size, scale=(0.08, 1.0), ratio=(3 / 4, 4 / 3), interpolation=1):
@@ -201,30 +201,30 @@ class RandomResizedCrop(Block):
         self._args = pair("RandomResizedCrop", size), scale, ratio, interpolation
 
     def forward(self, x):
-        """The part."""
+        """The region."""
         return random_size_crop(x, *self._args)[0]
 
 
-# -- flips and colours -----------------------------------------------------------------
+# -- flips and colors -----------------------------------------------------------------
 class RandomFlipLeftRight(Block):
-    """The picture or, as often, its mirror image."""
+    """Mirror the image with probability 1/2."""
 
     AXIS = 1
 
     def forward(self, x):
-        """The picture, mirrored or not."""
+        """The image, possibly mirrored."""
         picture(type(self).__name__, x)
         return x.flip(axis=self.AXIS) if draws().random() < 0.5 else x
 
 
 class RandomFlipTopBottom(RandomFlipLeftRight):
-    """The picture or, as often, the same upside down."""
+    """Turn the image upside down with probability 1/2."""
 
     AXIS = 0
 
 
 class _Colours(Block):
-    """The parent: a child gives `changed(values, factor)` of float32."""
+    """The parent. A subclass defines `changed(values, factor)` for float32."""
 
     SMALLEST = 0.0  # what a factor is never below
 
@@ -235,14 +235,14 @@ class _Colours(Block):
         self._range = max(self.SMALLEST, 1 - amount), 1 + amount
 
     def forward(self, x):
-        """The picture in other colours."""
+        """The image with changed colors."""
         values = picture(type(self).__name__, x).asnumpy()
         made = self.changed(values.astype(np.float32), np.float32(draws().uniform(*self._range)))
         return like(x, limited(made, values.dtype))
 
 
 def limited(values, dtype):
-    """Numbers in another dtype, as far as it reaches: bytes from 0 to 255."""
+    """Values clipped to the range of a dtype, such as 0 to 255 for bytes."""
     if np.dtype(dtype).kind in "iu":
         limits = np.iinfo(dtype)
         values = np.clip(values, limits.min, limits.max)  # what is behind the point is cut off
@@ -250,54 +250,54 @@ def limited(values, dtype):
 
 
 class RandomBrightness(_Colours):
-    """All numbers times a factor between 1 - brightness and 1 + brightness."""
+    """Multiply all values by a factor between 1 - brightness and 1 + brightness."""
 
     def __init__(self, brightness):
         super().__init__(brightness)
 
     def changed(self, values, factor):
-        """Brighter or darker."""
+        """The values, brighter or darker."""
         return values * factor
 
 
 class RandomContrast(_Colours):
-    """Differences to the mean grey times a factor near 1."""
+    """Multiply the difference from the mean gray by a factor near 1."""
 
     def __init__(self, contrast):
         super().__init__(contrast)
 
     def changed(self, values, factor):
-        """Of more or less contrast."""
+        """The values with more or less contrast."""
         grey = values @ GREY if values.shape[-1] == 3 else values
         return values * factor + (1 - factor) * grey.mean(dtype=np.float32)
 
 
 class RandomSaturation(_Colours):
-    """Differences of the colours to the grey of each pixel times a factor near 1."""
+    """Multiply the difference from each pixel's gray by a factor near 1."""
 
     def __init__(self, saturation):
         super().__init__(saturation)
 
     def changed(self, values, factor):
-        """More or less coloured."""
+        """The values, more or less saturated."""
         if values.shape[-1] != 3:
             return values
         return values * factor + (1 - factor) * (values @ GREY)[..., None]
 
 
 class RandomHue(_Colours):
-    """All hues turned by up to `hue` of the circle of colours."""
+    """Rotate all hues by up to `hue` of the color circle."""
 
     def __init__(self, hue):
         super().__init__(hue)
 
     def changed(self, values, factor):
-        """Of other hues; 1 is the whole circle."""
+        """The values with rotated hues, where 1 is the whole circle."""
         return turned(values, factor) if values.shape[-1] == 3 else values
 
 
 def turned(values, part):
-    """Colours of 0 to 255 whose hue is turned by a part of the circle.
+    """Colors from 0 to 255 with the hue rotated by a fraction of the circle.
 
     Shapes:  (..., 3), red, green and blue, both
     """
@@ -312,14 +312,14 @@ def turned(values, part):
     )
     wide = np.where(np.isinf(unit), 0, spread)  # of lightness, from its middle
     hue = (hue + 6 * part) % 6
-    # How near each colour is to the hue: 1 at most one step away, 0 from two steps on.
+    # How near each color is to the hue: 1 at most one step away, 0 from two steps on.
     steps = np.stack([(hue - centre + 3) % 6 - 3 for centre in (0, 2, 4)], -1)
     near = np.clip(2 - np.abs(steps), 0, 1)
     return ((light - wide / 2)[..., None] + wide[..., None] * near) * 255
 
 
 class RandomColorJitter(Block):
-    """Brightness, contrast, saturation and hue changed at random, in any order."""
+    """Change brightness, contrast, saturation and hue at random, in random order."""
 
     def __init__(self, brightness=0, contrast=0, saturation=0, hue=0):
         super().__init__()
@@ -330,7 +330,7 @@ class RandomColorJitter(Block):
                 self.register_child(made)
 
     def forward(self, x):
-        """The picture in other colours."""
+        """The image with changed colors."""
         changes = list(self._children.values())
         for i in draws().permutation(len(changes)):
             x = changes[i](x)
@@ -338,7 +338,7 @@ class RandomColorJitter(Block):
 
 
 class RandomLighting(Block):
-    """Noise along the main directions of colours, as AlexNet was trained with.
+    """Add noise along the principal components of colors, as in AlexNet.
 
     Source:  Krizhevsky, Sutskever and Hinton, NeurIPS 2012.
     """
@@ -348,7 +348,7 @@ class RandomLighting(Block):
         self._alpha = checked("RandomLighting", "alpha", alpha, not_negative)
 
     def forward(self, x):
-        """The picture in another light."""
+        """The image with changed lighting."""
         values = picture("RandomLighting", x).asnumpy()
         if values.shape[-1] != 3:
             return x
