@@ -31,10 +31,10 @@ def any(a, axis=None, keepdims: Any = False) -> ndarray:
     """Whether any is not 0."""
 
 def append(arr, values, axis=None) -> ndarray:
-    """The second array after the first."""
+    """Append the second array to the first."""
 
 def arange(start, stop=None, step: Any = 1, dtype=None, ctx=None) -> ndarray:
-    """start, start + step, ... below stop; one number alone is the stop."""
+    """start, start + step, ... below stop. A single argument is the stop."""
 
 def arccos(x, dtype=None) -> ndarray:
     """The angle whose cosine is a."""
@@ -58,28 +58,28 @@ def arctanh(x, dtype=None) -> ndarray:
     """The inverse of tanh."""
 
 def argmax(a, axis=None, keepdims: Any = False) -> ndarray:
-    """The place of the largest number, as int64; of the flat array without an axis."""
+    """The index of the largest element, int64, by default in the flattened array."""
 
 def argmin(a, axis=None, keepdims: Any = False) -> ndarray:
-    """The place of the smallest number, as int64; of the flat array without an axis."""
+    """The index of the smallest element, int64, by default in the flattened array."""
 
 def argsort(a, axis: Any = -1, kind=None, order=None) -> ndarray:
-    """The places of the numbers of each line in order, as int64."""
+    """The indices that would sort along an axis, int64."""
 
 def argwhere(*args, **kwargs) -> ndarray:
     """NumPy's `argwhere`, outside of tapes and traces."""
 
 def around(x, decimals: Any = 0) -> ndarray:
-    """The nearest number with so many decimals; a half goes to the even one."""
+    """Round to a number of decimals, with halves to even."""
 
 def array(object, dtype=None, ctx=None) -> ndarray:
-    """An array of given numbers; float32 unless the source has a dtype of its own."""
+    """An array of the given elements, float32 unless the source has a dtype."""
 
 def array_equal(*args, **kwargs) -> Any:
     """NumPy's `array_equal`, outside of tapes and traces."""
 
 def array_split(ary, indices_or_sections, axis: Any = 0) -> Any:
-    """As split; the first parts are longer where the length does not divide."""
+    """Like split, but the first parts may be longer by one."""
 
 def atleast_1d(*arys) -> ndarray:
     """Copies of the arrays with at least 1 axes."""
@@ -91,7 +91,7 @@ def atleast_3d(*arys) -> ndarray:
     """Copies of the arrays with at least 3 axes."""
 
 def average(a, axis=None, weights=None, returned: Any = False) -> Any:
-    """The mean, with weights of the array's shape, or of one axis; `returned` adds their sum."""
+    """The weighted mean, with weights for all elements or one axis. `returned` adds their sum."""
 
 def bincount(*args, **kwargs) -> ndarray:
     """NumPy's `bincount`, outside of tapes and traces."""
@@ -108,7 +108,7 @@ def bitwise_xor(x1, x2, dtype=None) -> ndarray:
 from builtins import bool as bool
 
 def broadcast_to(array, shape) -> ndarray:
-    """Repeat axes of length 1 up to a shape."""
+    """Repeat axes of length 1 to match a shape."""
 
 def cbrt(x, dtype=None) -> ndarray:
     """The cube root; of a negative number, too."""
@@ -117,16 +117,16 @@ def ceil(x, dtype=None) -> ndarray:
     """The next whole number above."""
 
 def clip(a, a_min=None, a_max=None) -> ndarray:
-    """a, but not below a_min and not above a_max; `None` is no bound."""
+    """Limit a to between a_min and a_max. `None` means no limit."""
 
 def column_stack(arrays) -> ndarray:
     """Join vectors as columns."""
 
 def concatenate(seq, axis: Any = 0) -> ndarray:
-    """Join arrays along an axis; `None` joins them flat."""
+    """Concatenate arrays along an axis. `None` flattens them first."""
 
 def copy(a, order: Any = "C") -> ndarray:
-    """The same numbers in memory of their own."""
+    """Copy the elements."""
 
 def copysign(x1, x2) -> ndarray:
     """The magnitude of x1 with the sign of x2 (zeros are signed); integers become floats."""
@@ -147,7 +147,7 @@ def cov(*args, **kwargs) -> ndarray:
     """NumPy's `cov`, outside of tapes and traces."""
 
 def cumsum(a, axis=None, dtype=None) -> ndarray:
-    """The sum of all numbers up to each one; without an axis, laid out flat."""
+    """The cumulative sum along an axis, by default of the flattened array."""
 
 def deg2rad(x, dtype=None) -> ndarray:
     """An angle in radians."""
@@ -159,16 +159,16 @@ def diag(v, k: Any = 0) -> ndarray:
     """The diagonal k of a matrix, or a matrix with a vector on its diagonal k."""
 
 def diagonal(a, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> ndarray:
-    """The diagonal of two axes, as the last axis."""
+    """The diagonal over two axes, as the last axis."""
 
 def diff(a, n: Any = 1, axis: Any = -1) -> ndarray:
-    """What each number has more than the one before it, n times."""
+    """The difference of adjacent elements, n times."""
 
 def divide(x1, x2, dtype=None) -> ndarray:
     """y = a / b; of whole numbers cut towards zero, and 0 where b is 0."""
 
 def dot(a, b) -> ndarray:
-    """Vectors: their inner product; else over a's last and b's last but one axis."""
+    """The inner product of vectors; otherwise over a's last and b's second-to-last axis."""
 
 def dstack(arrays) -> ndarray:
     """Join arrays along the third axis."""
@@ -176,13 +176,13 @@ def dstack(arrays) -> ndarray:
 e: Any
 
 def einsum(subscripts, *operands, optimize: Any = False) -> ndarray:
-    """Sums of products over letters: 'ij,jk->ik' is a product of matrices."""
+    """Sums of products in Einstein notation: 'ij,jk->ik' is a matrix product."""
 
 def empty(shape, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """Zeros in a shape; `zeros` under the name for memory that will be overwritten."""
+    """The same as `zeros`, for arrays that will be overwritten."""
 
 def empty_like(a, fill_value: Any = 0, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """One value in the shape of a, and in its dtype by default."""
+    """A constant with the shape of a and, by default, its dtype."""
 
 def equal(x1, x2, dtype=None) -> ndarray:
     """1 where a == b, else 0, in the dtype of a."""
@@ -191,7 +191,7 @@ def exp(x, dtype=None) -> ndarray:
     """y = e to the power a."""
 
 def expand_dims(a, axis) -> ndarray:
-    """Put in an axis of length 1."""
+    """Insert an axis of length 1."""
 
 def expm1(x, dtype=None) -> ndarray:
     """e to the power a, minus 1, exact for small a."""
@@ -206,13 +206,13 @@ def fix(x, dtype=None) -> ndarray:
     """The whole part: towards 0."""
 
 def flip(m, axis=None) -> ndarray:
-    """Axes read from back to front, all of them unless told."""
+    """Reverse axes, by default all."""
 
 def fliplr(m) -> ndarray:
-    """The second axis read from back to front."""
+    """Reverse the second axis."""
 
 def flipud(m) -> ndarray:
-    """The first axis read from back to front."""
+    """Reverse the first axis."""
 
 from numpy import float16 as float16
 from numpy import float32 as float32
@@ -225,10 +225,10 @@ def floor_divide(*args, **kwargs) -> ndarray:
     """NumPy's `floor_divide`, outside of tapes and traces."""
 
 def full(shape, fill_value, dtype=None, order: Any = "C", ctx=None, out=None) -> ndarray:
-    """One value in a shape."""
+    """A constant of a shape."""
 
 def full_like(a, fill_value: Any = 0, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """One value in the shape of a, and in its dtype by default."""
+    """A constant with the shape of a and, by default, its dtype."""
 
 def greater(x1, x2, dtype=None) -> ndarray:
     """1 where a > b, else 0, in the dtype of a."""
@@ -240,7 +240,7 @@ def histogram(*args, **kwargs) -> ndarray:
     """NumPy's `histogram`, outside of tapes and traces."""
 
 def hsplit(ary, indices_or_sections) -> Any:
-    """As split, along the second axis; of a vector along its only one."""
+    """Split along the second axis, or a vector along its only one."""
 
 def hstack(arrays) -> ndarray:
     """Join arrays along the second axis; vectors along their only one."""
@@ -249,15 +249,15 @@ def hypot(x1, x2, dtype=None) -> ndarray:
     """sqrt(a * a + b * b), without overflow."""
 
 def identity(n, dtype=None, ctx=None) -> ndarray:
-    """A square with ones on its diagonal."""
+    """The identity matrix."""
 
 def indices(dimensions, dtype: Any = "int32", ctx=None) -> ndarray:
-    """The coordinates of every place of a shape, one array an axis."""
+    """The coordinates of all positions of a shape, one array per axis."""
 
 inf: Any
 
 def inner(a, b) -> ndarray:
-    """The sums of products over the last axes; of a number without axes, its product."""
+    """The sum of products over the last axes, or the product with a scalar."""
 
 from numpy import int8 as int8
 from numpy import int32 as int32
@@ -323,7 +323,7 @@ class _linalg:
         """NumPy's `matrix_rank`, outside of tapes and traces."""
     @staticmethod
     def norm(x, ord=None, axis=None, keepdims: Any = False) -> ndarray:
-        """The length of a vector or matrix; `np.linalg.norm`."""
+        """The norm of a vector or matrix: `np.linalg.norm`."""
     @staticmethod
     def pinv(*args, **kwargs) -> ndarray:
         """NumPy's `pinv`, outside of tapes and traces."""
@@ -335,10 +335,10 @@ class _linalg:
         """The sign of the determinant, and the logarithm of its absolute value."""
     @staticmethod
     def solve(a, b) -> ndarray:
-        """X of A X = B: (..., M, M) and (M,) or (..., M, K)."""
+        """Solve A X = B for X: (..., M, M) and (M,) or (..., M, K)."""
     @staticmethod
     def svd(a, full_matrices: Any = False, compute_uv: Any = True) -> ndarray:
-        """U, the singular values S, and V^T of A = U S V^T, (..., M, N); as MXNet, in short form."""
+        """U, the singular values S, and V^T of A = U S V^T, (..., M, N), reduced as in MXNet."""
 
 linalg: _linalg
 
@@ -352,7 +352,7 @@ def linspace(
     axis: Any = 0,
     ctx=None,
 ) -> ndarray:
-    """`num` numbers at equal distances from start to stop."""
+    """`num` evenly spaced numbers from start to stop."""
 
 def log(x, dtype=None) -> ndarray:
     """The natural logarithm."""
@@ -388,10 +388,10 @@ def logspace(
     axis: Any = 0,
     ctx=None,
 ) -> ndarray:
-    """`num` powers of a base, their exponents at equal distances."""
+    """`num` powers of a base with evenly spaced exponents."""
 
 def matmul(a, b) -> ndarray:
-    """Products of the matrices in the last two axes; the others broadcast."""
+    """Matrix products over the last two axes. The other axes broadcast."""
 
 def max(a, axis=None, keepdims: Any = False) -> ndarray:
     """The largest over the axes."""
@@ -406,7 +406,7 @@ def median(*args, **kwargs) -> ndarray:
     """NumPy's `median`, outside of tapes and traces."""
 
 def meshgrid(*xi, indexing: Any = "xy") -> Any:
-    """Coordinates of a grid: one array for each vector, all of one shape."""
+    """Coordinate arrays of a grid, one per vector, all of the same shape."""
 
 def min(a, axis=None, keepdims: Any = False) -> ndarray:
     """The smallest over the axes."""
@@ -418,7 +418,7 @@ def mod(x1, x2, dtype=None) -> ndarray:
     """The remainder of a / b, with b's sign."""
 
 def moveaxis(a, source, destination) -> ndarray:
-    """Axes moved to other places; the others keep their order."""
+    """Move axes to other positions. The others keep their order."""
 
 def multiply(x1, x2, dtype=None) -> ndarray:
     """y = a * b, element by element."""
@@ -426,7 +426,7 @@ def multiply(x1, x2, dtype=None) -> ndarray:
 nan: Any
 
 def nan_to_num(data, copy: Any = True, nan: Any = 0.0, posinf=None, neginf=None) -> ndarray:
-    """Numbers in place of NaN and of the two infinities: else the largest there are."""
+    """Replace NaN and infinities, by default by the largest finite numbers."""
 
 from minihybrid.np.array import ndarray as ndarray
 
@@ -445,16 +445,16 @@ def not_equal(x1, x2, dtype=None) -> ndarray:
     """1 where a != b, else 0, in the dtype of a."""
 
 def ones(shape, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """Ones in a shape."""
+    """Ones of a shape."""
 
 def ones_like(a, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """Ones in the shape of a."""
+    """Ones with the shape of a."""
 
 def outer(a, b) -> ndarray:
-    """The products of all pairs of two arrays, laid out flat."""
+    """The outer product of two flattened arrays."""
 
 def pad(x, pad_width, mode: Any = "constant", constant_values: Any = 0) -> ndarray:
-    """More at the ends of axes: one value, the edge's, or the inside mirrored."""
+    """Pad the ends of axes with a constant, the edge, or a reflection."""
 
 def percentile(*args, **kwargs) -> ndarray:
     """NumPy's `percentile`, outside of tapes and traces."""
@@ -479,49 +479,49 @@ def radians(x, dtype=None) -> ndarray:
 class _random:
     @staticmethod
     def choice(a, size=None, replace: Any = True, p=None, ctx=None, out=None) -> ndarray:
-        """Elements of an array, or of 0 to a - 1; `p` are their probabilities."""
+        """Draw elements of an array, or of 0 to a - 1, with probabilities `p`."""
     @staticmethod
     def exponential(scale: Any = 1.0, size=None, ctx=None, out=None) -> ndarray:
-        """Waiting times whose mean is the scale."""
+        """Draws from the exponential distribution, whose mean is the scale."""
     @staticmethod
     def gamma(shape, scale: Any = 1.0, size=None, dtype=None, ctx=None, out=None) -> ndarray:
-        """Numbers with the gamma distribution of a shape and a scale."""
+        """Draws from the gamma distribution."""
     @staticmethod
     def multinomial(n, pvals, size=None) -> ndarray:
-        """How often each outcome comes up in n draws with probabilities `pvals`."""
+        """Counts of each outcome in n draws with probabilities `pvals`."""
     @staticmethod
     def normal(
         loc: Any = 0.0, scale: Any = 1.0, size=None, dtype=None, ctx=None, out=None
     ) -> ndarray:
-        """Numbers with the normal distribution around loc."""
+        """Draws from the normal distribution."""
     @staticmethod
     def permutation(x) -> ndarray:
-        """The rows of an array, or the numbers 0 to x - 1, in random order."""
+        """A random permutation of an array's rows, or of 0 to x - 1."""
     @staticmethod
     def rand(*size, dtype=None, ctx=None) -> ndarray:
-        """Numbers in [0, 1), the shape given as numbers."""
+        """Uniform draws from [0, 1), with the shape as separate arguments."""
     @staticmethod
     def randint(low, high=None, size=None, dtype: Any = "int64", ctx=None, out=None) -> ndarray:
-        """Whole numbers that are equally likely in [low, high), or in [0, low)."""
+        """Uniform integers from [low, high), or from [0, low)."""
     @staticmethod
     def randn(*size, dtype=None, ctx=None) -> ndarray:
-        """Numbers with the standard normal distribution, the shape given as numbers."""
+        """Standard normal draws, with the shape as separate arguments."""
     @staticmethod
     def seed(seed_state, ctx: Any = "all") -> None:
         """Start the random numbers anew: the same seed gives the same numbers."""
     @staticmethod
     def shuffle(x) -> ndarray:
-        """Bring the rows of an array into random order, in place."""
+        """Shuffle the rows of an array in place."""
     @staticmethod
     def uniform(
         low: Any = 0.0, high: Any = 1.0, size=None, dtype=None, ctx=None, out=None
     ) -> ndarray:
-        """Numbers that are equally likely anywhere in [low, high)."""
+        """Uniform draws from [low, high)."""
 
 random: _random
 
 def ravel(a, order: Any = "C") -> ndarray:
-    """The same numbers along one axis; order="F": column by column."""
+    """The same elements along one axis, column by column for order="F"."""
 
 def reciprocal(x, dtype=None) -> ndarray:
     """y = 1 / a."""
@@ -530,22 +530,22 @@ def remainder(x1, x2, dtype=None) -> ndarray:
     """The remainder of a / b, with b's sign."""
 
 def repeat(a, repeats, axis=None) -> ndarray:
-    """Each element `repeats` times; without an axis, of a laid out flat."""
+    """Repeat each element along an axis, by default of the flattened array."""
 
 def reshape(a, newshape, reverse: Any = False, order: Any = "C") -> ndarray:
-    """The same numbers under another shape; one length may be -1."""
+    """The same elements with another shape, in which one length may be -1."""
 
 def rint(x, dtype=None) -> ndarray:
     """The nearest whole number; halves go down."""
 
 def roll(a, shift, axis=None) -> ndarray:
-    """Each element moved by `shift` places; those at the end come first."""
+    """Shift the elements cyclically by `shift`."""
 
 def round(x, decimals: Any = 0) -> ndarray:
-    """The nearest number with so many decimals; a half goes to the even one."""
+    """Round to a number of decimals, with halves to even."""
 
 def round_(x, decimals: Any = 0) -> ndarray:
-    """The nearest number with so many decimals; a half goes to the even one."""
+    """Round to a number of decimals, with halves to even."""
 
 def row_stack(arrays) -> ndarray:
     """Join arrays as rows."""
@@ -569,10 +569,10 @@ def size(a) -> int:
     """The number of elements."""
 
 def sort(a, axis: Any = -1, kind=None, order=None) -> ndarray:
-    """The numbers of each line in order; `axis=None` lays them out flat."""
+    """Sort along an axis. `axis=None` flattens first."""
 
 def split(ary, indices_or_sections, axis: Any = 0) -> Any:
-    """A list of equal parts, or of the parts between places."""
+    """Split into equal parts, or at the given indices."""
 
 def sqrt(x, dtype=None) -> ndarray:
     """The square root."""
@@ -581,13 +581,13 @@ def square(x, dtype=None) -> ndarray:
     """y = a * a."""
 
 def squeeze(a, axis=None) -> ndarray:
-    """Take out axes of length 1, all of them unless told."""
+    """Remove axes of length 1, by default all."""
 
 def stack(arrays, axis: Any = 0) -> ndarray:
     """Join arrays along a new axis."""
 
 def std(a, axis=None, dtype=None, ddof: Any = 0, keepdims: Any = False) -> ndarray:
-    """The square root of the variance, over the axes."""
+    """The standard deviation over the axes."""
 
 def subtract(x1, x2, dtype=None) -> ndarray:
     """y = a - b."""
@@ -599,7 +599,7 @@ def swapaxes(a, axis1, axis2) -> ndarray:
     """Exchange two axes."""
 
 def take(a, indices, axis=None, mode: Any = "raise") -> ndarray:
-    """The parts of a at places of an axis; without an axis, of a laid out flat."""
+    """Select elements at indices along an axis, by default of the flattened array."""
 
 def tan(x, dtype=None) -> ndarray:
     """The tangent."""
@@ -611,13 +611,13 @@ def tensordot(a, b, axes: Any = 2) -> ndarray:
     """Sum over pairs of axes: the last `axes` of a and the first of b, or two lists."""
 
 def tile(A, reps) -> ndarray:
-    """The whole array `reps` times along each axis."""
+    """Repeat the whole array along each axis."""
 
 def trace(a, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     """The sum of a diagonal."""
 
 def transpose(a, axes=None) -> ndarray:
-    """The axes in another order, reversed unless given."""
+    """Permute the axes, by default in reverse."""
 
 def tril(m, k: Any = 0) -> ndarray:
     """The lower triangle, zeros elsewhere."""
@@ -637,22 +637,22 @@ def unique(*args, **kwargs) -> Any:
     """NumPy's `unique`, outside of tapes and traces."""
 
 def var(a, axis=None, dtype=None, ddof: Any = 0, keepdims: Any = False) -> ndarray:
-    """The mean square distance from the mean, over the axes."""
+    """The variance over the axes."""
 
 def vdot(a, b) -> ndarray:
-    """The inner product of two arrays, laid out flat."""
+    """The inner product of two flattened arrays."""
 
 def vsplit(ary, indices_or_sections) -> Any:
-    """As split, along the first axis."""
+    """Split along the first axis."""
 
 def vstack(arrays) -> ndarray:
     """Join arrays as rows."""
 
 def where(condition, x=None, y=None) -> ndarray:
-    """x where the condition is not 0, else y; each may be a number."""
+    """x where the condition isn't 0, else y. Each may be a number."""
 
 def zeros(shape, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """Zeros in a shape."""
+    """Zeros of a shape."""
 
 def zeros_like(a, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """Zeros in the shape of a."""
+    """Zeros with the shape of a."""

@@ -8,7 +8,7 @@ from minihybrid.core.array import NDArray
 from minihybrid.core.sym import Symbol
 
 class Numpy:
-    """What np's arrays and symbols share, on top of NDArray and Symbol."""
+    """The common parent of np's arrays and symbols."""
 
     is_np: Any
     def __hash__(self) -> int: ...
@@ -17,13 +17,13 @@ class Numpy:
     def __matmul__(self: Same, other) -> Same: ...
     def __invert__(self: Same) -> Same: ...
     def reshape(self: Same, *shape, order: Any = "C") -> Same:
-        """The same numbers under another shape; one length may be -1."""
+        """The same elements with another shape, in which one length may be -1."""
     def flatten(self: Same, order: Any = "C") -> Same:
-        """The same numbers along one axis; order="F": column by column."""
+        """The same elements along one axis, column by column for order="F"."""
     def ravel(self: Same, order: Any = "C") -> Same:
-        """The same numbers along one axis; order="F": column by column."""
+        """The same elements along one axis, column by column for order="F"."""
     def transpose(self: Same, *axes) -> Same:
-        """The axes in another order, reversed unless given."""
+        """Permute the axes, by default in reverse."""
     @property
     def T(self: Same) -> Same: ...
     def astype(
@@ -34,17 +34,17 @@ class Numpy:
         subok: Any = True,
         copy: Any = True,
     ) -> Same:
-        """The same numbers in a dtype; with copy=False this array, if it has that dtype."""
+        """Convert to a dtype. With copy=False, return this array if it has that dtype."""
     def clip(self: Same, min=None, max=None, out=None) -> Same:
-        """The same numbers, but not below min and not above max."""
+        """Limit the elements to between min and max."""
     def copy(self: Same, order: Any = "C") -> Same:
-        """The same numbers in memory of their own."""
+        """Copy the elements."""
     def nonzero(self) -> tuple[Any, ...]:
-        """Where the numbers are not 0: for each axis, an array of places."""
+        """The indices of nonzero elements: one array per axis."""
     def expand_dims(self: Same, axis) -> Same:
-        """Put in an axis of length 1."""
+        """Insert an axis of length 1."""
     def part(self: Same, key, shape) -> Same:
-        """`x[key]` by operators, with np's shapes; also for arrays of indices."""
+        """`x[key]`, made of operators, with np's shapes and index arrays."""
     def __add__(self: Same, other) -> Same: ...
     def __radd__(self: Same, other) -> Same: ...
     def __sub__(self: Same, other) -> Same: ...
@@ -86,68 +86,68 @@ class Numpy:
     def all(a: Same, axis=None, keepdims: Any = False) -> Same:
         """Whether all are not 0."""
     def var(a: Same, axis=None, dtype=None, ddof: Any = 0, keepdims: Any = False) -> Same:
-        """The mean square distance from the mean, over the axes."""
+        """The variance over the axes."""
     def std(a: Same, axis=None, dtype=None, ddof: Any = 0, keepdims: Any = False) -> Same:
-        """The square root of the variance, over the axes."""
+        """The standard deviation over the axes."""
     def argmax(a: Same, axis=None, keepdims: Any = False) -> Same:
-        """The place of the largest number, as int64; of the flat array without an axis."""
+        """The index of the largest element, int64, by default in the flattened array."""
     def argmin(a: Same, axis=None, keepdims: Any = False) -> Same:
-        """The place of the smallest number, as int64; of the flat array without an axis."""
+        """The index of the smallest element, int64, by default in the flattened array."""
     def dot(a: Same, b) -> Same:
-        """Vectors: their inner product; else over a's last and b's last but one axis."""
+        """The inner product of vectors; otherwise over a's last and b's second-to-last axis."""
     def squeeze(a: Same, axis=None) -> Same:
-        """Take out axes of length 1, all of them unless told."""
+        """Remove axes of length 1, by default all."""
     def swapaxes(a: Same, axis1, axis2) -> Same:
         """Exchange two axes."""
     def repeat(a: Same, repeats, axis=None) -> Same:
-        """Each element `repeats` times; without an axis, of a laid out flat."""
+        """Repeat each element along an axis, by default of the flattened array."""
     def take(a: Same, indices, axis=None, mode: Any = "raise") -> Same:
-        """The parts of a at places of an axis; without an axis, of a laid out flat."""
+        """Select elements at indices along an axis, by default of the flattened array."""
     def sort(a: Same, axis: Any = -1, kind=None, order=None) -> Same:
-        """The numbers of each line in order; `axis=None` lays them out flat."""
+        """Sort along an axis. `axis=None` flattens first."""
     def argsort(a: Same, axis: Any = -1, kind=None, order=None) -> Same:
-        """The places of the numbers of each line in order, as int64."""
+        """The indices that would sort along an axis, int64."""
     def cumsum(a: Same, axis=None, dtype=None) -> Same:
-        """The sum of all numbers up to each one; without an axis, laid out flat."""
+        """The cumulative sum along an axis, by default of the flattened array."""
     def round(x: Same, decimals: Any = 0) -> Same:
-        """The nearest number with so many decimals; a half goes to the even one."""
+        """Round to a number of decimals, with halves to even."""
     def flip(m: Same, axis=None) -> Same:
-        """Axes read from back to front, all of them unless told."""
+        """Reverse axes, by default all."""
     def tile(A: Same, reps) -> Same:
-        """The whole array `reps` times along each axis."""
+        """Repeat the whole array along each axis."""
     def diag(v: Same, k: Any = 0) -> Same:
         """The diagonal k of a matrix, or a matrix with a vector on its diagonal k."""
     def diagonal(a: Same, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Same:
-        """The diagonal of two axes, as the last axis."""
+        """The diagonal over two axes, as the last axis."""
     def trace(a, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
         """The sum of a diagonal."""
     def broadcast_to(array: Same, shape) -> Same:
-        """Repeat axes of length 1 up to a shape."""
+        """Repeat axes of length 1 to match a shape."""
 
 class ndarray(Numpy, NDArray):
-    """An array with np's rules; `mx.np.array` makes it."""
+    """An array with np's semantics. Create it with `mx.np.array`."""
 
     composed: Any
     def as_np_ndarray(self: Same) -> Same:
         """This array."""
     def as_nd_ndarray(self: Same) -> Same:
-        """The legacy array with the same memory and place on the tape."""
+        """The nd array with the same memory and place on the tape."""
     @staticmethod
     def constant(values: Same) -> Same:
-        """NumPy numbers as an array beside this one."""
+        """A constant as an array to match this one."""
     def on_device(self: Same, values) -> Same:
-        """NumPy numbers as an array on this one's device."""
+        """A constant as an array on this one's device."""
     def convert(self: Same, other, op) -> Same:
-        """A NumPy array beside an np.ndarray becomes one."""
+        """Convert a NumPy operand to an np.ndarray."""
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
     def __str__(self) -> str: ...
     @property
     def dtype(self) -> Any: ...
     def item(self, *args) -> Any:
-        """One number as Python's: of a flat place or places, or of an array of one."""
+        """One element as a Python number, by flat index or indices, or of a one-element array."""
     def tolist(self) -> Any:
-        """The numbers as nested lists."""
+        """The elements as nested lists."""
     def __getitem__(self: Same, key) -> Same: ...
     def __setitem__(self, key, value) -> None: ...
     @property
@@ -158,14 +158,14 @@ class _Symbol(Numpy, Symbol):
     """The symbol of an np.ndarray."""
     @staticmethod
     def interpret(op, inputs, attrs, name=None) -> Any:
-        """Write the application down; the results are np's symbols."""
+        """Record the application and return np's symbols."""
     def as_np_ndarray(self: Same) -> Same:
         """This symbol."""
     def as_nd_ndarray(self: Same) -> Same:
-        """The legacy symbol of the same value."""
+        """The nd symbol of the same value."""
     @staticmethod
     def constant(values: Same) -> Same:
-        """NumPy numbers as a constant of the graph that is being traced."""
+        """A constant of the graph being traced."""
     @staticmethod
     def beside(values: Same) -> Same:
-        """NumPy numbers as a constant of the graph that is being traced."""
+        """A constant of the graph being traced."""
