@@ -429,7 +429,6 @@ def lowered(entry: Any) -> Program:
             "export: the net takes numbers beside arrays, which a program of WebAssembly does "
             "not; pass them as arrays"
         )
-    here = planned(entry.graph)  # what cannot be lowered is said of the net as it is
     specs = {n.name: n.specs[0] for n in entry.graph.variables}
     batch = [
         name
@@ -447,7 +446,7 @@ def lowered(entry: Any) -> Program:
         except (HybridError, NotOpen):
             pass  # then for the batch that it was called with
 
-    return assembled([here] * 3, entry, False)
+    return assembled([planned(entry.graph)] * 3, entry, False)
 
 
 def assembled(plans: list, entry: Any, is_open: bool) -> Program:

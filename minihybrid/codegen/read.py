@@ -103,7 +103,7 @@ def read(name: str, text: str, buffers: tuple, numbers: dict | None = None) -> K
     for _ in range(9):
         reader = Reader(body, buffers, numbers or {}, kinds)
         reader.run(body)
-        if reader.kinds == kinds:
+        if reader.kinds == kinds or not reader.is_joined:
             return Kernel(name, tuple(buffers), tuple(reader.out))
         kinds = reader.kinds
     raise Unreadable("the types of a kernel do not settle")
@@ -177,6 +177,7 @@ class Reader:
         self.buffers = {b.name: b for b in buffers}
         self.bound, self.before, self.kinds = dict(numbers), kinds, {}
         self.out, self.ranges, self.counters, self.count = [], {}, {}, 0
+        self.is_joined = False  # whether a variable has values of several kinds
         self.scope: dict = {}  # of a function that is written out
         self.inside = False
         self.kind = "float32"  # T of that function
@@ -267,7 +268,8 @@ class Reader:
             return
         kind = kind_of(value)
         for known in (self.kinds.get(name), self.before.get(name)):
-            kind = kind if known in (None, kind) else common(wide(known), wide(kind))
+            if known not in (None, kind):
+                kind, self.is_joined = common(wide(known), wide(kind)), True
         self.kinds[name] = kind
         self.out.append(Let(self.variable(name, kind), cast(value, kind)))
 

@@ -166,12 +166,8 @@ def carried(kernel: Kernel, loop: For) -> str:
     """
     if any(isinstance(s, Break | Return | While) for s in statements(loop.body)):
         return "ends early"
-    if leak := live_in(loop.body, set()):
-        return f"reads {leak} of the iteration before"
-    after = {p for s in outside(kernel, loop) for e in expressions(s) for p in parts(e)}
-    defined = {s.var for s in statements(loop.body) if isinstance(s, Let)}
-    if defined & after:
-        return "sets what is read after it"
+    if {s.var for s in statements(loop.body) if isinstance(s, Let)} - local(kernel, loop):
+        return "sets what is used outside of it"
     return shared_memory(kernel, loop)
 
 
@@ -268,6 +264,8 @@ def split(kernel: Kernel, name: str, factor: int, inner: str = "in") -> Kernel:
         refuse(kernel, name, "has a step")
     length = loop.stop - loop.start
     inside, rest = Var(f"{name}_{inner}", INDEX), Var(new(f"{name}_rest"), INDEX)
+    if inside.name in names_of(kernel.body):
+        refuse(kernel, name, "is in pieces already")
     pieces = binary("//", length, const(factor))
     out = []
     if pieces is not const(0):
@@ -352,6 +350,8 @@ def vectorize(kernel: Kernel, name: str) -> Kernel:
     if why := carried(kernel, loop):
         refuse(kernel, name, why)
     lanes = len(iterations(kernel, loop))
+    if lanes < 2:
+        refuse(kernel, name, "has too few iterations for a vector")
     return changed(kernel, name, lambda _: Widener(kernel, loop, lanes).body(loop.body))
 
 

@@ -36,6 +36,7 @@ REFUSED = {
     "_matched",
     "_polygamma",
     "_unalign",
+    "_unravel_index",
     "gamma",
     "gammaln",
 }
@@ -72,16 +73,15 @@ def entry_of(function, arrays):
 
 
 def has_form(case):
-    """Whether an operator can be lowered; if not, its name is known and in the sentence."""
+    """Whether an operator can be lowered; if not, the sentence begins with the call."""
     rng = np.random.default_rng(0)
     arrays = {f"x{i}": k.array(np.dtype("f4"), rng) for i, k in enumerate(case.inputs)}
     entry = entry_of(lambda *values: apply(case, values), arrays)
     try:
         lowered(entry)
     except HybridError as error:
-        assert case.op.name in REFUSED and str(error).startswith("export: "), (case, error)
+        assert str(error).startswith("export: "), (case, error)
         return False
-    assert case.op.name not in REFUSED, case
     return True
 
 
@@ -89,7 +89,9 @@ def has_form(case):
 @needs_node
 def test_every_operator_in_webassembly(tmp_path):
     """All that is not refused; and elementwise with infinities, NaN and zeros."""
-    cases = [c for c in CASES if not c.op.random and "random" not in c.op.doc and has_form(c)]
+    known = [c for c in CASES if not c.op.random and "random" not in c.op.doc]
+    cases = [c for c in known if has_form(c)]
+    assert {c.op.name for c in known if c not in cases} == REFUSED
     jobs, wanted, whats = [], [], []
     for i, part in enumerate(batches(cases, 200)):
         rng = np.random.default_rng(i)
