@@ -31,7 +31,7 @@ from minihybrid.codegen.ir import (
 from minihybrid.codegen.schedule import ScheduleError
 
 N, BOOL = Var("N", INDEX), Type("bool")
-I, J, K = (Var(name, INDEX) for name in "ijk")
+ROW, COLUMN, DEPTH = (Var(name, INDEX) for name in "ijk")
 ACC, X = Var("acc", F32), Var("x", F32)
 
 
@@ -48,10 +48,15 @@ def product(m, n, depth, by_rows):
     """out = a b, or a times b transposed."""
     a, b = Buffer("a", "float32", (m * depth,)), Buffer("b", "float32", (const(n * depth),))
     out = Buffer("out", "float32", (m * n,), "out")
-    at = J * depth + K if by_rows else K * n + J
-    nest = loop(J, n, Let(ACC, Const(0.0, F32)), loop(K, depth, added(a[I * depth + K] * b[at])))
-    nest = replace(nest, body=(*nest.body, Store(out, (I * n + J,), ACC)))
-    return Kernel("product", (a, b, out, N), (loop(I, m, nest),))
+    at = COLUMN * depth + DEPTH if by_rows else DEPTH * n + COLUMN
+    nest = loop(
+        COLUMN,
+        n,
+        Let(ACC, Const(0.0, F32)),
+        loop(DEPTH, depth, added(a[ROW * depth + DEPTH] * b[at])),
+    )
+    nest = replace(nest, body=(*nest.body, Store(out, (ROW * n + COLUMN,), ACC)))
+    return Kernel("product", (a, b, out, N), (loop(ROW, m, nest),))
 
 
 def rows(m, n, largest):
@@ -61,11 +66,11 @@ def rows(m, n, largest):
     step = Let(ACC, Call("select", (nan, X, ACC), F32)) if largest else added(X)
     start = Const(-np.inf if largest else 0.0, F32)
     nest = loop(
-        I,
+        ROW,
         m,
         Let(ACC, start),
-        loop(J, n, Let(X, a[I * n + J]), step),
-        loop(K, n, Store(out, (I * n + K,), a[I * n + K] * ACC)),
+        loop(COLUMN, n, Let(X, a[ROW * n + COLUMN]), step),
+        loop(DEPTH, n, Store(out, (ROW * n + DEPTH,), a[ROW * n + DEPTH] * ACC)),
     )
     return Kernel("rows", (a, out, N), (nest,))
 
@@ -75,15 +80,15 @@ def moved(n, write, read, step, of_input):
     size = n * max(step, 1) + 4
     a, out = Buffer("a", "float32", (size,)), Buffer("out", "float32", (size,), "out")
     source = a if of_input else out
-    value = a[I] + source[binary("+", I * step, const(read))]
-    return Kernel("moved", (a, out, N), (loop(I, n, Store(out, (I * step + write,), value)),))
+    value = a[ROW] + source[binary("+", ROW * step, const(read))]
+    return Kernel("moved", (a, out, N), (loop(ROW, n, Store(out, (ROW * step + write,), value)),))
 
 
 def handed_on(n, before):
     """A variable that each iteration takes from the one before, or sets first."""
     a, out = Buffer("a", "float32", (n,)), Buffer("out", "float32", (n,), "out")
-    body = [Store(out, (I,), ACC + a[I]), Let(ACC, a[I])]
-    nest = loop(I, n, *(body if before else body[::-1]))
+    body = [Store(out, (ROW,), ACC + a[ROW]), Let(ACC, a[ROW])]
+    nest = loop(ROW, n, *(body if before else body[::-1]))
     return Kernel("handed_on", (a, out, N), (Let(ACC, Const(3.0, F32)), nest))
 
 
