@@ -312,16 +312,19 @@ ANSWERS = {
         gradient_of(False),
         [
             (gradient_of(True), "this array has a gradient"),
-            (gradient_of(False, recorded=False), "inside of autograd.record()"),
+            (gradient_of(False, recorded=False), "inside autograd.record()"),
             (lambda: grad(0), "run the cells above"),  # noqa: F821
         ],
     ),
-    "11.4": (1e-5, [(0.1, "a curve"), (1e-11, "almost all digits"), (1e-7, "already worse")]),
+    "11.4": (
+        1e-5,
+        [(0.1, "the curvature"), (1e-11, "almost all digits"), (1e-7, "already exceeds")],
+    ),
     "12.3": (
         softstep,
         [
             (replace(softstep, attrs={}), "no attribute slope"),
-            (replace(softstep, attrs={"slope": (number, 3.0)}), "the slope is 3.0 unless"),
+            (replace(softstep, attrs={"slope": (number, 3.0)}), "the default of slope is 3.0"),
             (replace(softstep, eager=lambda a, slope: a * slope), "softstep(x, slope=1) is 0.5"),
             (
                 replace(softstep, grad=lambda g, y, a, slope: (g / (1 + abs(a)) ** 2,)),
@@ -333,12 +336,15 @@ ANSWERS = {
             ),
         ],
     ),
-    "12.4": ((5, 1), [((4, 1), "none may be forgotten"), ((6, 1), "each sign"), ((5, 5), "by")]),
+    "12.4": (
+        (5, 1),
+        [((4, 1), "count them all"), ((6, 1), "each infix operator"), ((5, 5), "share a loop")],
+    ),
     "14.4": ((2, 1), [((1, 1), "is traced"), ((2, 0), "in each call"), ((20, 10), "all ten")]),
     "15.2": (
         passed(),
         [
-            (passed(function=lambda x: x * 2), "nothing was replaced before"),
+            (passed(function=lambda x: x * 2), "a graph with two replacements"),
             (lambda: rewrite(graph_of(lambda x: -x, x=(3,)), lambda *_: 3), "something else"),
             (lambda: optimize(0), "run the cells above"),  # noqa: F821
         ],
@@ -352,7 +358,7 @@ ANSWERS = {
             (lambda graph: reassociate(graph, plain=False), "transpose_a=True), c)` raises"),
         ],
     ),
-    "16.3": (2, [(12, "shorter ones"), (1, "nothing that could"), (3, "broken already")]),
+    "16.3": (2, [(12, "shorter ones"), (1, "nothing to merge"), (3, "already breaks")]),
     "17.1": (
         ("rows", 3),
         [

@@ -63,15 +63,14 @@ def _number(text, known, what):
 
 
 def check(number, answer=None):
-    """Say what is wrong with the answer to an exercise, or that it is right.
+    """Explain what's wrong with the answer to an exercise, or confirm that it's right.
 
     number:  as "02.3": the third exercise of chapter 02.
-    answer:  what the exercise asks for; without one, the check says what that is.
+    answer:  your answer; without one, the check says what it needs.
     Returns: a `Verdict`, whose text is a sentence.
 
     >>> check("02.1", 24)
-    not yet: the number of bytes is not 24: that is the arena; the output was forgotten,
-    which needs memory, too
+    not yet: the number of bytes is not 24: that's the arena; the output also needs memory
     """
     key = _number(number, TABLE, "check")
     verdict = TABLE[key](answer)
@@ -84,7 +83,7 @@ def hint(number):
     """The next hint of an exercise; after the last one, the first again.
 
     >>> hint("02.1")
-    hint 1 of 3: Draw the lifetimes. When `q` is written, is `p` read for the last time?
+    hint 1 of 3: Draw the live ranges. When `q` is written, is that the last time `p` is read?
     """
     key = _number(number, hints(), "hint")
     found = hints()[key]
@@ -94,9 +93,9 @@ def hint(number):
 
 
 class Exercises:
-    """What is done of the exercises that can be checked, as a table.
+    """The exercises that can be checked, and which of them are done, as a table.
 
-    It is kept in a small file in the user's cache, or in memory where that cannot be written.
+    It's kept in a small file in the user's cache, or in memory if that can't be written.
     """
 
     def __init__(self):

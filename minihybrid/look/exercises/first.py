@@ -1,4 +1,4 @@
-"""Chapters 00 and 01. What their exercises ask, and how the answers are judged.
+"""Chapters 00 and 01: checkers of their exercises.
 
 Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
@@ -22,27 +22,27 @@ from minihybrid.look.exercises.judging import (
 
 
 def two_losses(answer):
-    """Judge 0.3: lower with momentum, and not for a trivial reason."""
+    """Check 0.3: lower with momentum, and not for a trivial reason."""
     need(
         isinstance(answer, (tuple, list)) and len(answer) == 2,
-        f"two losses are needed, without and with momentum, but {kind(answer)} was handed in",
+        f"expected two losses, without and with momentum, but got {kind(answer)}",
     )
     numbers = all(isinstance(loss, (int, float)) and math.isfinite(loss) for loss in answer)
-    need(numbers, f"a loss is a finite number, but {answer} was handed in")
+    need(numbers, f"a loss is a finite number, but got {answer}")
     plain, moving = answer
     need(
         plain != moving,
-        f"both losses are {plain}: the momentum did not reach the trainer, or one loss "
-        "was handed in twice",
+        f"both losses are {plain}: the trainer didn't get the momentum, or you passed the same "
+        "loss twice",
     )
     need(
         moving < plain,
-        f"{moving} with momentum is above {plain} without: the two are in the wrong order, or "
-        "the second network did not start from the same seed",
+        f"{moving} with momentum is above {plain} without: they're in the wrong order, or "
+        "the second network didn't start from the same seed",
     )
     need(
         plain < 2.5,
-        f"{plain} without momentum is more than one guesses by chance, 2.3: divide the summed "
+        f"{plain} without momentum is worse than guessing, which gives 2.3: divide the summed "
         "loss by the number of images",
     )
     return f"after five epochs the loss is {plain / max(moving, 1e-9):.1f} times lower"
@@ -58,26 +58,28 @@ RECIPES = (  # small ones first
 
 
 def merged(function):
-    """Judge 1.3: one expression means what the lines mean."""
+    """Check 1.3: one expression means what the lines mean."""
     for lines, values in RECIPES:
         recipe = "; ".join(lines)
         text = tried(f"the recipe `{recipe}`", function, list(lines))
-        need(isinstance(text, str), f"for `{recipe}` it gives {kind(text)}, but a text is needed")
-        need("=" not in text, f"for `{recipe}` it gives `{text}`: an expression has no `=`")
+        need(isinstance(text, str), f"for `{recipe}`, expected a string, but got {kind(text)}")
+        need("=" not in text, f"for `{recipe}`, it returns `{text}`: an expression has no `=`")
         exec("\n".join(lines), wanted := dict(values))
         try:
             found = eval(text, dict(values))
         except NameError as error:
             raise NotYet(
-                f"for `{recipe}` it gives `{text}`, where {error.name} still stands: put in "
-                "what it was made of"
+                f"for `{recipe}`, it returns `{text}`, which still contains {error.name}: "
+                "replace it by its expression"
             ) from None
         except SyntaxError:
-            raise NotYet(f"for `{recipe}` it gives `{text}`, which is no expression") from None
+            raise NotYet(
+                f"for `{recipe}`, it returns `{text}`, which isn't an expression"
+            ) from None
         need(
             found == wanted["y"],
-            f"for `{recipe}` it gives `{text}`, which is {found} and not {wanted['y']}; each "
-            "line goes in as a whole, in brackets",
+            f"for `{recipe}`, it returns `{text}`, which is {found} rather than {wanted['y']}: put "
+            "each inserted expression in parentheses",
         )
     return "one expression for each of five recipes, with the same result"
 
@@ -87,24 +89,24 @@ EXERCISES = {
         "a pair: the number of parameters and the number of kernels",
         Parts(
             "0.1",
-            "the new layer brings a matrix, a bias for each row, and one product",
+            "the new layer adds a matrix, a bias per row, and one product",
             Part(
-                "the number of numbers to find",
+                "the number of parameters",
                 "00adba7af0",
-                "go layer by layer, inputs times outputs, and one bias for each output",
+                "for each layer, multiply inputs by outputs, and add one bias per output",
                 {
-                    4810: "that is what two layers have; the third one comes on top",
-                    4160: "that is the new layer alone; add those of the other two",
-                    8832: "those are the weights; each output has a bias, too",
-                    8906: "the new layer has biases, too, 64 of them",
+                    4810: "that's the original network; add the third layer",
+                    4160: "that's the new layer alone; add the other two",
+                    8832: "those are the weights; each output also has a bias",
+                    8906: "the new layer also has 64 biases",
                 },
             ),
             Part(
                 "the number of kernels",
                 "158c355429",
-                "count the products; what is done element by element rides along",
+                "count the products; elementwise operators are fused into them",
                 {
-                    2: "that is the network of the chapter; the new product needs one of its own",
+                    2: "that's the original network; the new product needs its own kernel",
                     5: "the two relus run inside the kernels of their products",
                     6: "biases and relus run inside the kernels of their products",
                 },
@@ -118,12 +120,12 @@ EXERCISES = {
             ShapeError,
             r"\b49\b",
             lambda found: (
-                f"the network answered with shape {getattr(found, 'shape', None)}: 8 by 8 pixels "
-                "are what it knows, 7 by 7 are asked for"
+                f"the network returned shape {getattr(found, 'shape', None)}: it expects 8 by 8 "
+                "pixels, so pass it 7 by 7"
             ),
             {
-                r"\(64, 7\)": "these are 7 images of 7 pixels: the batch's axis is missing",
-                r"is not defined": "this is Python's error; a name is missing, run the cells above",
+                r"\(64, 7\)": "those are 7 images of 7 pixels: the batch axis is missing",
+                r"is not defined": "this is Python's own error: run the cells above",
             },
         ),
     ),
@@ -134,37 +136,37 @@ EXERCISES = {
         "a pair: the number of operators in the first graph and in the second",
         Parts(
             "1.1",
-            "a call notes down its operator, however often its result is used",
+            "each call records an operator, however often its result is used",
             Part(
-                "the number in `square(x) + square(x)`",
+                "the number for `square(x) + square(x)`",
                 "68caa96782",
-                "each call notes down one operator, and the sum is one",
-                {1: "count the products, too, not only the sum", 4: "x is a variable, no operator"},
+                "each call records one operator, and the sum is another",
+                {1: "also count the products", 4: "x is a variable, not an operator"},
             ),
             Part(
-                "the number in `twice(square(x))`",
+                "the number for `twice(square(x))`",
                 "3e673fb0fd",
                 "square is called once; its result is used twice",
                 {
                     3: "square is called once here; its result is used twice",
-                    1: "twice notes down a sum, and square before it a product",
+                    1: "square records a product, and then twice records a sum",
                 },
             ),
-            whole={(2, 3): "these two are exchanged: calling twice notes down twice"},
+            whole={(2, 3): "you swapped the two: two calls record two operators"},
         ),
     ),
     "1.2": Exercise(
         "a function that makes the error, such as `lambda: ...`",
         Refusal(
-            "the engine names the array among symbols, and where it should come in instead",
+            "the error names the array among the symbols, and how to pass it instead",
             TraceError,
             "NDArray",
             lambda found: (
-                f"a {type(found).__name__} came: one factor must be a symbol and one an array"
+                f"it returned a {type(found).__name__}: one factor must be a symbol, one an array"
             ),
             {
-                r"is not defined": "this is Python's error; a name is missing, run the cells above",
-                r"shape": "both are arrays here; one factor must be a symbol",
+                r"is not defined": "this is Python's own error: run the cells above",
+                r"shape": "both factors are arrays here; one must be a symbol",
             },
         ),
     ),
@@ -173,25 +175,25 @@ EXERCISES = {
         "a pair: the number of calls from Python, for bill and for the compiled function",
         Parts(
             "1.4",
-            "so there is less to call from Python, however few numbers there are",
+            "Python makes fewer calls, however small the arrays are",
             Part(
                 "the number for bill",
                 "f1e7445f6e",
-                "count the signs between arrays in the three lines",
+                "count the infix operators between arrays in the three lines",
                 {
-                    2: "the last line has a sign, too",
-                    1: "that is the compiled function; line by line each sign is a call",
-                    4: "the assignments call nothing",
+                    2: "the last line also contains an operator",
+                    1: "that's the compiled function; in bill, each infix operator is a call",
+                    4: "an assignment doesn't call an operator",
                 },
             ),
             Part(
                 "the number for the compiled function",
                 "abb7e3f58b",
-                "what does Python know of the operators, once there is a program for all?",
+                "which calls are left once all operators are in one program?",
                 {
-                    3: "the operators are in the program, and Python calls the program",
+                    3: "the operators are inside the program, and Python calls only that",
                     2: "products and sums are in the same program",
-                    0: "somebody must call the program",
+                    0: "the program itself has to be called",
                 },
             ),
         ),

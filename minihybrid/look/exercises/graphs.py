@@ -1,4 +1,4 @@
-"""Chapter 02. What its exercises ask, and how the answers are judged.
+"""Chapter 02: checkers of its exercises.
 
 Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
@@ -49,7 +49,7 @@ LEFT = {"x * y + y * x": 2, "(y * x) * x + x * (x * y)": 3}
 
 
 def sorts_inputs(pass_):
-    """Judge 2.3: cse finds mirrored products, and every meaning stays."""
+    """Check 2.3: cse finds mirrored products, and the semantics stay."""
     for text, function in PRODUCTS.items():
         graph = of_two(function)
         now = after(pass_, graph, text)
@@ -58,24 +58,24 @@ def sorts_inputs(pass_):
         need(
             count <= LEFT.get(text, count),
             f"after the pass, cse leaves {count} operators of `{text}`, but {LEFT.get(text)} "
-            "are enough: two products still read their inputs in different orders",
+            "are enough: two products still have their inputs in different orders",
         )
-    return "cse sees that x * y is y * x, and x - y is still not y - x"
+    return "cse merges x * y with y * x, but not x - y with y - x"
 
 
 def breaks_the_first(pass_):
-    """Judge 2.2: the pass forgets the first node, and optimise says so."""
-    need(callable(pass_), f"a pass is a function, but {kind(pass_)} was handed in")
+    """Check 2.2: the pass drops the first node, and optimise reports it."""
+    need(callable(pass_), f"expected a pass, which is a function, but got {kind(pass_)}")
     graph = of_two(lambda x, y: x * y + x)
     try:
         found = pass_(graph)
     except Exception as error:
         raise NotYet(f"the pass itself fails: {told(error)}") from None
-    need(found is not None, "the pass gives None; it must return a graph")
-    need(hasattr(found, "heads"), f"a pass gives a Graph, but it gave {kind(found)}")
+    need(found is not None, "the pass returns None, but it must return a graph")
+    need(hasattr(found, "heads"), f"a pass must return a Graph, but yours returns {kind(found)}")
     need(
         len(found.nodes) < len(graph.nodes),
-        f"the graph still has its {len(found.nodes)} nodes; leave out the first of graph.nodes",
+        f"the graph still has all {len(found.nodes)} nodes; drop the first of graph.nodes",
     )
     need(
         graph.nodes[0] not in found.nodes,
@@ -83,18 +83,18 @@ def breaks_the_first(pass_):
     )
     need(
         len(found.nodes) == len(graph.nodes) - 1,
-        f"{len(found.nodes)} nodes of {len(graph.nodes)} are left; leave out only the first",
+        f"{len(found.nodes)} of {len(graph.nodes)} nodes are left; drop only the first",
     )
     return refused(graph, found)
 
 
 def refused(graph, found):
-    """Praise a graph that is broken, with what optimise says of it."""
+    """The message for a broken graph: the one from optimise."""
     try:
         optimise(graph, (lambda graph: found,))
     except GraphError as error:
-        return f"optimise says: {error}"
-    raise NotYet("optimise takes this graph, so nothing in it is broken")
+        return f"optimise reports: {error}"
+    raise NotYet("optimise accepts this graph, so it isn't broken")
 
 
 EXERCISES = {
@@ -102,18 +102,18 @@ EXERCISES = {
         "the number of bytes",
         Parts(
             "2.1",
-            "two values live at the same time, and the third takes the second one's place",
+            "two values are alive at the same time, and the third reuses the second one's buffer",
             Part(
                 "the number of bytes",
                 "77082928b4",
-                "draw the lifetimes: who is alive when the second value is written?",
+                "draw the live ranges: which values are alive when the second one is written?",
                 {
-                    24: "that is the arena; the output was forgotten, which needs memory, too",
-                    72: "r may take the place of q, which it reads for the last time",
-                    64: "a place begins at a multiple of 64, but the arena ends with its last byte",
-                    88: "a place begins at a multiple of 64, but the output lies elsewhere",
-                    128: "a place begins at a multiple of 64, but nothing is rounded up at the end",
-                    96: "the inputs do not count",
+                    24: "that's the arena; the output also needs memory",
+                    72: "r can reuse the buffer of q, because it's the last to read q",
+                    64: "offsets are multiples of 64, but the arena ends at its last byte",
+                    88: "offsets are multiples of 64, but the output isn't in the arena",
+                    128: "offsets are multiples of 64, but sizes aren't rounded up",
+                    96: "don't count the inputs",
                 },
             ),
         ),

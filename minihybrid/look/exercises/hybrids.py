@@ -1,4 +1,4 @@
-"""Chapter 03. What its exercises ask, and how the answers are judged.
+"""Chapter 03: checkers of its exercises.
 
 Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
@@ -14,39 +14,38 @@ from minihybrid.look.exercises.judging import Exercise, kind, need, tried
 
 
 def calls(function, value, active, times=1):
-    """The results of calls of a block that was made of a function."""
-    need(callable(function), f"a function of F and x is needed, not {kind(function)}")
+    """The results of calling a block that wraps a function."""
+    need(callable(function), f"expected a function of F and x, but got {kind(function)}")
     block = nn.HybridLambda(function)
     block.hybridize(active, backend="numpy")  # compiles nothing
-    how = "hybridized" if active else "line by line"
+    how = "hybridized" if active else "eager"
     return [tried(f"{how}, the block", block, value).asnumpy() for _ in range(times)]
 
 
 def draws_again(function):
-    """Judge 3.1: two calls differ, hybridized, too."""
+    """Check 3.1: two calls differ, eager and hybridized."""
     x = nd.array([[1, 2], [3, 4]])
     for active in (False, True):
         first, second = calls(function, x, active, 2)
-        need(first.shape == x.shape, f"x has shape {x.shape}, but x + ... has {first.shape}")
+        need(
+            first.shape == x.shape, f"x has shape {x.shape}, but the result has shape {first.shape}"
+        )
         if not np.array_equal(first, second):
             continue
-        need(
-            active,
-            f"line by line two calls are equal, both {first.tolist()}: nothing random is added",
-        )
+        need(active, f"two eager calls are equal, both {first.tolist()}: nothing random is added")
         need(
             not active,
-            "hybridized, two calls are equal: the number was drawn while the function was "
-            "traced, and is a constant of the plan now; an operator draws when the plan runs",
+            "hybridized, two calls are equal: the number was drawn during tracing and is now a "
+            "constant of the plan; use an operator, which draws when the plan runs",
         )
     zero = calls(function, nd.zeros((2, 2)), False)[0]
     far = calls(function, nd.zeros((2, 2)) + 1000, False)[0]
-    need(np.all(far - zero > 900), "the result does not grow with x: add the number to x")
-    return "a random operator stands in the graph, and draws in each call"
+    need(np.all(far - zero > 900), "the result doesn't depend on x: add the random number to x")
+    return "the graph contains a random operator, which draws in each call"
 
 
 def sums_rows(function):
-    """Judge 3.2: the sum of the rows, in both modes."""
+    """Check 3.2: the sum of the rows, in both modes."""
     x = np.float32([[1, 2, 3], [10, 20, 30]])
     for active in (False, True):
         found = calls(function, nd.array(x), active)[0]
@@ -54,26 +53,26 @@ def sums_rows(function):
         case = f"for x = {x.astype(int).tolist()}"
         need(
             found.size > 1,
-            f"{case} one number came, {found.tolist()}: all was summed; x.sum takes an axis",
+            f"{case}, the result is {found.tolist()}, a single sum: pass an axis to x.sum",
         )
         need(
             found.shape != (2,),
-            f"{case} came {found.tolist()}, a number for each row: this sums along the rows; "
-            "the sum of the rows has a number for each column",
+            f"{case}, the result is {found.tolist()}, one element per row; the sum of the rows has "
+            "one element per column",
         )
         need(
             found.shape == wanted.shape,
-            f"{case} the shape is {found.shape}, but a sum of rows has shape {wanted.shape}",
+            f"{case}, the result has shape {found.shape}, and the sum of the rows {wanted.shape}",
         )
-        need(np.allclose(found, wanted), f"{case} came {found.tolist()}, not {wanted.tolist()}")
-    return "no loop, so there is one operator for any number of rows"
+        need(np.allclose(found, wanted), f"{case}, it's {found.tolist()}, not {wanted.tolist()}")
+    return "without a loop, one operator handles any number of rows"
 
 
 FLATTENED = ([[1, 0.5]], [[4, 1]], [[2, 1], [-3, 0]], [[1, 8], [2, 4]], [[-8, -1]], [[[3], [6]]])
 
 
 def mends(function):
-    """Judge 3.5: what the function means, in both modes."""
+    """Check 3.5: the function's results, in both modes."""
     for numbers in FLATTENED:
         x = np.float32(numbers)
         flat, largest = x.reshape(len(x), -1), x.max()
@@ -82,16 +81,16 @@ def mends(function):
             case = f"for x = {x.tolist()}{', hybridized,' if active else ''}"
             need(
                 found.shape == flat.shape,
-                f"{case} the shape is {found.shape}, but {flat.shape} is right: rows stay, all "
-                "other axes join",
+                f"{case} the shape is {found.shape} instead of {flat.shape}: keep the rows and "
+                "merge all other axes",
             )
             wanted = flat / largest if largest > 2 else flat
             need(
                 np.allclose(found, wanted),
-                f"{case} came {found.tolist()}, but {wanted.tolist()} is right: the largest number "
-                f"is {largest:g}, and {'all are' if largest > 2 else 'nothing is'} divided by it",
+                f"{case} the result is {found.tolist()} instead of {wanted.tolist()}: the maximum "
+                f"is {largest:g}, so {'all are' if largest > 2 else 'nothing is'} divided by it",
             )
-    return "the largest number stayed an array, and an operator decides"
+    return "the maximum stayed an array, and an operator decides"
 
 
 class Scaled(HybridBlock):
@@ -106,7 +105,7 @@ class Scaled(HybridBlock):
 
 
 def counts_traces(function):
-    """Judge 3.3: the number is that of the runs, for fresh plans."""
+    """Check 3.3: the number of traces, for fresh plans."""
     small, wide = nd.ones((1, 2)), nd.ones((1, 3))
     exact, own = nd.ones((1, 2), dtype="float64"), Scaled.hybrid_forward
     cases = {
@@ -125,29 +124,27 @@ def counts_traces(function):
         ran = block.runs - before
         need(
             not changed,
-            "the class Scaled has another hybrid_forward now, and so have all its instances; "
-            "give the instance one of its own",
+            "you replaced hybrid_forward of the class Scaled, for all of its instances; "
+            "set it on the instance instead",
         )
-        need(
-            type(found) is int, f"with {text} it gives {kind(found)}, but a whole number is needed"
-        )
+        need(type(found) is int, f"with {text}, expected an integer, but got {kind(found)}")
         wanted = len({(x.shape, str(x.dtype)) for x in inputs})
         need(
             not (wanted == ran + found == found),
-            f"with {text} it says {found}, but the code did not run at all: forget the old plans "
-            "first, with block.hybridize()",
+            f"with {text}, it returns {found}, but the code didn't run at all: discard the old "
+            "plans first, with block.hybridize()",
         )
         need(
             ran == wanted,
-            f"with {text} the code ran {ran} times, but a hybridized block with no old plans "
+            f"with {text}, the code ran {ran} times, but a hybridized block without old plans "
             f"runs it {wanted} times",
         )
-        need(found == ran, f"with {text} it says {found}, but the code ran {ran} times")
+        need(found == ran, f"with {text}, it returns {found}, but the code ran {ran} times")
     need(
         "hybrid_forward" not in vars(block),
-        "the block still counts afterwards: remove its own hybrid_forward",
+        "the block still counts afterward: remove its own hybrid_forward",
     )
-    return "one trace for each signature, and the class is as it was"
+    return "one trace per cache key, and the class is unchanged"
 
 
 EXERCISES = {

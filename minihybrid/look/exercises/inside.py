@@ -1,4 +1,4 @@
-"""Chapters 11 and 15. What their exercises ask, and how the answers are judged.
+"""Chapters 11 and 15: checkers of their exercises.
 
 Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
@@ -27,7 +27,7 @@ from minihybrid.look.exercises.judging import (
 
 
 def checkpoints(function):
-    """Judge 11.3: nothing is kept, and the gradient is right for any gradient handed in."""
+    """Check 11.3: no tape is kept, and the gradient is right for any incoming gradient."""
     runs, data = 0, np.float32([0.5, 1])
 
     def f(x):
@@ -41,24 +41,24 @@ def checkpoints(function):
     found = tried("checkpoint(f, x)", function, f, x)
     need(
         isinstance(found, tuple) and len(found) == 2,
-        f"checkpoint gives {kind(found)}, but a pair is needed: the result, and a function",
+        f"expected a pair of the result and a function, but checkpoint returns {kind(found)}",
     )
     y, gradient = found
-    need(isinstance(y, NDArray), f"the result is {kind(y)}, but an array is needed")
-    need(y.node is None, f"the result has a node, {y.node}: a tape is kept; compute f(x) outside")
-    need(runs == 1, f"f ran {runs} times before anybody asked for a gradient; once is enough")
+    need(isinstance(y, NDArray), f"the result is {kind(y)}, but should be an array")
+    need(y.node is None, f"the result has a node, {y.node}, so a tape was kept; don't record")
+    need(runs == 1, f"f ran {runs} times before any gradient was requested; once is enough")
     slope = np.tanh(data) + data * (1 - np.tanh(data) ** 2)
     for g in ([1, 1], [2, -3]):
         got = tried(f"gradient(nd.array({g}))", gradient, nd.array(g))
-        need(isinstance(got, NDArray), f"gradient gives {kind(got)}, but an array is needed")
+        need(isinstance(got, NDArray), f"gradient returns {kind(got)}, but should return an array")
         need(
             np.allclose(got.asnumpy(), slope * g, rtol=1e-4),
-            f"for f(x) = tanh(x) * x, x = {data.tolist()} and g = {g} the gradient is "
-            f"{got.asnumpy().round(4).tolist()}, but {(slope * g).round(4).tolist()} is "
-            "needed; hand g to backward",
+            f"for f(x) = tanh(x) * x, x = {data.tolist()} and g = {g}, the gradient is "
+            f"{got.asnumpy().round(4).tolist()} instead of {(slope * g).round(4).tolist()}: "
+            "pass g to backward",
         )
     before = bool((x.grad == 7).asnumpy().all())
-    need(before, "the gradient is right, but x.grad was written over: x.detach() gives a copy")
+    need(before, "the gradient is right, but you overwrote x.grad: use x.detach()")
     return f"f ran {runs} times: no tape is kept in between"
 
 
@@ -80,7 +80,7 @@ SIGNS = {  # small ones first: the function, and how many operators are left
 
 
 def drops_signs(pass_):
-    """Judge 15.3: pairs of minus signs go, and every meaning stays."""
+    """Check 15.3: pairs of minus signs go, and the semantics stay."""
     for text, (function, wanted) in SIGNS.items():
         graph = dce(graph_of(function, x=(2,), y=(2,)))
         now = after(pass_, graph, text)
@@ -89,9 +89,9 @@ def drops_signs(pass_):
         need(
             count == wanted,
             f"after the pass and dce, `{text}` has {count} operators, but {wanted} are "
-            "enough: two signs after one another are still there",
+            "enough: there are still two consecutive signs",
         )
-    return "pairs of signs go, single ones stay"
+    return "pairs of signs are removed, single ones stay"
 
 
 def product_of_three(a, b, c):
@@ -100,7 +100,7 @@ def product_of_three(a, b, c):
 
 
 def product_read_twice(a, b, c):
-    """A chain whose inner product is a result, too."""
+    """A chain whose inner product is also a result."""
     inner = nd.dot(a, b)
     return nd.dot(inner, c), inner
 
@@ -129,7 +129,7 @@ def multiplications(graph):
 
 
 def reassociates(pass_):
-    """Judge 15.4: every meaning stays, and no product takes more than it must."""
+    """Check 15.4: the semantics stay, and no product takes more than it must."""
     for text, (function, shapes, enough) in CHAINS.items():
         shapes = dict(zip("abc", shapes, strict=False))
         graph = graph_of(function, **shapes)
@@ -145,7 +145,7 @@ def reassociates(pass_):
             f"with shapes {', '.join(map(str, shapes.values()))}, `{text}` takes {count} "
             f"multiplications after the pass, but {enough} are enough",
         )
-    return "the cheaper order is chosen, and a product that others read is left alone"
+    return "it picks the cheaper order, and leaves a product with other users alone"
 
 
 EXERCISES = {
@@ -153,28 +153,28 @@ EXERCISES = {
         "four numbers: the three of x.grad, and how many gradients were added up",
         Parts(
             "11.1",
-            "each read of x gives a gradient, and they are added up",
+            "each use of x contributes a gradient, and they add up",
             Part(
                 "x.grad[0]",
                 "1f4ade6494",
-                "put the first number into the derivative of the whole expression",
+                "evaluate the derivative of the whole expression at the first element",
                 {
-                    2: "this may be the slope of x * x alone; + x has a slope, too",
-                    1: "this may be the slope of + x alone; x * x has a slope, too",
-                    15: "backward gives one gradient for each element, not their sum",
+                    2: "that may be the slope of x * x alone; + x also has a slope",
+                    1: "that may be the slope of + x alone; x * x also has a slope",
+                    15: "backward computes one gradient per element, not their sum",
                 },
             ),
             Part(
                 "x.grad[1]",
                 "6a8efda02a",
-                "put the second number into the derivative",
-                {4: "this may be the slope of x * x alone; + x has a slope, too"},
+                "evaluate the derivative at the second element",
+                {4: "that may be the slope of x * x alone; + x also has a slope"},
             ),
             Part(
                 "x.grad[2]",
                 "93dbe0ad8d",
-                "put the last number into the derivative",
-                {6: "this may be the slope of x * x alone; + x has a slope, too"},
+                "evaluate the derivative at the last element",
+                {6: "that may be the slope of x * x alone; + x also has a slope"},
             ),
             Part(
                 "the number of gradients",
@@ -190,13 +190,13 @@ EXERCISES = {
     "11.2": Exercise(
         "a function that makes the error, such as `lambda: autograd.grad(y, [b])`",
         Refusal(
-            "the message says what the array needs, and when",
+            "the message names the missing call, and when to make it",
             HybridError,
             r"a variable has no place on the tape",
-            lambda found: "this array has a gradient; take one without attach_grad()",
+            lambda found: "this array has a gradient; use one without attach_grad()",
             {
-                r"not on the tape": "y has no tape; compute it inside of autograd.record()",
-                r"is not defined": "this is Python's error; run the cells above",
+                r"not on the tape": "y has no tape; compute it inside autograd.record()",
+                r"is not defined": "this is Python's own error: run the cells above",
             },
         ),
     ),
@@ -204,18 +204,18 @@ EXERCISES = {
         "the step with the smallest error, such as 0.1",
         Parts(
             "11.4",
-            "a longer step measures a curve, a shorter one the last digits",
+            "a longer step measures the curvature, a shorter one only the last digits",
             Part(
                 "the step",
                 "3610a41cfb",
-                "take the steps 0.1, 0.001 and so on, and print the largest error for each",
+                "print the largest error for each of the steps in the starter cell",
                 {
-                    0.1: "so long a step measures a curve: the error falls with its square",
-                    0.001: "the error falls with the square of the step, and goes on falling",
-                    1e-11: "two numbers are subtracted that agree in almost all digits",
-                    1e-9: "two numbers are subtracted that agree in most of their digits",
-                    1e-7: "here the last digits are already worse than the curve",
-                    5: "this is the power; the step is 10.0 to the minus that",
+                    0.1: "such a long step measures the curvature: the error falls with its square",
+                    0.001: "the error falls with the square of the step, and keeps falling",
+                    1e-11: "the two values you subtract agree in almost all digits",
+                    1e-9: "the two values you subtract agree in most of their digits",
+                    1e-7: "here the rounding error already exceeds that of the curvature",
+                    5: "that's the exponent; the step is 10.0 to the power of minus that",
                 },
             ),
         ),
@@ -225,44 +225,46 @@ EXERCISES = {
         "three numbers: the operators left after fold, after cse, and after fuse",
         Parts(
             "15.1",
-            "fold makes the two sums equal, cse one of them, and fuse one loop of the rest",
+            "fold makes the two sums equal, cse merges them, and fuse makes one loop",
             Part(
                 "the number after fold",
                 "327aa4a9d0",
                 "which operators change nothing, whatever x and y are?",
                 {
                     5: "x * 1 and - 0 change nothing",
-                    4: "x * 1 changes nothing, and - 0 neither",
-                    2: "fold does not see that the sums are equal; that is for cse",
+                    4: "neither x * 1 nor - 0 changes anything",
+                    2: "fold doesn't merge equal sums; cse does",
                 },
             ),
             Part(
                 "the number after cse",
                 "818e3b155a",
-                "which operators read the same inputs now?",
+                "which operators have the same inputs now?",
                 {
                     3: "without x * 1, both sums read x and y, so they are equal",
-                    1: "cse merges equal operators; the product is no sum",
+                    1: "cse merges equal operators, and the product isn't a sum",
                 },
             ),
             Part(
                 "the number after fuse",
                 "4570983e71",
                 "what can run in one loop over the elements?",
-                {2: "sum and product are both done element by element, so they share a loop"},
+                {2: "sum and product are both elementwise, so they share a loop"},
             ),
         ),
     ),
     "15.2": Exercise(
         "a function that makes the error, such as `lambda: optimise(...)`",
         Refusal(
-            "the node that it names belongs to the old graph",
+            "the node in the message belongs to the old graph",
             GraphError,
             r"does not come before",
-            lambda found: "the pass did its work: in this graph nothing was replaced before",
+            lambda found: (
+                "pass your pass to optimise, which checks it, and use a graph with two replacements"
+            ),
             {
-                r"is no node|the rule gave": "the rule gives something else than a list of places",
-                r"is not defined": "this is Python's error; run the cells above",
+                r"is no node|the rule gave": "the rule must return a list of places",
+                r"is not defined": "this is Python's own error: run the cells above",
             },
         ),
     ),

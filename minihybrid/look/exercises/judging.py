@@ -1,4 +1,4 @@
-"""Chapter 03. How an exercise answers: in a sentence that says what is wrong.
+"""Chapter 03. How an exercise answers: with a sentence that explains what's wrong.
 
 Takes:   what a reader hands in: numbers, words, a function, a pass, a block, an error.
 Gives:   `Exercise` and `judged`, which judge it; `Verdict`, the sentence; `Parts` for numbers
@@ -155,7 +155,7 @@ def told(error):
 
 def tried(what, function, *args, **kwargs):
     """The result of the reader's function; `what` is the call in words."""
-    need(callable(function), f"a function is needed, but {kind(function)} was handed in")
+    need(callable(function), f"expected a function, but got {kind(function)}")
     try:
         found = function(*args, **kwargs)
     except Endless as error:
@@ -163,7 +163,7 @@ def tried(what, function, *args, **kwargs):
     except Exception as error:
         raise NotYet(f"{what} raises {told(error)}") from None
     there = found is not None and found is not ...
-    need(there, f"{what} gives nothing: lines or a `return` are missing")
+    need(there, f"{what} returns nothing: is a `return` missing?")
     return found
 
 
@@ -199,6 +199,19 @@ def fingerprint(salt, value):
     return hashlib.blake2s(f"{salt}:{said(value)}".encode(), digest_size=5).hexdigest()
 
 
+def forms(value, name):
+    """The ways in which an answer may be meant: `True` is yes, and "48 bytes" is 48 in bytes.
+
+    >>> forms("48 bytes", "the number of bytes"), forms(False, "the answer")
+    (['48 bytes', 48.0], [False, 'no'])
+    """
+    if isinstance(value, bool):
+        return [value, "yes" if value else "no"]
+    number, _, unit = str(value).partition(" ")
+    plain = unit and unit in name and re.fullmatch(r"[\d.,]+", number)
+    return [value, float(number.replace(",", ""))] if plain else [value]
+
+
 @dataclass(frozen=True)
 class Part:
     """One number or word of an answer.
@@ -217,11 +230,13 @@ class Part:
 class Parts:
     """Judges numbers and words: each part has its right answer, and its wrong ones.
 
-    whole:   wrong answers of several parts -> what was overlooked.
+    whole:    wrong answers of several parts -> what was overlooked.
+    ordered:  whether the order of the parts matters.
     """
 
-    def __init__(self, salt, praise, *parts, whole=None):
+    def __init__(self, salt, praise, *parts, whole=None, ordered=True):
         self.salt, self.praise, self.parts, self.whole = salt, praise, parts, whole or {}
+        self.ordered = ordered
 
     def __call__(self, answer):
         """Judge one value, or as many as there are parts."""
@@ -235,13 +250,13 @@ class Parts:
         fits = all(isinstance(v, (bool, int, float, str, tuple, np.number)) for v in values)
         need(
             fits and len(values) == n,
-            f"{kind(answer)} was handed in, but {n} value{'s' * (n != 1)} "
-            f"{'are' if n != 1 else 'is'} needed: {names}",
+            f"expected {n} value{'s' * (n != 1)} ({names}), but got {kind(answer)}",
         )
+        values = values if self.ordered else sorted(values, key=str)
         key = tuple(values) if n > 1 else values[0]
         need(key not in self.whole, f"{answer}: {self.whole.get(key)}")
         for part, value in zip(self.parts, values, strict=True):
-            if fingerprint(self.salt, value) == part.right:
+            if part.right in {fingerprint(self.salt, form) for form in forms(value, part.name)}:
                 continue
             why = {said(v): text for v, text in part.wrong.items()}.get(said(value), part.advice)
             raise NotYet(f"{part.name} is not {value}: {why}")
@@ -249,7 +264,7 @@ class Parts:
 
 
 # -- errors ------------------------------------------------------------------------------
-ELSEWHERE = {r"is not defined": "this is Python's error; a name is missing, run the cells above"}
+ELSEWHERE = {r"is not defined": "this is Python's own error: run the cells above"}
 
 
 @dataclass(frozen=True)
@@ -276,32 +291,37 @@ class Refusal:
                 answer = error
             else:
                 need(found is not ..., "put the call that makes the error in place of the dots")
-                raise NotYet(f"nothing was refused; {self.taken(found)}")
+                raise NotYet(f"there was no error: {self.taken(found)}")
         need(
             isinstance(answer, Exception),
-            f"an error is needed, or a function that raises it, as `lambda: ...`, but "
-            f"{kind(answer)} was handed in",
+            f"expected an error, or a function that raises it, such as `lambda: ...`, but got "
+            f"{kind(answer)}",
         )
         text = f"{answer}\n{getattr(answer, 'stderr', None) or ''}"  # of another process
         if isinstance(answer, self.kind) and re.search(self.words, text):
             return self.praise
         for words, why in self.others.items():
             need(not re.search(words, text), f"{told(answer)}; {why}")
-        raise NotYet(f"this is another error, {told(answer)}; a {self.kind.__name__} is meant")
+        raise NotYet(
+            f"this is a different error, {told(answer)}; the exercise is about {self.kind.__name__}"
+        )
 
 
 # -- passes ------------------------------------------------------------------------------
 def after(pass_, graph, text):
     """The graph that a pass makes, if it is one."""
     found = tried(f"{getattr(pass_, '__name__', 'the pass')} of `{text}`", pass_, graph)
-    need(isinstance(found, Graph), f"a pass gives a Graph, but for `{text}` it gave {kind(found)}")
+    need(
+        isinstance(found, Graph),
+        f"a pass must return a Graph, but for `{text}` yours returns {kind(found)}",
+    )
     seen = set()
     for node in found.nodes:
         for old, _ in node.inputs:
             need(
                 old in seen,
-                f"in `{text}`, {node.name} reads {old.name}, which does not come before it: "
-                "take the inputs that the rule is given, not those of the old node",
+                f"in `{text}`, {node.name} reads {old.name}, which doesn't come before it: "
+                "use the inputs passed to the rule, not those of the old node",
             )
         seen.add(node)
     gone = {v.name for v in graph.variables} - {v.name for v in found.variables}
@@ -314,10 +334,10 @@ def means_the_same(before, now, text, given):
     given = {v.name: given[v.name] for v in before.variables}
     for wanted, found in zip(*(expand(g).evaluate(given) for g in (before, now)), strict=True):
         shapes = f"`{text}` has shape {found.shape}, but had {wanted.shape}"
-        need(found.shape == wanted.shape, f"after the pass {shapes}")
+        need(found.shape == wanted.shape, f"after the pass, {shapes}")
         numbers = ", ".join(f"{name} = {value.tolist()}" for name, value in given.items())
         need(
             np.allclose(found, wanted, rtol=1e-4, atol=1e-5),
-            f"the pass changes what `{text}` means: for {numbers} it gave {wanted.tolist()} "
-            f"before, and {found.tolist()} after",
+            f"the pass changes the semantics of `{text}`: for {numbers}, the result was "
+            f"{wanted.tolist()} before and is {found.tolist()} after",
         )

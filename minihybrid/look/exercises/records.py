@@ -1,4 +1,4 @@
-"""Chapters 12, 14 and 16. Exercises about records and passes, and how they are judged.
+"""Chapters 12, 14 and 16: checkers of the exercises about definitions and passes.
 
 Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
@@ -15,18 +15,18 @@ from minihybrid.look.exercises.judging import Exercise, Part, Parts, kind, need,
 
 
 def same(what, found, wanted, x):
-    """The first number of an array that is wrong, with the x that it belongs to."""
+    """Report the first wrong element of an array, with its x."""
     found = found.asnumpy()
     need(found.shape == x.shape, f"{what} has shape {found.shape}, but x has {x.shape}")
     for one, right, at in zip(found, wanted, x, strict=True):
         need(
             np.isclose(one, right, rtol=1e-4, atol=1e-6),
-            f"{what} is {one:.4g} for x = {at:g}, but {right:.4g} is needed",
+            f"{what} is {one:.4g} instead of {right:.4g} for x = {at:g}",
         )
 
 
 def slope_of(op, x, slope):
-    """The gradient that an operator's record gives."""
+    """The gradient according to an operator's definition."""
     x = nd.array(x)
     x.attach_grad()
     with autograd.record():
@@ -36,11 +36,11 @@ def slope_of(op, x, slope):
 
 
 def steps_softly(op):
-    """Judge 12.3: its three laws, for two slopes: numbers, gradient, and compiled numbers."""
-    need(isinstance(op, Op), f"an operator is needed, as register gives it, but not {kind(op)}")
-    need("slope" in op.attrs, 'it has no attribute slope; attrs={"slope": (number, 1.0)}')
+    """Check 12.3: three properties for two slopes: values, gradient, compiled values."""
+    need(isinstance(op, Op), f"expected an operator, as register returns it, but got {kind(op)}")
+    need("slope" in op.attrs, 'it has no attribute slope: pass attrs={"slope": (number, 1.0)}')
     default = op.attrs["slope"][1]
-    need(default == 1, f"the slope is {default} unless it is given, but must be 1")
+    need(default == 1, f"the default of slope is {default}, but should be 1")
     x = np.float32([0, 0.5, -0.5, 4])
     for slope in (1, 3):
         name, size = f"softstep(x, slope={slope})", 1 + abs(x * slope)
@@ -60,16 +60,16 @@ EXERCISES = {
         "a pair: the operators of the function, and the kernels when it is compiled",
         Parts(
             "12.4",
-            "line by line each operator is a call, compiled they share a loop",
+            "in eager mode, each operator is a call; compiled, they share a loop",
             Part(
                 "the number of operators",
                 "59c2dc917f",
-                "count each sign and each call; a number is no operator, what is done with it is",
+                "count each infix operator and each call, including those with a scalar",
                 {
-                    4: "a product, a sum with 4, a root, a sum and a half: none may be forgotten",
-                    3: "the product and the root are operators, too",
-                    6: "each sign is one operator, also if one of its sides is a number",
-                    1: "that is the record; the function is made of others",
+                    4: "count them all: a product, a sum with 4, a root, a sum and a half",
+                    3: "the product and the root are also operators",
+                    6: "each infix operator counts once, even if one operand is a scalar",
+                    1: "that's the new operator; the function is composed of others",
                 },
             ),
             Part(
@@ -77,7 +77,7 @@ EXERCISES = {
                 "32b943b34f",
                 "which of them need more than one element of their inputs?",
                 {
-                    5: "that is line by line; compiled, what is elementwise shares a loop",
+                    5: "that's in eager mode; compiled, elementwise operators share a loop",
                     2: "the root is elementwise as well",
                 },
             ),
@@ -87,25 +87,25 @@ EXERCISES = {
         "a pair: how often one layer's code runs in the first call, and in the second",
         Parts(
             "14.4",
-            "a layer that does not know its shape runs once more, to learn it",
+            "a layer without a known shape runs once more, to infer it",
             Part(
                 "the number in the first call",
                 "4ee275c2a2",
                 "add a line to a layer's hybrid_forward that counts",
                 {
-                    1: "before it computes, a layer with a deferred shape is traced",
-                    10: "that is all layers; and each is traced before it computes",
-                    20: "these are the runs of all ten layers; one of them is asked for",
+                    1: "a layer with a deferred shape is traced before it computes",
+                    10: "that's all layers, and each is also traced before it computes",
+                    20: "those are the runs of all ten layers; count those of one",
                 },
             ),
             Part(
                 "the number in the second call",
                 "598300f576",
-                "the net is not hybridized; what must run, if all shapes are known?",
+                "the network isn't hybridized; what has to run if all shapes are known?",
                 {
-                    0: "it is not hybridized, so the code runs in each call",
+                    0: "it isn't hybridized, so the code runs in each call",
                     2: "the shapes are known by now",
-                    10: "these are the runs of all ten layers; one of them is asked for",
+                    10: "those are the runs of all ten layers; count those of one",
                 },
             ),
         ),
@@ -114,16 +114,16 @@ EXERCISES = {
         "the smallest number of steps",
         Parts(
             "16.3",
-            "the same operator on the same input, with two different numbers",
+            "the same operator on the same input, with two different scalars",
             Part(
                 "the number of steps",
                 "a2478f4a33",
-                "go up from one step, and try all two hundred seeds for each number",
+                "start from one step, and try all two hundred seeds for each number of steps",
                 {
-                    12: "that is the number of the chapter's program; shorter ones break, too",
-                    13: "these are operators, and not of the shortest program",
-                    1: "with one step there is nothing that could be merged with it",
-                    3: "with fewer steps one of the seeds is broken already",
+                    12: "that's the chapter's program; shorter ones also break",
+                    13: "that's a number of operators, and not for the shortest program",
+                    1: "with one step, there's nothing to merge",
+                    3: "one of the seeds already breaks with fewer steps",
                 },
             ),
         ),

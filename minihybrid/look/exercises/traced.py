@@ -1,4 +1,4 @@
-"""Chapters 05 and 06. What the exercises of nano ask, and how the answers are judged.
+"""Chapters 05 and 06: checkers of the exercises about nano.
 
 Takes:   answers that are written with nano, the reader's own engine, or ours.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
@@ -26,6 +26,7 @@ SCALED = {  # program -> (what it does, operators that are enough), small ones f
     "x * 2 * 3": (lambda n, x: x * 2 * 3, 1),
     "x * 2 * 3 * 4": (lambda n, x: x * 2 * 3 * 4, 1),
     "x * 2 + 3": (lambda n, x: x * 2 + 3, 2),
+    "x + 2 + 3": (lambda n, x: x + 2 + 3, 2),
     "(x + 2) * 3 * 4": (lambda n, x: (x + 2) * 3 * 4, 2),
     "x * 2 * x * 3": (lambda n, x: x * 2 * x * 3, 3),
 }
@@ -39,44 +40,47 @@ TURNED = {
 
 
 def improves(programs, advice, praise, pass_):
-    """Judge 5.2 and 6.2: a pass of nano keeps what programs mean, and makes them smaller."""
+    """Check 5.2 and 6.2: a pass of nano keeps the semantics and shrinks programs."""
     n, x = engine(pass_), np.float32([[1, 2], [-3, 4]])
     for text, (function, enough) in programs.items():
         graph = n.trace(partial(function, n), x=x.shape)
         now = tried(f"the pass, of `{text}`,", pass_, graph)
-        need(isinstance(now, n.Graph), f"a pass gives a Graph, but for `{text}` {kind(now)} came")
+        need(
+            isinstance(now, n.Graph),
+            f"a pass must return a Graph, but for `{text}` yours returns {kind(now)}",
+        )
         seen = set()
         for node in now.nodes:
             early = all(i in seen for i in node.inputs)
             need(
                 early,
-                f"in `{text}`, {node.name} reads what does not come before it: take the new "
-                "inputs, not those of the old node",
+                f"in `{text}`, {node.name} reads a node that doesn't come before it: use the "
+                "new inputs, not those of the old node",
             )
             need(
                 node not in seen,
-                f"in `{text}`, {node.name} stands in the list twice, as what two old nodes have "
-                "become: `dict.fromkeys` keeps each once",
+                f"in `{text}`, {node.name} is in the list twice, as it replaces two old nodes: "
+                "`dict.fromkeys` keeps one of each",
             )
             seen.add(node)
-        need(set(now.heads) <= seen, f"in `{text}`, the head is no node of the new graph")
+        need(set(now.heads) <= seen, f"in `{text}`, the output isn't a node of the new graph")
         wanted, found = (n.run(g, n.NDArray(x))[0].data for g in (graph, now))
         need(
             np.array_equal(found, wanted),
-            f"the pass changes what `{text}` means: for x = {x.tolist()} it gave "
-            f"{wanted.tolist()} before, and {found.tolist()} after",
+            f"the pass changes the semantics of `{text}`: for x = {x.tolist()}, the result was "
+            f"{wanted.tolist()} before and is {found.tolist()} after",
         )
         alive = n.behind(now.heads)
         dead = [node.name for node in now.nodes if node.op and node not in alive]
         need(
             not dead,
-            f"after the pass, {', '.join(dead)} of `{text}` is still computed, and nobody reads "
-            "it: dce drops that",
+            f"after the pass, {', '.join(dead)} of `{text}` is still computed, but it's dead code: "
+            "dce removes it",
         )
         count = sum(node.op is not None for node in now.nodes)
         need(
             count <= enough,
-            f"after the pass `{text}` has {count} operators, but {enough} will do: {advice}",
+            f"after the pass, `{text}` has {count} operators, but {enough} are enough: {advice}",
         )
     return praise
 
@@ -86,25 +90,25 @@ EXERCISES = {
         "a pair: the number of nodes after cse, and the number when the key omits attributes",
         Parts(
             "5.1",
-            "two products that differ in a number only are two",
+            "two products with different scalars aren't equal",
             Part(
                 "the number of nodes after cse",
                 "68bd0d97fd",
-                "count the placeholder, and what is applied to what with which number",
+                "count the placeholder, and each combination of operator, input and scalar",
                 {
-                    3: "`x * 2` and `x * 3` are two nodes; without attributes they would be one",
-                    2: "the placeholder and the sum are nodes, too",
+                    3: "`x * 2` and `x * 3` are two nodes; they'd be one without attributes",
+                    2: "the placeholder and the sum are also nodes",
                     5: "x is one placeholder, however often it is used",
                 },
             ),
             Part(
                 "the number of nodes without attributes in the key",
                 "fea8cb7edf",
-                "what is left to tell the two products apart?",
+                "how does cse tell the two products apart?",
                 {
-                    4: "that is with attributes; without them the two products are one",
-                    2: "the sum is left: it reads one node twice",
-                    1: "the placeholder and the product are left, and the sum",
+                    4: "that's with attributes; without them, the two products are one",
+                    2: "the sum is left, and reads one node twice",
+                    1: "the placeholder, the product and the sum are left",
                 },
             ),
         ),
@@ -114,23 +118,23 @@ EXERCISES = {
         partial(
             improves,
             SCALED,
-            "look at the new input, which may be a product already",
-            "one product for any number of them, and sums are left alone",
+            "look at the new input, which may already be a product",
+            "any chain of products becomes one, and sums are left alone",
         ),
     ),
     "5.3": Exercise(
         "a function that makes the error, such as `lambda: trace(...)`",
         Refusal(
-            "the array would be frozen into the program, so it is refused",
+            "the array would become a constant of the program, so it's rejected",
             TypeError,
             r"(?i)array",
             lambda found: (
-                f"it gave {kind(found)}: let the function multiply x by an NDArray of "
-                "nano; lists, NumPy's arrays and those of nd are not values to it"
+                f"it returned {kind(found)}: make the function multiply x by one of nano's "
+                "NDArrays; to nano, lists, NumPy arrays and nd arrays aren't values"
             ),
             {
-                r"true nor false": "this decides on a symbol; an array among symbols is meant",
-                r"argument": "trace takes a function, and a shape for each argument by its name",
+                r"true nor false": "this branches on a symbol; mix an array with symbols instead",
+                r"argument": "trace takes a function, and a shape per argument, by name",
                 **ELSEWHERE,
             },
         ),
@@ -139,15 +143,15 @@ EXERCISES = {
         "the number of plans",
         Parts(
             "6.1",
-            "a plan a signature, and one of the four calls had a signature that was known",
+            "one plan per shape, and one of the four calls had a known shape",
             Part(
                 "the number of plans",
                 "40f1c3230b",
-                "a plan belongs to a shape; which shapes did it see?",
+                "there's one plan per shape; which shapes did it get?",
                 {
-                    4: "the last call has the shape of the first, and finds its plan",
-                    1: "a plan knows its shapes, so each number of images needs another",
-                    2: "three different numbers of images were asked about",
+                    4: "the last call has the shape of the first and finds its plan",
+                    1: "a plan has fixed shapes, so each number of images needs its own",
+                    2: "there were three different numbers of images",
                 },
             ),
         ),
@@ -157,34 +161,34 @@ EXERCISES = {
         partial(
             improves,
             TURNED,
-            "what a transpose of a transpose gives, somebody has already",
-            "two that cancel are gone, and a single one stays",
+            "the result of transposing twice already exists",
+            "two that cancel are removed, and a single one stays",
         ),
     ),
     "6.3": Exercise(
         "a pair: how many arguments the plan takes and how many gradients backward returns",
         Parts(
             "6.3",
-            "what comes in is an argument, and each argument has a gradient",
+            "every input is an argument, and each argument has a gradient",
             Part(
                 "the number of arguments",
                 "c20f3614fd",
-                "the image, and what each of the two layers knows",
+                "the image, and the parameters of both layers",
                 {
-                    1: "were the parameters no arguments, training could not move them",
+                    1: "if the parameters weren't arguments, training couldn't update them",
                     3: "each layer has a weight and a bias",
-                    4: "the image is an argument, too",
+                    4: "the image is also an argument",
                     6: "g is an argument of backward, not of the plan",
                 },
             ),
             Part(
                 "the number of gradients",
                 "c20f3614fd",
-                "`with_gradient` says for which variables it asks",
+                "look at the variables that `with_gradient` differentiates by",
                 {
-                    4: "that of the image is computed, too, though nobody asked: see its last line",
-                    1: "g comes in; there is a gradient for each argument",
-                    6: "the first head is the value, no gradient",
+                    4: "the image's gradient is also computed, although it's never used",
+                    1: "g is an input; there's one gradient per argument",
+                    6: "the first output is the value, not a gradient",
                 },
             ),
         ),
@@ -192,13 +196,13 @@ EXERCISES = {
     "6.4": Exercise(
         "a function that makes the error, such as `lambda: net.export(...)`",
         Refusal(
-            "nano names what its own lines missed, and not what you forgot",
+            "nano reports the attribute it missed, not the call you forgot",
             AttributeError,
             r"'graph'",
-            lambda found: "the files were written: this network had been called before",
+            lambda found: "the files were written, because this network had already been called",
             {
-                r"no attribute": "something else is missing here; make a network, and export it",
-                r"export": "this is the engine's message; let nano's network be exported",
+                r"no attribute": "something else is missing here: create a network, and export it",
+                r"export": "that's the engine's message: export nano's network",
                 **ELSEWHERE,
             },
         ),

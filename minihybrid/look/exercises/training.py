@@ -1,4 +1,4 @@
-"""Chapters 07 and 08. What their exercises ask, and how the answers are judged.
+"""Chapters 07 and 08: checkers of their exercises.
 
 Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
@@ -33,7 +33,7 @@ from minihybrid.look.exercises.judging import (
 
 # -- a step in parts -----------------------------------------------------------------------
 class Scored(HybridBlock):
-    """A dense layer and its loss, one number a row."""
+    """A dense layer and its loss, one value per row."""
 
     def __init__(self):
         super().__init__()
@@ -81,7 +81,7 @@ def whole(model, trainer, x, label, parts):
 
 
 def in_parts(function):
-    """Judge 7.3: as one step on the whole batch, once and twice."""
+    """Check 7.3: equal to one step on the whole batch, once and twice."""
     before = Scored().weight.data().asnumpy()
     for batches in (1, 2):
         wanted, _ = trained(whole, 1, batches)
@@ -116,7 +116,7 @@ def in_parts(function):
 
 # -- timing --------------------------------------------------------------------------------
 def averages(function):
-    """Judge 8.1: a call costs 100 and one more a turn; a candidate costs its mean."""
+    """Check 8.1: a call costs 100, and one more each time; a candidate costs its mean."""
     for order, wanted in (
         ("A", {"A": 100}),
         ("AB", {"A": 100, "B": 101}),
@@ -126,22 +126,22 @@ def averages(function):
         ("AABBBBA", {"A": 307 / 3, "B": 103.5}),
     ):
         found = tried(f"mean_costs({order!r})", function, order)
-        need(isinstance(found, dict), f"a dictionary is needed, but {kind(found)} was given")
+        need(isinstance(found, dict), f"expected a dictionary, but got {kind(found)}")
         need(
             found.keys() == wanted.keys(),
-            f"for {order!r} the candidates are {sorted(wanted)}, but {sorted(found)} were given",
+            f"for {order!r}, expected the candidates {sorted(wanted)}, but got {sorted(found)}",
         )
         for name, cost in wanted.items():
             need(
                 isinstance(found[name], (int, float)) and math.isclose(found[name], cost),
-                f"for {order!r}, {name} costs {cost:g} in the mean, but {found[name]} was given: "
-                "the call at place t costs 100 + t, and a mean is a sum, divided by how many",
+                f"for {order!r}, the mean cost of {name} is {cost:g}, but you return "
+                f"{found[name]}: the call at position t costs 100 + t",
             )
-    return "ABC favours A by two turns, and ABCCBA is fair"
+    return "ABC favors A by two calls, and ABCCBA is fair"
 
 
 def words(make):
-    """Judge 8.3: a `with` block that is timed, and then says its name and its time."""
+    """Check 8.3: a timed `with` block that prints its description and time."""
     watch = tried("Words('tea')", make, "tea")
     with contextlib.redirect_stdout(io.StringIO()) as out:
 
@@ -154,44 +154,47 @@ def words(make):
         early = []
         tried("a `with` block of Words('tea')", used)
     said = out.getvalue()
-    need(not early[0].strip(), "it prints when the block begins; the time is known at its end")
+    need(
+        not early[0].strip(),
+        "it prints when the block starts, but the time is known only at its end",
+    )
     need(
         hasattr(watch, "elapsed_s"),
-        "after the block there is no elapsed_s: your __exit__ stands in the place of Timer's, "
-        "which stops the clock, so call that one, too",
+        "after the block, there's no elapsed_s: your __exit__ overrides Timer's, which stops "
+        "the clock, so call that one as well",
     )
     need(watch.elapsed_s >= 0.009, f"{watch.elapsed_s} s is too short for a block that slept 0.01")
     need(said.strip(), "the clock stops, but no line is printed")
-    need("tea" in said, f"the line `{said.strip()}` does not say the description")
-    need(any(c.isdigit() for c in said), f"the line `{said.strip()}` does not say the time")
+    need("tea" in said, f"the line `{said.strip()}` doesn't contain the description")
+    need(any(c.isdigit() for c in said), f"the line `{said.strip()}` doesn't contain the time")
     need(
         "__enter__" not in vars(type(watch)),
-        "it has an __enter__ of its own; that of Timer starts the clock already",
+        "it has its own __enter__, but Timer's already starts the clock",
     )
-    return "the clock was written once, and the words were added"
+    return "it reuses the clock and adds the line"
 
 
 def pays(function):
-    """Judge 8.4: the first call divided by what each later one saves."""
+    """Check 8.4: the first call divided by the savings of each later one."""
     for times, wanted in (((1.0, 3e-4, 1e-4), 5000), ((2.0, 1.5, 0.5), 2), ((0.5, 2.0, 1.0), 0.5)):
         found = tried(f"pays_after{times}", function, *times)
-        need(isinstance(found, (int, float)), f"a number is needed, but {kind(found)} was given")
+        need(isinstance(found, (int, float)), f"expected a number, but got {kind(found)}")
         need(
             math.isclose(found, wanted, rel_tol=1e-6),
-            f"pays_after{times} is {found:g}, but {wanted:g} is right: each later call saves "
-            f"{times[1] - times[2]:g} seconds of the {times[0]:g} that the first one took",
+            f"pays_after{times} is {found:g} instead of {wanted:g}: each later call saves "
+            f"{times[1] - times[2]:g} of the {times[0]:g} seconds that the first one took",
         )
     for times in ((1.0, 1e-4, 1e-4), (1.0, 1e-4, 3e-4)):
         found = tried(f"pays_after{times}, where nothing is saved,", function, *times)
         need(
             found == math.inf,
-            f"pays_after{times} is {found}, but nothing is saved there: no number of calls is "
-            'enough, which is `float("inf")`',
+            f"pays_after{times} is {found}, but nothing is saved there, so it never pays off: "
+            'return `float("inf")`',
         )
-    return "and where nothing is saved, no number of calls is enough"
+    return "and if nothing is saved, it never pays off"
 
 
-QUARTILES = "sort the fifteen times; where are the quartiles, and how far apart?"
+QUARTILES = "sort the fifteen times: where are the quartiles, and how far apart?"
 
 EXERCISES = {
     "7.1": Exercise(
@@ -243,10 +246,10 @@ EXERCISES = {
     "8.2": Exercise(
         "a function that makes the error, such as `lambda: ...`",
         Refusal(
-            "a result cannot be timed, and the message says what to write",
+            "a result can't be timed, and the message shows the right line",
             TypeError,
             r"needs a function",
-            lambda found: "this timed something: hand over the network's answer, not the network",
+            lambda found: "it timed something: pass the network's output instead of the network",
             {r"positional argument": "measure needs something to measure", **ELSEWHERE},
         ),
     ),
@@ -256,30 +259,27 @@ EXERCISES = {
         "three times yes or no: is it noticed, of turns, of the second half, of three rounds",
         Parts(
             "8.5",
-            "what moves neither the median nor the quartiles may stay unnoticed",
+            "a disturbance that moves neither the median nor the quartiles goes unnoticed",
             Part(
-                "the answer for turns",
+                "the answer for alternating calls",
                 "d731b01ba9",
                 QUARTILES,
-                {
-                    "no": "in turns, nearly half of the times are slow, and one quartile is "
-                    "among them"
-                },
+                {"no": "nearly half of the times are slow, and one quartile is among them"},
             ),
             Part(
                 "the answer for the second half",
                 "d731b01ba9",
                 QUARTILES,
                 {
-                    "no": "it is steady in each half, but the quartiles are those of all rounds, "
-                    "and lie in different halves"
+                    "no": "it's steady within each half, but the quartiles of all rounds are in "
+                    "different halves"
                 },
             ),
             Part(
                 "the answer for three rounds",
                 "80b75ceec3",
                 QUARTILES,
-                {"yes": "three of fifteen are less than a quarter: both quartiles are quick"},
+                {"yes": "three of fifteen are less than a quarter, so both quartiles are fast"},
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Chapters 09 and 10. What their exercises ask, and how the answers are judged.
+"""Chapters 09 and 10: checkers of their exercises.
 
 Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
@@ -41,30 +41,30 @@ NEARLY_1 = np.nextafter(np.float32(1), np.float32(2))
 WEIGHTS = {  # what is compared on [[1, 0]] -> the weights of two layers, the same answers?
     "two equal layers": ([[1, 2]], [[1, 2]], True),
     "layers of weights 1 and 3": ([[1, 2]], [[3, 2]], False),
-    "layers whose answers differ in the last bit": ([[1, 2]], [[NEARLY_1, 2]], False),
-    "layers whose second answers differ": ([[1, 2], [1, 2]], [[1, 2], [4, 2]], False),
+    "layers whose outputs differ in the last bit": ([[1, 2]], [[NEARLY_1, 2]], False),
+    "layers whose second outputs differ": ([[1, 2], [1, 2]], [[1, 2], [4, 2]], False),
     "layers of one and two outputs": ([[1, 2]], [[1, 2], [1, 2]], False),
     "layers that differ where x is 0": ([[1, 2]], [[1, 5]], True),
 }
 
 
 def compares(function):
-    """Judge 9.3: the same answers, to the last bit."""
+    """Check 9.3: the same outputs, bit for bit."""
     x = nd.array([[1, 0]])
     for text, (*weights, wanted) in WEIGHTS.items():
         block, other = map(dense, weights)
-        found = tried(f"for {text} the function", function, block, other, x)
+        found = tried(f"for {text}, the function", function, block, other, x)
         need(
             isinstance(found, (bool, np.bool_)),
-            f"for {text} it gives {kind(found)}, but True or False is needed",
+            f"for {text}, expected True or False, but got {kind(found)}",
         )
         need(
             found == wanted,
-            f"for {text} it says {found}, but their answers for x are "
+            f"for {text}, it returns {found}, but their outputs for x are "
             f"{block(x).asnumpy().tolist()} and {other(x).asnumpy().tolist()}, which are "
-            f"{'the same' if wanted else 'not the same'}",
+            f"{'the same' if wanted else 'different'}",
         )
-    return "equal answers, to the last bit, and nothing but answers"
+    return "it compares the outputs, bit for bit, and nothing else"
 
 
 # -- a loop on data, a printed graph ---------------------------------------------------------
@@ -78,7 +78,7 @@ HALVED = (  # x, and how often it is halved, small ones first
 
 
 def halves(function):
-    """Judge 10.2: halved as often as the largest element needs, at most eight times."""
+    """Check 10.2: halved as often as the largest element needs, at most eight times."""
     for numbers, turns in HALVED:
         x = np.float32(numbers)
         single = x.copy()
@@ -91,19 +91,19 @@ def halves(function):
             wanted = x / 2**turns
             need(
                 np.array_equal(found, wanted) or not np.array_equal(found, single),
-                f"{case} each element was judged by itself, which gives {found.tolist()}; the "
-                f"largest decides for all of them: {wanted.tolist()}",
+                f"{case} each element decides for itself, which gives {found.tolist()}; the "
+                f"largest has to decide for all of them: {wanted.tolist()}",
             )
             need(
                 np.array_equal(found, wanted),
-                f"{case} came {found.tolist()}, but {wanted.tolist()} is right: it is to be "
+                f"{case} the result is {found.tolist()} instead of {wanted.tolist()}: x has to be "
                 f"halved {turns} time{'s' * (turns != 1)}",
             )
-    return "eight turns stand in the graph, and those that are not wanted keep x"
+    return "the graph contains eight iterations, and the ones past the end keep x"
 
 
 def prints_graph(function):
-    """Judge 10.3: the graph is printed, and nothing is computed."""
+    """Check 10.3: the graph is printed, and nothing is computed."""
     for names in (("x",), ("x", "y"), ("x", "y", "z")):
         seen = []
 
@@ -118,16 +118,16 @@ def prints_graph(function):
         text = out.getvalue()
         need(
             not any(isinstance(value, NDArray) for value in seen),
-            f"{case} the function was called with arrays, so it computed: trace hands it symbols",
+            f"{case}, the function got arrays, so it computed: trace passes it symbols",
         )
-        returned = "; a Graph came back: print what its show() gives" * isinstance(found, Graph)
-        need(text.strip(), f"{case} nothing is printed{returned}")
+        returned = "; it returns a Graph, so print its show()" * isinstance(found, Graph)
+        need(text.strip(), f"{case}, nothing is printed{returned}")
         need(
             "tanh" in text and text.count("elemwise_add") >= len(names) - 1,
-            f"{case} it prints `{text.strip().splitlines()[0]}`, which does not say the "
-            "operators: `graph.show()` is a text with a line for each",
+            f"{case}, it prints `{text.strip().splitlines()[0]}`, which doesn't show the "
+            "operators: print `graph.show()`, which has a line for each",
         )
-    return "a line for each operator, and no number was computed"
+    return "one line per operator, and nothing was computed"
 
 
 EXERCISES = {
@@ -135,25 +135,25 @@ EXERCISES = {
         "two pairs, with a bias and without: ((nodes, names), (nodes, names))",
         Parts(
             "9.1",
-            "the input, the parameters and the operator are nodes, and the file has the parameters",
+            "input, parameters and operator are nodes, and the file has the parameters",
             Part(
-                "what the layer has",
+                "the pair with a bias",
                 "d511e9871b",
-                "count the input, each parameter and the operator; the file has no input",
+                "count the input, each parameter and the operator; the input isn't in the file",
                 {
-                    (1, 2): "inputs and parameters are nodes, too",
-                    (3, 2): "the input is a node, too",
-                    (4, 3): "the input has no numbers in the file",
+                    (1, 2): "inputs and parameters are also nodes",
+                    (3, 2): "the input is also a node",
+                    (4, 3): "the input isn't in the parameter file",
                 },
             ),
             Part(
-                "what is there without a bias",
+                "the pair without a bias",
                 "68101baf89",
-                "one parameter is missing, in both",
+                "one parameter is missing from both",
                 {
-                    (4, 2): "that is with a bias",
-                    (4, 1): "without a bias, its node is gone, too",
-                    (3, 2): "without a bias, its array is gone, too",
+                    (4, 2): "that's with a bias",
+                    (4, 1): "without a bias, its node is also gone",
+                    (3, 2): "without a bias, its array is also gone",
                 },
             ),
         ),
@@ -161,13 +161,13 @@ EXERCISES = {
     "9.2": Exercise(
         "a function that makes the error, such as `lambda: ...`",
         Refusal(
-            "the message lists the names that there are, and data is the input",
+            "the message lists the existing names, and data is the input",
             AttrError,
             r"has no variable 'x'",
-            lambda found: "the import worked: say that the input is called x",
+            lambda found: "the import worked: claim that the input is called x",
             {
-                r"has no variable": "it is called x here, not so",
-                r"No such file|does not exist|not found": "the files are not there; export first",
+                r"has no variable": "the claimed name should be x",
+                r"No such file|does not exist|not found": "the files don't exist; export first",
                 **ELSEWHERE,
             },
         ),
@@ -177,25 +177,25 @@ EXERCISES = {
         "a pair: how long the list is, and the name of the type of what is in it",
         Parts(
             "10.1",
-            "the function runs once a trace, with symbols",
+            "the function runs once per trace, with symbols",
             Part(
                 "the length",
                 "9f41aee83e",
                 "how often does the function itself run?",
                 {
-                    5: "in later calls the plan runs, and not the function",
+                    5: "later calls run the plan, not the function",
                     1: "two shapes need two traces",
-                    0: "while it is traced, the function runs as it is written",
+                    0: "during tracing, the function runs as usual",
                 },
             ),
             Part(
                 "the type",
                 "ba786cff3c",
-                "what does a function get when it is traced?",
+                "which values does a function get during tracing?",
                 {
-                    "NDArray": "arrays come to the plan; the function gets what stands for them",
-                    "Tracer": "that is JAX's name for it",
-                    "Tensor": "that is PyTorch's name for an array",
+                    "NDArray": "the plan gets arrays; the function gets placeholders",
+                    "Tracer": "that's JAX's name for it",
+                    "Tensor": "that's PyTorch's name for an array",
                 },
             ),
         ),
