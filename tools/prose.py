@@ -151,8 +151,8 @@ def of_file(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def files() -> list[Path]:
-    """Every page and every notebook of the book, without the notebooks with gaps."""
-    globs = ("*.md", "book/*.md", "notebooks/[0-9]*.ipynb")
+    """Every page, notebook and assignment of the book, without the notebooks with gaps."""
+    globs = ("*.md", "book/*.md", "notebooks/[0-9]*.ipynb", "notebooks/assignments/*.ipynb")
     found = [path for glob in globs for path in sorted(ROOT.glob(glob))]
     return [path for path in found if path.name != "CHANGELOG.md"]  # history stays as it was
 
