@@ -1,10 +1,10 @@
-"""What is tried of the nine steps of nano, the engine that the reader builds.
+"""Checks of the nine steps of nano, the engine that the reader builds.
 
 Takes:   the reader's names, as attributes.
-Gives:   `STEPS`, from a step to its trial; what trials of later steps use, too.
+Gives:   `STEPS`, from a step to its check, and helpers for the checks of later steps.
 
-Every trial asks small things first, so that the example that it names is a small one. What
-must be equal is computed by this engine or by NumPy. What is left out: judging style.
+Every check starts with small inputs, so that the example in its message is small. This
+engine or NumPy computes the expected values. Left out: style.
 """
 
 import ast
@@ -23,7 +23,7 @@ from minihybrid.look.exercises.judging import tried as called
 
 def there(value, what):
     """The value, unless it is None."""
-    need(value is not None, f"{what} gives None: lines, or a `return`, are still missing")
+    need(value is not None, f"{what} returns None: code or a `return` is still missing")
     return value
 
 
@@ -32,31 +32,31 @@ def of(kinds, value, what):
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
     names = " or ".join(k.__name__ for k in kinds)
     there(value, what)
-    need(isinstance(value, kinds), f"{what} gives {kind(value)}, but {names} is needed")
+    need(isinstance(value, kinds), f"{what} must return {names}, but it returns {kind(value)}")
     return value
 
 
 def equal(found, wanted, what):
-    """Compare arrays; the first wrong number is named."""
+    """Compare arrays, and name the first wrong element."""
     found, wanted = np.asarray(found), np.asarray(wanted)
-    need(
-        found.shape == wanted.shape, f"{what} has shape {found.shape}, but {wanted.shape} is needed"
-    )
+    need(found.shape == wanted.shape, f"{what} has shape {found.shape} instead of {wanted.shape}")
     equal = np.isclose(found, wanted, rtol=1e-4, atol=1e-5)
     if not equal.all():
         k = tuple(map(int, np.argwhere(~equal)[0]))
         where = f" at [{', '.join(map(str, k))}]" if k else ""
-        raise NotYet(f"{what} is {found[k]:g}{where}, but {wanted[k]:g} is needed")
+        raise NotYet(f"{what} is {found[k]:g}{where} instead of {wanted[k]:g}")
 
 
 # -- the steps -------------------------------------------------------------------------
 def _step_1(n):
     double = n.Op("double", lambda a: 2 * a, None)
-    need(getattr(double, "name", None) == "double", "Op(...) does not keep its name")
+    need(getattr(double, "name", None) == "double", "Op(...) doesn't store its name")
     shape = of(tuple, double.infer((2, 3)), "Op.infer")
-    need(shape == (2, 3), f"infer of `2 * a` says {shape} for shape (2, 3), not (2, 3)")
+    need(shape == (2, 3), f"infer of `2 * a` returns {shape} for shape (2, 3) instead of (2, 3)")
     shape = n.total.infer((2, 3), axis=(0,))
-    need(shape == (1, 3), f"infer drops attributes: sum over axis 0 of (2, 3) is {shape}")
+    need(
+        shape == (1, 3), f"infer loses attributes: the sum over axis 0 of (2, 3) has shape {shape}"
+    )
 
     class Low(n.Value):
         level, shape = 5, (2, 3)
@@ -73,15 +73,18 @@ def _step_1(n):
             return "high", op.name, inputs, attrs
 
     low, high = Low(), High()
-    said = of(tuple, n.transpose(low), "calling an Op, which hands on what `interpret` says,")
+    said = of(tuple, n.transpose(low), "`Op.__call__`, which returns the result of `interpret`,")
     inputs = said[2]
-    need(type(inputs) is tuple, f"interpret was given {kind(inputs)}, not the tuple of the inputs")
-    need(said == ("low", "transpose", (low,), {}), f"transpose(x) asks for {said[1:]}")
+    need(type(inputs) is tuple, f"interpret gets {kind(inputs)} instead of the tuple of inputs")
+    need(said == ("low", "transpose", (low,), {}), f"transpose(x) calls interpret with {said[1:]}")
     said = n.reshape(low, shape=(6,))
-    need(said[3] == {"shape": (6,)}, f"attributes are lost: reshape hands on {said[3]}")
+    need(said[3] == {"shape": (6,)}, f"attributes are lost: reshape passes {said[3]} to interpret")
     said = n.dot(low, high)
-    need(said[0] == "high", "of two inputs, the one of the lower level was asked")
-    need(said[2] == (low, high), "the order of the inputs is changed")
+    need(
+        said[0] == "high",
+        "the input with the lower level interprets the operator; it must be the higher one",
+    )
+    need(said[2] == (low, high), "the order of the inputs changes")
     for sign, both, number in (("+", n.add, n.add_number), ("*", n.mul, n.mul_number)):
         for text, op, inputs, attrs in (
             (f"x {sign} y", both, (low, high), {}),
@@ -89,8 +92,8 @@ def _step_1(n):
             (f"3 {sign} x", number, (low,), {"scalar": 3}),
         ):
             said = called(f"`{text}`", lambda t=text: eval(t, {"x": low, "y": high}))
-            need(said[1] == op.name, f"`{text}` applies {said[1]}, but {op.name} is needed")
-            need(said[2:] == (inputs, attrs), f"`{text}` hands on {said[2:]}")
+            need(said[1] == op.name, f"`{text}` applies {said[1]} instead of {op.name}")
+            need(said[2:] == (inputs, attrs), f"`{text}` passes {said[2:]} to interpret")
 
 
 def _step_2(n):
@@ -103,23 +106,27 @@ def _step_2(n):
     x.attach_grad()
     of(n.NDArray, x.grad, "x.grad after attach_grad()")
     equal(x.grad.data, 0 * a, "x.grad after attach_grad()")
-    need((x * 2).op is None, "outside of record(), x * 2 keeps its operator")
+    need((x * 2).op is None, "outside of record(), x * 2 remembers its operator")
     switch = n.record()
     with switch:
         need(n.STATE.recording is True, "inside record(), STATE.recording is not True")
         y, plain, deep = x * 2, n.NDArray(a) * 2, (x * 2) * 3
     need(n.STATE.recording is False, "after record(), STATE.recording is still set")
-    need(y.op is n.mul_number, "inside record(), x * 2 does not keep its op")
-    need(y.inputs == (x,) and y.attrs == {"scalar": 2}, "x * 2 keeps other inputs or attrs")
-    need(plain.op is None, "a result that no variable is behind is kept on the tape")
-    need(deep.op is not None, "(x * 2) * 3 is not kept, though x is behind it")
+    need(y.op is n.mul_number, "inside record(), x * 2 doesn't remember its op")
+    need(y.inputs == (x,) and y.attrs == {"scalar": 2}, "x * 2 remembers wrong inputs or attrs")
+    need(plain.op is None, "a result that depends on no variable is recorded on the tape")
+    kept = n.NDArray(a)
+    with n.record():
+        result = there(kept.made_by(n.mul_number, (x,), {"scalar": 2}), "NDArray.made_by")
+    need(result is kept, f"made_by returns {kind(result)} instead of the array itself")
+    need(deep.op is not None, "(x * 2) * 3 isn't recorded, although it depends on x")
     try:
         with n.record():
             raise KeyError
     except KeyError:
-        need(n.STATE.recording is False, "after an error in the block, it still records")
+        need(n.STATE.recording is False, "after an error in the block, recording is still on")
     else:
-        raise NotYet("__exit__ swallows an error of the block, as it returns something true")
+        raise NotYet("__exit__ suppresses an error of the block, because it returns a true value")
 
 
 def _both(n, f, *arrays):
@@ -135,7 +142,7 @@ def _both(n, f, *arrays):
         y.backward()
         need(
             xs[0].grad is not before or make is nd.array,
-            f"{lost} is as before: lines are still missing",
+            f"{lost} hasn't changed: code is still missing",
         )
         results.append([y, *(x.grad for x in xs)])
     ours, theirs = results
@@ -163,22 +170,26 @@ def _step_3(n):
         half = x * x
         y = half + half * x
     order = there(n.behind([y]), "behind")
-    need(len(set(order)) == len(order), "behind names a value twice")
-    need(set(order) >= {x, half, y}, f"behind finds {len(order)} of the 4 values")
+    need(len(set(order)) == len(order), "behind returns a value twice")
+    need(set(order) >= {x, half, y}, f"behind returns {len(order)} of the 4 values")
     for k, value in enumerate(order):
         early = all(i in order[:k] for i in value.inputs)
-        need(early, "behind puts a value before one that it is made of")
+        need(early, "behind returns a value before one of its inputs")
     try:
         grads = of(dict, n.gradient(y, n.NDArray(np.ones((2, 2)))), "gradient")
     except KeyError as error:
         raise NotYet(
-            "gradient looks up a gradient before any arrived; those made last come first, and "
-            f"the first share of an input has nothing to be added to ({told(error)})"
+            "gradient reads a gradient before there is one; process the most recent values "
+            f"first, and store the first gradient of an input instead of adding it ({told(error)})"
         ) from None
-    need(x in grads, "gradient finds none for the variable")
+    need(x in grads, "gradient returns none for the variable")
     for text, f in GRADIENTS.items():
         ours, theirs = _both(n, f, x.data)
         equal(ours[1], theirs[1], f"the gradient of {text}, at x = {x.data.tolist()},")
+    with n.record():
+        y = x * 3
+    y.backward(), y.backward()
+    equal(x.grad.data, np.full((2, 2), 3), "after a second backward, which replaces x.grad, it")
     row = np.float32([10, 20])
     ours, theirs = _both(n, lambda x, r: x * r, x.data, row)
     equal(ours[2], (x.data).sum(0), "the gradient of a row that was broadcast")
@@ -190,47 +201,54 @@ def _step_4(n):
     y = n.Symbol.interpret(n.relu, (a,), {})
     of(n.Symbol, y, "Symbol.interpret")
     need(y.shape == (2, 3), f"relu of a symbol of shape (2, 3) has shape {y.shape}")
-    need(y.op is n.relu and tuple(y.inputs) == (a,), "the symbol forgets how it was made")
+    need(
+        y.op is n.relu and tuple(y.inputs) == (a,), "the symbol doesn't remember its op and inputs"
+    )
     need(
         y.name == "relu1",
-        f"the first result behind one variable is called {y.name}, but relu1 is needed: the "
-        "operator's name and the number of symbols that came before",
+        f"the first result after one variable is called {y.name} instead of relu1, which is the "
+        "operator's name and the number of symbols before it",
     )
     y = n.reshape(a, shape=(6,))
-    need(y.shape == (6,), f"reshape of a symbol to (6,) has shape {y.shape}; ask op.infer")
-    need(y.name == "reshape2", f"{y.name} should be called reshape2, in small letters")
+    need(y.shape == (6,), f"reshape of a symbol to (6,) has shape {y.shape}; use op.infer")
+    need(y.name == "reshape2", f"{y.name} should be called reshape2, in lower case")
     try:
         n.add(a, n.NDArray([1]))
     except TypeError:
         pass
     except Exception as error:
-        raise NotYet(f"for an array among symbols, a TypeError is needed: {told(error)}") from None
+        raise NotYet(
+            f"mixing an array with symbols must raise a TypeError: {told(error)}"
+        ) from None
     else:
-        raise NotYet("an array among symbols is taken; a TypeError is needed")
+        raise NotYet("mixing an array with symbols must raise a TypeError, but it raises nothing")
     graph = of(n.Graph, n.trace(lambda x: x * x * 3 + x, x=(2, 3)), "trace")
     of((list, tuple), graph.heads, "the Graph's heads")
     found = [x.op.name if x.op else x.name for x in graph.nodes]
     wanted = ["x", "broadcast_mul", "_mul_scalar", "broadcast_add"]
-    need(found == wanted, f"the trace of x * x * 3 + x is {found}, but {wanted} is needed")
-    need(list(graph.heads) == [graph.nodes[-1]], "the head is not what the function gave")
+    need(found == wanted, f"the trace of x * x * 3 + x is {found} instead of {wanted}")
+    need(list(graph.heads) == [graph.nodes[-1]], "the head isn't the function's result")
     again = n.trace(lambda x, y: x * y, x=(1,), y=(1,))
-    need(len(again.nodes) == 3, f"a second trace has {len(again.nodes)} nodes, not 3")
+    need(len(again.nodes) == 3, f"a second trace has {len(again.nodes)} nodes instead of 3")
 
 
 def _step_5(n):
     graph = n.trace(lambda x: x * 3 + x, x=(2,))
     lines = of(str, n.show(graph), "show").splitlines()
-    need(len(lines) == 4, f"show gives {len(lines)} lines for 3 nodes and `return`")
+    need(len(lines) == 4, f"show returns {len(lines)} lines for 3 nodes and `return`")
     for line, parts in zip(
         lines,
         (("x", "(2,)"), ("_mul_scalar", "x", "3"), ("broadcast_add",), ("return",)),
         strict=True,
     ):
         for part in parts:
-            need(part in line, f"show's line `{line}` does not say {part}")
+            need(part in line, f"the line `{line}` from show doesn't contain {part}")
     found = of((list, tuple), n.run(graph, n.NDArray([1, 2])), "run")
-    need(len(found) == 1, f"run gives {len(found)} values; a list with one value for each head")
-    of(n.NDArray, found[0], "run, which was given an array and should look up its inputs' values,")
+    need(
+        len(found) == 1,
+        f"run returns {len(found)} values; it must be a list with one value per head",
+    )
+    of(n.NDArray, found[0], "run, which should look up the values of a node's inputs,")
     equal(found[0].data, [4, 8], "run of x * 3 + x on [1, 2]")
     for size in range(1, 7):
         for seed in range(6):
@@ -244,9 +262,9 @@ def _step_5(n):
 
 
 def random_program(n, size, seed):
-    """A function of x, made of `size` operators of nano, and what it says.
+    """A function of x, made of `size` operators of nano, and its source.
 
-    Some of its lines are there twice, and some for nothing.
+    It contains duplicate lines and dead ones.
     """
     rng = np.random.default_rng((size, seed))
     steps = [(int(rng.integers(5)), *map(int, rng.integers(0, k + 1, 2))) for k in range(size)]
@@ -271,16 +289,18 @@ def _step_6(n):
             graph = n.trace(f, x=(2, 2))
             wanted = f(n.NDArray(x)).data
             for name in ("cse", "dce"):
+                before = _contents(graph)
                 small = of(n.Graph, getattr(n, name)(graph), name)
-                _law(name, small, text, graph)
+                need(_contents(graph) == before, f"{name} changes its argument: {text}")
+                _check_invariants(name, small, text, graph)
                 found = n.run(small, n.NDArray(x))[0].data
                 equal(found, wanted, f"after {name}, the value of `{text}`")
     for text, f in (("x + y", lambda x, y: x + y), ("y * 2", lambda x, y: y * 2)):
         graph = n.trace(f, x=(2,), y=(2,))
         for name in ("cse", "dce"):
-            _law(name, getattr(n, name)(graph), f"{text}, of x and y", graph)
+            _check_invariants(name, getattr(n, name)(graph), f"{text}, of x and y", graph)
     small = n.run(n.cse(n.trace(lambda x: x * 2 + x * 3, x=(2, 2))), n.NDArray(x))[0].data
-    equal(small, 5 * x, "after cse, the value of x * 2 + x * 3, two nodes that differ in `scalar`,")
+    equal(small, 5 * x, "after cse, the value of x * 2 + x * 3, whose products differ in `scalar`,")
     for name, f, most in (
         ("cse", lambda x: (x * x + 1) * (x * x + 1), 3),
         ("dce", lambda x: (x * 2, x * 3)[1], 1),
@@ -288,20 +308,26 @@ def _step_6(n):
         graph = getattr(n, name)(n.trace(f, x=(2, 2)))
         count = sum(node.op is not None for node in graph.nodes)
         wasted = "(x * x + 1) * (x * x + 1)" if name == "cse" else "a program with a dead line"
-        need(count == most, f"after {name}, {wasted} has {count} operators; {most} will do")
+        need(count == most, f"after {name}, {wasted} has {count} operators; {most} are enough")
 
 
-def _law(name, graph, text, before):
-    """Each node after its inputs, no node twice, variables kept."""
+def _contents(graph):
+    """Everything that a pass could change in a graph."""
+    nodes = [(x, x.op, x.name, x.shape, tuple(x.inputs), repr(x.attrs)) for x in graph.nodes]
+    return nodes, list(graph.heads), list(graph.variables)
+
+
+def _check_invariants(name, graph, text, before):
+    """Each node follows its inputs, no node occurs twice, and variables remain."""
     seen = set()
     for node in graph.nodes:
         for i in node.inputs:
-            need(i in seen, f"after {name}, {node.name} reads what is not before it: {text}")
-        need(node not in seen, f"after {name}, {node.name} stands in the graph twice: {text}")
+            need(i in seen, f"after {name}, {node.name} uses a node that isn't before it: {text}")
+        need(node not in seen, f"after {name}, {node.name} is in the graph twice: {text}")
         seen.add(node)
-    need(set(graph.heads) <= seen, f"after {name}, the head is not in the graph: {text}")
+    need(set(graph.heads) <= seen, f"after {name}, the head isn't in the graph: {text}")
     gone = [v.name for v in before.variables if v.name not in [w.name for w in graph.variables]]
-    need(not gone, f"after {name}, the variable {', '.join(gone)} is gone: {text}")
+    need(not gone, f"after {name}, the variable {', '.join(gone)} is missing: {text}")
 
 
 def _step_7(n):
@@ -309,34 +335,41 @@ def _step_7(n):
     both = of(n.Graph, n.with_gradient(graph), "with_gradient")
     need(
         len(both.heads) == 3,
-        f"with_gradient gives {len(both.heads)} heads, but there are a value and 2 gradients",
+        f"with_gradient returns {len(both.heads)} heads instead of 3, a value and 2 gradients",
     )
-    need(both.variables[-1].name == "g", "the last variable is not called g")
+    need(both.variables[-1].name == "g", "the last variable isn't called g")
     for head, shape in zip(both.heads, [(), (2, 3), (3, 4)], strict=True):
-        need(head.shape == shape, f"a head has shape {head.shape}, but {shape} is needed")
-    _law("with_gradient", both, "does STATE.trace begin with all nodes of the graph?", graph)
+        need(head.shape == shape, f"a head has shape {head.shape} instead of {shape}")
+    _check_invariants(
+        "with_gradient", both, "does STATE.trace start with all nodes of the graph?", graph
+    )
     text = of(str, n.source(both), "source")
-    need(text.startswith("def plan("), "the text does not begin with `def plan(`")
+    need(text.startswith("def plan("), "the source doesn't start with `def plan(`")
     try:
         ast.parse(text)
     except SyntaxError as error:
-        raise NotYet(f"the text is no Python: {error}") from None
+        raise NotYet(f"the source isn't valid Python: {error}") from None
     rng = np.random.default_rng(0)
     x, w = (rng.normal(size=s).astype("f") for s in [(2, 3), (3, 4)])
     plan = there(n.compiled(both), "compiled")
-    y, back = of(tuple, plan(x, w), "the plan, which returns its value and `backward`,")
+    y, back = of(tuple, plan(x, w), "the plan, whose results are its value and `backward`,")
     theirs = _theirs(x, w)
     equal(y, theirs[0], "the plan's value")
     found = back(np.float32(1))
-    need(len(found) == 2, f"backward gives {len(found)} gradients for 2 variables")
+    need(len(found) == 2, f"backward returns {len(found)} gradients for 2 variables")
     for name, a, b in zip("xw", found, theirs[1:], strict=True):
         equal(a, b, f"the plan's gradient of {name}")
     for node in both.nodes:
         node.name = node.name if node.name == "g" else f"chosen by {node.name}"
-    need("chosen" not in n.source(both), "the text has a name that people chose; count instead")
+    need(
+        "chosen" not in n.source(both),
+        "the source contains a name that a user chose; number the names instead",
+    )
     sole = n.compiled(n.with_gradient(n.trace(lambda x: x * 2, x=(2,))))
     found = sole(np.ones(2, "f"))[1](np.ones(2, "f"))
-    need(type(found) is tuple, "backward of one variable gives no tuple; end it with a comma")
+    need(
+        type(found) is tuple, "backward of one variable doesn't return a tuple; end it with a comma"
+    )
     unused = n.compiled(n.with_gradient(n.trace(lambda x, u: x * 2, x=(2,), u=(2,))))
     equal(unused(np.ones(2), np.ones(2))[1](np.ones(2))[1], [0, 0], "an unused gradient")
 
@@ -357,31 +390,33 @@ def _step_8(n):
     x = n.NDArray([1, 2])
     value = there(p.value(x, (2,)), "Parameter.value")
     equal(value.data, [1, 1], "a parameter's first value")
-    need(value is p.array and p.value(x, (2,)) is value, "a second call draws other numbers")
-    need(value.grad is not None, "the parameter's array has no grad; it is a variable")
+    need(value is p.array and p.value(x, (2,)) is value, "a second call draws new values")
+    need(value.grad is not None, "the parameter's array has no grad, but it's a variable")
     late, n.STATE.trace = n.Parameter("late"), []
-    of(n.Symbol, late.value(n.Symbol((2,), "x"), (2,)), "Parameter.value, asked with a symbol,")
+    of(n.Symbol, late.value(n.Symbol((2,), "x"), (2,)), "Parameter.value, called with a symbol,")
     need(
         late.array is not None,
-        "a parameter that a trace meets first draws no numbers; it knows its shape, too, so "
-        "draw them there: then `forward` need not run twice",
+        "a parameter that is first used in a trace draws no values; its shape is known, so draw "
+        "them there, and `forward` doesn't have to run twice",
     )
     graph = n.trace(lambda x: x * p.value(x, (2,)) + p.value(x, (2,)), x=(2,))
     names = [v.name for v in graph.variables]
-    need(names == ["x", "p"], f"a parameter used twice makes the variables {names}")
+    need(names == ["x", "p"], f"a parameter that is used twice creates the variables {names}")
     net, calls = _scaling(n)
     eager = there(net(x), "calling a Block")
-    equal(eager.data, [2, 6], "the block's value, line by line,")
+    equal(eager.data, [2, 6], "the block's eager value")
     net.hybridize()
     calls.clear()
     for data in ([1, 2], [3, 4], [5, 6]):
         data = np.float32(data)
         y = of(n.NDArray, net(n.NDArray(data)), "a hybridized Block")
         equal(y.data, data * (data + 1), "a hybridized block's value")
-    need(len(calls) == 1, f"3 calls of one shape ran `forward` {len(calls)} times, not once")
+    need(
+        len(calls) == 1, f"3 calls with one shape ran `forward` {len(calls)} times instead of once"
+    )
     net(n.NDArray([1, 2, 3])), net(n.NDArray([1, 2]))
-    need(len(net.plans) == 2, f"after two shapes there are {len(net.plans)} plans, not 2")
-    of(n.Graph, getattr(net, "graph", None), "`graph` of a block, which keeps its last trace,")
+    need(len(net.plans) == 2, f"after two shapes, there are {len(net.plans)} plans instead of 2")
+    of(n.Graph, getattr(net, "graph", None), "`graph` of a block, its most recent trace,")
     twice = n.Block()
     twice.inner, twice.forward = net, lambda x: net(net(x))
     twice.hybridize()
@@ -393,11 +428,11 @@ def _step_8(n):
     equal(x.grad.data, [6, 10], "hybridized, the gradient of (x * (x + p)).sum() * 2")
     equal(net.p.array.grad.data, [6], "hybridized, the gradient of p")
     net.p.array.data = net.p.array.data * 2
-    equal(net(x).data, [3, 8], "after p was changed, y")
+    equal(net(x).data, [3, 8], "after a change of p, y")
 
 
 def _scaling(n):
-    """A block that computes x * (x + p), with p = 1, and a list that its calls grow."""
+    """A block that computes x * (x + p), with p = 1, and a list of its calls."""
     calls = []
 
     class Scaling(n.Block):
@@ -422,28 +457,28 @@ def _step_9(n):
     with tempfile.TemporaryDirectory() as folder:
         files = there(net.export(f"{folder}/net"), "export")
         for file in files:
-            need(Path(file).exists(), f"export says {Path(file).name}, which is not there")
+            need(Path(file).exists(), f"export returns {Path(file).name}, which doesn't exist")
         _is_mxnets(files[0])
         again = of(n.SymbolBlock, n.SymbolBlock.imports(files[0], ["data"], files[1]), "imports")
-    equal(of(n.NDArray, again(x), "SymbolBlock.forward").data, [8, 20], "what comes back")
-    equal(again(n.NDArray([1, 2, 3])).data, [8, 20, 36], "what comes back, of 3 numbers,")
+    equal(of(n.NDArray, again(x), "SymbolBlock.forward").data, [8, 20], "the loaded block's value")
+    equal(again(n.NDArray([1, 2, 3])).data, [8, 20, 36], "the loaded block's value for 3 elements")
     again.hybridize()
-    equal(again(x).data, [8, 20], "what comes back, hybridized,")
+    equal(again(x).data, [8, 20], "the loaded block's hybridized value")
 
 
 def _is_mxnets(path):
-    """The program in a file has MXNet's form, which this engine reads."""
+    """Check that a file has MXNet's format, and that this engine reads it."""
     for node in of(list, json.loads(Path(path).read_text()).get("nodes"), '"nodes" in the file'):
         name, attrs = node.get("name"), node.get("attrs", {})
         texts = all(isinstance(v, str) for v in attrs.values())
-        need(texts, f"the attributes of {name} are {attrs}, but their values must be texts")
+        need(texts, f"the attributes of {name} are {attrs}, but their values must be strings")
     try:
         sym.load(str(path))
     except HybridError as error:
-        raise NotYet(f"this engine cannot read the program: {error}") from None
+        raise NotYet(f"the book's engine can't load the program: {error}") from None
 
 
-# step -> what it defines, its trial, and what is said when it is right
+# step -> the names it defines, its check, and the message if it's right
 STEPS = {
     1: ("Op Value add", _step_1, "operators don't need to know about arrays"),
     2: ("NDArray STATE record", _step_2, "arrays compute, and record when they should"),

@@ -106,7 +106,10 @@ class NDArray(Value):
         return NDArray(op.eager(*[x.data for x in inputs], **attrs)).made_by(op, inputs, attrs)
 
     def made_by(self, op, inputs, attrs):
-        """While recording, remember op, inputs and attrs if an input depends on a variable."""
+        """While recording, remember op, inputs and attrs if an input depends on a variable.
+
+        Returns: the array itself.
+        """
         # your lines
         if STATE.recording and any(x.op or x.grad is not None for x in inputs):
             self.op, self.inputs, self.attrs = op, inputs, attrs

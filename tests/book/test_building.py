@@ -193,76 +193,76 @@ def test_upgrades_run_on_numpy_alone_and_say_what_is_missing():
 
 # -- wrong answers ---------------------------------------------------------------------
 WRONG = {  # what is changed in a step's text -> what is said
-    (1, "lambda x: x.level", "lambda x: -x.level"): "the lower level was asked",
-    (1, "return add(self, other)", "return add(other, self)"): "`x + y` hands on",
+    (1, "lambda x: x.level", "lambda x: -x.level"): "the lower level interprets",
+    (1, "return add(self, other)", "return add(other, self)"): "`x + y` passes",
     (1, "self, inputs, attrs)", "self, inputs, {})"): "attributes are lost",
-    (1, "self, inputs, attrs)", "self, [*inputs], attrs)"): "was given a list of 1, not the tuple",
-    (1, "**attrs).shape", "**attrs)"): "Op.infer gives a ndarray, but tuple is needed",
+    (1, "self, inputs, attrs)", "self, [*inputs], attrs)"): "gets a list of 1 instead of the tuple",
+    (1, "**attrs).shape", "**attrs)"): "Op.infer must return tuple, but it returns a ndarray",
     (1, "else add_number(self, scalar=other)", "else add(self, other)"): "`x + 3` raises",
     (2, "STATE.recording = False", "pass"): "STATE.recording is still set",
-    (2, "if STATE.recording and any(", "if any("): "outside of record(), x * 2 keeps",
-    (2, "x.op or x.grad is not None for", "True for"): "that no variable is behind",
-    (
-        2,
-        "NDArray(np.zeros(self.shape))",
-        "np.zeros(self.shape)",
-    ): "x.grad after attach_grad() gives",
+    (2, "if STATE.recording and any(", "if any("): "outside of record(), x * 2 remembers",
+    (2, "x.op or x.grad is not None for", "True for"): "that depends on no variable",
+    (2, "NDArray(np.zeros(self.shape))", "np.zeros(self.shape)"): "x.grad after attach_grad() must",
     (
         2,
         "        STATE.recording = False",
         "        STATE.recording = False\n        return True",
-    ): "swallows an error",
+    ): "suppresses an error",
     (
         2,
         "        return self",
         "        pass",
-    ): "NDArray.interpret gives None: lines, or a `return`, are",
+    ): "NDArray.interpret returns None: code or a `return` is",
     (3, "grads[x] + g if x in grads else g", "g"): "the gradient of x + x, at x =",
-    (3, "key=lambda x: x.number", "key=lambda x: -x.number"): "before one that it is made of",
+    (3, "key=lambda x: x.number", "key=lambda x: -x.number"): "before one of its inputs",
     (3, "reversed([x for x in behind([head]) if x.op])", "[x for x in behind([head]) if x.op]"): (
-        "those made last come first"
+        "process the most recent values"
     ),
-    (3, "NDArray(np.ones(head.shape))", "1"): "gives 3, but NDArray is needed",
-    (3, "x.grad = g", "pass"): "is as before: lines are still missing",
+    (3, "NDArray(np.ones(head.shape))", "1"): "must return NDArray, but it returns 3",
+    (3, "x.grad = g", "pass"): "hasn't changed: code is still missing",
+    (3, "x.grad = g", "x.grad = x.grad + g"): "after a second backward, which replaces x.grad, it",
     (3, "NDArray.backward = backward", ""): "NDArray has no method backward",
     (3, "todo += new", "todo += [*new, head]"): "a loop in behind does not end",
     (4, "{len(STATE.trace)}", ""): "is called relu",
-    (4, "op.infer(*[x.shape for x in inputs], **attrs)", "inputs[0].shape"): "ask op.infer",
-    (4, "raise TypeError(f", "raise ValueError(f"): "a TypeError is needed: ValueError",
-    (4, "heads = [f(*", "heads, = [f(*"): "the Graph's heads gives a Symbol",
+    (4, "op.infer(*[x.shape for x in inputs], **attrs)", "inputs[0].shape"): "use op.infer",
+    (4, "raise TypeError(f", "raise ValueError(f"): "must raise a TypeError: ValueError",
+    (4, "heads = [f(*", "heads, = [f(*"): "the Graph's heads must return list or tuple",
     (4, "STATE.trace = []\n    heads", "heads"): "the trace of x * x * 3 + x is ['a', 'relu', ",
     (5, "new[i] for i in x.inputs", "new[i] for i in x.inputs[::-1]"): None,
-    (5, "for h in graph.heads]", "for h in graph.nodes]"): "a list with one value for each head",
-    (5, 'return "\\n".join([*lines', "return ([*lines"): "show gives a list of 4, but str is",
-    (5, "new[i] for i in x.inputs", "i for i in x.inputs"): "should look up its inputs' values",
+    (5, "for h in graph.heads]", "for h in graph.nodes]"): "a list with one value per head",
+    (5, 'return "\\n".join([*lines', "return ([*lines"): "show must return str",
+    (5, "new[i] for i in x.inputs", "i for i in x.inputs"): "should look up the values",
     (
         5,
         "return [new[h] for h in graph.heads]",
         "return new[graph.heads[0]]",
-    ): "run gives a NDArray",
+    ): "but it returns a NDArray",
+    (6, "    return Graph(seen", "    graph.nodes[-1].inputs = ()\n    return Graph(seen"): (
+        "cse changes its argument"
+    ),
     (6, "inputs, repr(x.attrs))", "inputs)"): "after cse",
     (6, "x in alive or not x.op", "x in alive or x.op"): "after dce",
-    (6, " if x.op else x\n        node", "\n        node"): "the variable y is gone: x + y",
-    (6, "x in alive or not x.op", "x in alive"): "after dce, the variable x is gone: y * 2",
-    (6, "Graph(seen.values()", "Graph(new.values()"): "stands in the graph twice",
+    (6, " if x.op else x\n        node", "\n        node"): "the variable y is missing: x + y",
+    (6, "x in alive or not x.op", "x in alive"): "after dce, the variable x is missing: y * 2",
+    (6, "Graph(seen.values()", "Graph(new.values()"): "is in the graph twice",
     (7, "{', '.join(grads)},", "{', '.join(grads)}"): "end it with a comma",
     (7, "grads.get(x, x * 0)", "grads[x]"): "KeyError",
     (7, "list(graph.nodes), graph.heads", "[], graph.heads"): "with all nodes of the graph?",
     (7, 'names[x] = f"t{len(names)}" if x.op else', "names[x] = x.name if x.op else"): (
-        "a name that people chose"
+        "a name that a user chose"
     ),
-    (7, '    return {y}, backward"]', '"]'): "its value and `backward`, gives None",
+    (7, '    return {y}, backward"]', '"]'): "its value and `backward`, returns None",
     (8, "if x.shape not in self.plans", "if True"): "ran `forward` 3 times",
-    (8, "known[0] if known else ", ""): "a parameter used twice",
-    (8, "if self.array is None:", "if self.array is None and x.level == 0:"): "draw them there",
-    (8, "self.graph", "graph"): "`graph` of a block, which keeps its last trace",
+    (8, "known[0] if known else ", ""): "a parameter that is used twice",
+    (8, "if self.array is None:", "if self.array is None and x.level == 0:"): "so draw them there",
+    (8, "self.graph", "graph"): "`graph` of a block, its most recent trace",
     (8, "self.plans is None or x.level > 0", "self.plans is None"): "has no attribute 'data'",
     (8, 'return NDArray(y).made_by(plan_op, inputs, {"back": back})', "return y"): (
-        "a hybridized Block gives a ndarray"
+        "but it returns a ndarray"
     ),
     (9, "json.dumps(v)", "str(v)"): None,
-    (9, "k: json.dumps(v)", "k: v"): "their values must be texts",
-    (9, "[[place[i], 0, 0]", "[[i.name, 0, 0]"): "this engine cannot read the program",
+    (9, "k: json.dumps(v)", "k: v"): "their values must be strings",
+    (9, "[[place[i], 0, 0]", "[[i.name, 0, 0]"): "the book's engine can't load the program",
 }
 
 
@@ -281,6 +281,21 @@ def test_a_wrong_answer_is_told_what_is_wrong(wrong):
         assert not verdict.right and WRONG[wrong] in str(verdict), verdict
 
 
+def test_made_by_must_return_the_array():
+    """Even if `interpret` doesn't use its result: the plans of step 8 do."""
+    *others, arrays = [c.source for c in cells_of(2) if "class NDArray" in c.source]
+    result = "NDArray(op.eager(*[x.data for x in inputs], **attrs))"
+    lazy = arrays.replace(
+        f"return {result}.made_by(op, inputs, attrs)",
+        f"y = {result}\n        y.made_by(op, inputs, attrs)\n        return y",
+    )
+    lazy = lazy.removesuffix("        return self")
+    assert lazy.count("return self") == arrays.count("return self") - 1 and lazy.count("return y")
+    switch = [c.source for c in cells_of(2) if "class record" in c.source]
+    verdict = tried(2, after(1, *others, lazy, *switch))
+    assert "NDArray.made_by returns None: code or a `return`" in str(verdict)
+
+
 WRONG_UPGRADES = {  # what is changed in an upgrade's text -> what is said
     (10, "    OPS[name] = self\n", ""): "does not enter itself into OPS",
     (10, "self.rule or (", "False or ("): "does not ask a record's own shape rule",
@@ -294,7 +309,7 @@ WRONG_UPGRADES = {  # what is changed in an upgrade's text -> what is said
     (12, "x.op is transpose and", "x.op in (transpose, relu) and"): "relu(transpose(x)) has",
     (12, "STATE.trace += [] if x.op else [x]", "pass"): "is gone",
     (13, "readers.count(i) == 1", "True"): "the chains of",
-    (13, "float32(0) if {0} <= 0", "float32(0) if {0} > 0"): "the kernel's text is 0 at [0, 0], ",
+    (13, "float32(0) if {0} <= 0", "float32(0) if {0} > 0"): "the kernel's text is 0 at [0, 0] ",
     (13, "PASSES = [fold, cse, dce, fuse, dce]", ""): "fuse is not among PASSES",
     (14, "len(place) if stays else end", "end"): "a second backward, after another call",
     (14, " | dict.fromkeys(graph.heads, len(place))", ""): "is an answer, and lies in memory",
