@@ -63,7 +63,7 @@ READING_ORDER = """
     codegen.numpy codegen.c
     codegen.c.values codegen.c.names codegen.c.calls codegen.c.kernels codegen.c.vectors
     codegen.c.helpers codegen.c.file codegen.read codegen.lower
-    codegen.wasm
+    codegen.schedule codegen.wasm
     run.reuse run.sharing run.watched run.launch run.tiers run.uncompiled run.eager run.timing
     run executor
     files.foreign files.legacy files.outline files.sparse files.wasm files.formats
