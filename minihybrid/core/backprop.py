@@ -21,6 +21,7 @@ def gradient(heads, head_grads, wanted, value, note=None):
     note:    for those who want to watch: called with each node, each of its inputs,
              and the gradient that the node hands to it.
 
+    A costly gradient may be a function, which is called only if its input's is needed.
     An operator with several outputs gets a tuple, with `None` where nothing came back.
     A gradient has the dtype of its value: that of whole numbers is cut to whole ones,
     as in MXNet.
@@ -54,7 +55,7 @@ def gradient(heads, head_grads, wanted, value, note=None):
         inputs = [value(r) for r in node.inputs]
         found = node.op.grad(g, out, *inputs, **node.attrs)
         if not isinstance(found, (tuple, list)) or [
-            g is None or hasattr(g, "level") for g in found
+            g is None or hasattr(g, "level") or callable(g) for g in found
         ] != [True] * len(inputs):
             raise HybridError(
                 f"{node.op.name}: its grad gave {described(found)}, but a tuple is needed that has "
@@ -62,7 +63,7 @@ def gradient(heads, head_grads, wanted, value, note=None):
             )
         for ref, v, g_in in zip(node.inputs, inputs, found, strict=True):
             if g_in is not None and ref[0] in needed:
-                g_in = in_dtype_of(v, g_in)
+                g_in = in_dtype_of(v, g_in if hasattr(g_in, "level") else g_in())
                 grads[ref] = grads[ref] + g_in if ref in grads else g_in
                 if note:
                     note(node, ref, g_in)

@@ -361,7 +361,8 @@ class Op:
     eager: Callable | None = None  # NumPy arrays -> NumPy array(s)
     settled: Callable | None = None  # (*input specs, **attrs) -> what `eager` comes to
     # for these, with its choices made; or `None`
-    grad: Callable | None = None  # (g, out, *inputs, **attrs) -> input grads
+    grad: Callable | None = None  # (g, out, *inputs, **attrs) -> input grads, or what
+    # computes one of them
     attrs: dict = field(default_factory=dict)  # name -> (kind, default)
     expr: str | Callable | None = None  # elementwise: one scalar of the output
     whole: str | Callable | None = None  # the same of whole numbers, if it is

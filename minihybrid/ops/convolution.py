@@ -183,7 +183,10 @@ conv = register(
     gpu_scratch=lambda ins, outs, **a: product_work(
         forward_lengths(_numbers(ins[0], outs[0], a)), a["num_group"], outs[0].dtype
     ),
-    grad=lambda g, out, data, weight, **a: (conv_data(g, weight, **a), conv_weight(data, g, **a)),
+    grad=lambda g, out, data, weight, **a: (
+        lambda: conv_data(g, weight, **a),
+        lambda: conv_weight(data, g, **a),
+    ),
     doc="Sums of windows of the data (N, C, *size) times weights (O, C / G, *kernel).",
 )
 
@@ -202,7 +205,10 @@ conv_data = register(
         k, grad, weight, out, _data_numbers(grad, weight, a)
     ),
     gpu_scratch=lambda ins, outs, **a: data_work(_data_numbers(*ins, a), outs[0].dtype),
-    grad=lambda g, out, grad, weight, **a: (conv(g, weight, **a), conv_weight(g, grad, **a)),
+    grad=lambda g, out, grad, weight, **a: (
+        lambda: conv(g, weight, **a),
+        lambda: conv_weight(g, grad, **a),
+    ),
     doc="The gradient of `_conv` with respect to the data: each output's number goes "
     "back to its window, times the weights.",
 )
@@ -222,7 +228,10 @@ conv_weight = register(
     gpu_scratch=lambda ins, outs, **a: product_work(
         weight_lengths(_numbers(*ins, a)), a["num_group"], outs[0].dtype
     ),
-    grad=lambda g, out, data, grad, **a: (conv_data(grad, g, **a), conv(data, g, **a)),
+    grad=lambda g, out, data, grad, **a: (
+        lambda: conv_data(grad, g, **a),
+        lambda: conv(data, g, **a),
+    ),
     doc="The gradient of `_conv` with respect to the weights.",
 )
 

@@ -175,9 +175,11 @@ def _max_eager(data, **g):
 def _hits(data, g):
     """(outputs, data, which of these windows have their first maximum there) of each tap."""
     places = _places(**g)
-    best = np.full((*data.shape[:2], *g["outs"]), _lowest(data.dtype), data.dtype)
-    for at, seen in places:
-        best[at] = where_eager(best[at] > data[seen], best[at], data[seen])
+    best = _max_eager(data, **g)
+    if np.isnan(best).any():  # what counts are the elements after the last NaN, as in loops
+        best[...] = _lowest(data.dtype)
+        for at, seen in places:
+            best[at] = where_eager(best[at] > data[seen], best[at], data[seen])
     free = np.ones(best.shape, bool)
     for at, seen in places:
         hit = data[seen] == best[at]
