@@ -113,9 +113,8 @@ class CompiledOp(Op):
         if present[-1] < self.n_heads:
             self.backward_op = op
         seeds = seed_names(self.forward)
-        given = dict(zip(self.names, inputs, strict=True))
+        given = dict(zip(self.names, inputs, strict=True)) | {seeds[i]: gs[i] for i in present}
         given |= {name: outs[i] for i, name in self.kept.items()}
-        given |= {seeds[i]: gs[i] for i in present}
         with hooks.lend(op, [given[n] for n in reached]) if STATE.lent else nullcontext():
             found = dict(zip(reached, op.apply(given), strict=True))
         return tuple(found.get(name) for name in self.names)

@@ -97,8 +97,8 @@ class Entry:
 
     def given(self, arrays):
         """name -> array, of the inputs and of all else that the program reads."""
-        found = dict(zip(self.names, arrays, strict=True)) | self.numbers
-        return found | {name: param.data(self.context) for name, param in self.params.items()}
+        params = {name: param.data(self.context) for name, param in self.params.items()}
+        return dict(zip(self.names, arrays, strict=True)) | self.numbers | params
 
     def recorded(self, arrays):
         """The outputs of a call on the tape."""

@@ -621,9 +621,8 @@ class Node:
 
     def reading(self, inputs):
         """This node, if it reads these inputs; else another one like it that does."""
-        if inputs == self.inputs:
-            return self
-        return Node(self.op, inputs, self.attrs, self.name, self.specs)
+        other = self.op, inputs, self.attrs, self.name, self.specs
+        return self if inputs == self.inputs else Node(*other)
 
     def __repr__(self):
         return f"<Node {self.name or '-'}: {getattr(self.op, 'name', self.op) or 'variable'}>"

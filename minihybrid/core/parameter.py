@@ -307,8 +307,9 @@ class Parameter(metaclass=Signed):
             "__storage_type__": "0",
             "__wd_mult__": str(self.wd_mult),
         }
-        attrs = {key: value for key, value in attrs.items() if value is not None}
-        return sym.parameter(self.name, self._spec, attrs)
+        return sym.parameter(
+            self.name, self._spec, {k: v for k, v in attrs.items() if v is not None}
+        )
 
 
 def in_world(value):

@@ -115,8 +115,10 @@ class Plan:
         for k, at in self.into.items():
             makes[k] = f"bound[1][{at}]"
         makes = "".join(f"    y{k} = {made}\n" for k, made in enumerate(makes))
-        take = "    try:\n        arena = pool.pop()\n"
-        take += "    except IndexError:\n        arena = new_arena()\n"
+        take = (
+            "    try:\n        arena = pool.pop()\n"
+            "    except IndexError:\n        arena = new_arena()\n"
+        )
         give = "    pool.append(arena)\n"
         if not self.memory.nbytes + self.made.nbytes_helpers:  # calls may share an empty arena
             take = give = ""
@@ -136,8 +138,9 @@ class Plan:
 
         arrays:  one ndarray a name in `params`; they must stay where they are.
         """
-        constants = [n.values[0] for n in self.table.constants]
-        return TARGETS[self.target].bound(arrays, constants, self.device)
+        return TARGETS[self.target].bound(
+            arrays, [n.values[0] for n in self.table.constants], self.device
+        )
 
     def _new_arena(self):
         return aligned((self.memory.nbytes + self.made.nbytes_helpers,), np.uint8)

@@ -520,8 +520,9 @@ def var(
         "__storage_type__": None if stype is None else 0,
         **kwargs,
     }
-    info = AttrScope.current().get({written(k): v for k, v in (attr or {}).items()})
-    info |= {key: str(v) for key, v in told.items() if v is not None}
+    info = AttrScope.current().get({written(k): v for k, v in (attr or {}).items()}) | {
+        key: str(v) for key, v in told.items() if v is not None
+    }
     spec = spec or Spec(told_shape(shape), onp.dtype(dtype) if dtype else None)
     node = Node(None, name=name, specs=(spec,), info=info or None)
     if CURRENT.trace:
