@@ -15,6 +15,7 @@ from sphinx import addnodes
 GLOSSARY = "book/glossary"
 UNLINKED = (
     GLOSSARY,
+    "book/index",
     "book/api",
     "book/references",
     "book/mxnet_differences",

@@ -53,7 +53,8 @@ def chapters():
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         texts = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
-        title = re.match(r"# (?:Build one: )?([^:,\n]*)", texts[0])[1]
+        title = re.match(r"# (?:Build one: (?=(.*))|(?=([^:,\n]*)))", texts[0])
+        title = title[1] or title[2]
         found[path.stem[3:]] = (
             path.stem,
             title[0].upper() + title[1:],

@@ -176,7 +176,7 @@ def _passes(links: Links) -> str:
         parts.append(_stage(i, rows[i], body))
     slider = (
         '<label class="slider">pass <input type="range" min="0" '
-        f'max="{len(stages) - 1}" value="{len(stages) - 1}" step="1"></label>'
+        f'max="{len(stages) - 1}" value="0" step="1"></label>'
     )
     return panel("node", "Graph, pass by pass", slider + "".join(parts))
 
@@ -239,10 +239,14 @@ def _details(summary: str, content: str, is_open: bool = False) -> str:
 
 # -- what runs -------------------------------------------------------------------------
 def _kernels(links: Links) -> str:
+    """The generated source without what it imports, which is the same for all programs."""
+    lines = links.code()
+    at = next((i for i, line in enumerate(lines) if line.text.startswith(("@", "def "))), 0)
+    n = plural(links.plan.n_kernels, "kernel")
     return panel(
         "line of the kernels",
-        "Kernels: what is compiled",
-        _pre(code(links.code(), first=1), "generated source"),
+        f"{n}, {plural(len(lines) - at, 'line')} of generated source",
+        _pre(code(lines[at:], first=at + 1), "generated source"),
     )
 
 

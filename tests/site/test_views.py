@@ -90,7 +90,14 @@ def test_styles_do_not_leak_in(page):
     assert width == "1px" and colour != "rgb(255, 0, 0)"
 
 
+def test_a_view_opens_at_the_first_pass_and_shows_no_imports(page):
+    assert "0. trace" in view_of(page).locator(".now .pass").inner_text()
+    source = view_of(page).locator("[data-kind='line of the kernels'] pre").inner_text()
+    assert "import" not in source and "def k0" in source
+
+
 def test_a_line_lights_its_nodes_kernels_and_buffers(page):
+    view_of(page).locator(".slider input").fill("5")
     line(page, "h * nd.sigmoid").hover()
     assert lit(page, "line of Python") == 1
     assert lit(page, "node") > 0 and lit(page, "buffer") > 0

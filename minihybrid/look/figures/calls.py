@@ -149,10 +149,10 @@ def _parts(eager, batch):
     """[(layer, overhead in microseconds, arithmetic)] of a call; the container has no name."""
     empty, parts, value, idle = batch[:0], [], batch, batch[:0]
     whole = _fastest({"full": lambda: eager(batch), "empty": lambda: eager(empty)})
-    for layer in eager:
+    for i, layer in enumerate(eager):
         found = _fastest({"full": partial(layer, value), "empty": partial(layer, idle)})
         overhead = min(found.values())
-        parts.append((layer.name, overhead, found["full"] - overhead))
+        parts.append((f"{type(layer).__name__} {i}", overhead, found["full"] - overhead))
         value, idle = layer(value), layer(idle)
     return [("", max(whole["empty"] - sum(part[1] for part in parts), 0), 0), *parts]
 
