@@ -358,15 +358,18 @@ class Function:
             return
         x, y, r = (self.local(f"{part}{kind}", kind) for part in ("left ", "right ", "rest "))
         self.all(a, b)
-        self.emit(SET, y, SET, x, GET, x, GET, y, ops["%"], TEE, r, GET, y)
+        self.emit(SET, y, SET, x)
+        if name == "//":  # what the processor cuts towards 0, or one less
+            self.emit(GET, x, GET, y, ops["//"])
+            self.constant(1, kind)
+        else:  # its rest, or that and the divisor
+            self.emit(GET, x, GET, y, ops["%"], GET, y)
         self.constant(0, kind)
-        self.emit(GET, r)  # the divisor is added to a rest, not 0, of the other sign
+        self.emit(GET, x, GET, y, ops["%"], TEE, r)
         self.constant(0, kind)
         self.emit(ops["!="], GET, r, GET, y, ops["^"])
         self.constant(0, kind)
-        self.emit(ops["<"], SCALAR[I32]["&"], SELECT, ops["+"])
-        if name == "//":
-            self.emit(SET, r, GET, x, GET, r, ops["-"], GET, y, ops["//"])
+        self.emit(ops["<"], SCALAR[I32]["&"], SELECT, ops["-" if name == "//" else "+"])
 
     def cast(self, old: Type, new: Type) -> None:
         """The value on top in another type."""

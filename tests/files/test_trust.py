@@ -53,6 +53,8 @@ RUNS = {  # (file, what runs) -> why it may
     ("simt/checked.py", "compile"): "the same",
     ("simt/fast.py", "exec"): "loops over the threads, written there",
     ("simt/floats.py", "literal_eval"): "a number in such a text, already parsed",
+    ("codegen/read.py", "exec"): "the constants of codegen/cpu/polynomial.py",
+    ("codegen/read.py", "compile"): "the same",
     ("codegen/c/helpers.py", "eval"): "a constant of numbers and math, in our own functions",
     ("look/steps.py", "exec"): "random programs that are written there",
     ("look/steps.py", "eval"): "sums and products that stand there, of the reader's values",
