@@ -19,6 +19,7 @@ import linecache
 import os
 import sys
 import traceback
+from importlib import import_module
 from types import FunctionType
 
 import numpy as np
@@ -102,9 +103,11 @@ class Notebook:
     student: what the student's cells define, with the given names beside.
     given:   what given cells define; no cell of the student's replaces such a name, except
              `solutions`, the names that are theirs to define.
+    modules: modules that the course provides, which given cells get as they were.
     """
 
-    def __init__(self, solutions=()):
+    def __init__(self, solutions=(), modules=()):
+        self.modules = [(module, dict(vars(module))) for module in map(import_module, modules)]
         self.shell, self.solutions = shell(), set(solutions)
         self.student = self.shell.user_ns
         self.given = {"__name__": "__main__", "__builtins__": dict(vars(builtins))}
@@ -136,7 +139,10 @@ class Notebook:
         self.student.update(new)
 
     def restore(self):
-        """Undo what the student's cells changed in given functions and their globals."""
+        """Undo what the student's cells changed in given functions, their globals and modules."""
+        for module, names in self.modules:
+            sys.modules[names["__name__"]] = module
+            vars(module).update(names)
         for name, (function, parts) in self.originals.items():
             self.given[name] = function
             for part, value in parts.items():
@@ -202,7 +208,7 @@ def main(settings):
         with open(name, "w", encoding="utf-8") as file:
             file.write(text)
     sys.path[:0], sys.argv[1:] = [os.getcwd(), *settings["path"]], []
-    notebook = Notebook(settings["solutions"])
+    notebook = Notebook(settings["solutions"], [name.split(".")[0] for name in settings["files"]])
     for line in os.fdopen(requests, encoding="utf-8"):
         request = json.loads(line)
         data = (json.dumps(answer(request, notebook) | {"id": request["id"]}) + "\n").encode()

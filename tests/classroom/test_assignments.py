@@ -117,6 +117,31 @@ def test_last_years_solutions_do_not_fit(name, variant):
     assert variant != 1 or not kept & set(drawn(source(name), 1).values())
 
 
+FAKE = """
+class Blended:
+    def __getitem__(self, launch):
+        def run(a, b, w, out):
+            out[...] = a + w * (b - a)
+        return run
+
+blended = Blended()
+blended.counts = type("Counts", (), {"uses": (), "barriers": 0, "global_stores": 0})()
+type(blended.counts).__getitem__ = lambda counts, name: type("Use", (), {"most_stores": 1})
+"""
+
+
+@pytest.mark.slow
+def test_an_object_that_acts_like_a_kernel_earns_nothing():
+    notebook = chosen(source("6"), 0)
+    cells = code(notebook)
+    for cell in cells:
+        if id_of(cell) == "blended":
+            cell.source = FAKE
+    found = judged(notebook, cells)
+    assert {t["points"] for t in found["tests"] if t["id"].startswith("blended")} == {0}
+    assert "a kernel is a function under @cuda.jit, not a Blended" in str(found["tests"])
+
+
 # -- what a source must be -------------------------------------------------------------
 @pytest.mark.parametrize("name", names())
 def test_variants_are_worth_the_same_and_share_nothing_with_the_next(name):

@@ -268,34 +268,37 @@ def test_a_byte_order_mark_and_a_cell_split_in_two_are_read(small, tmp_path):
     assert found["points"] == 6 and "all of them ran, in order" in found["notes"][0]
 
 
-GIVEN = (
-    "helper",
-    {"locked": True},
-    "from operator import pos\ndef value(f, x):\n    return pos(f(x))",
-)
-
-
+GIVEN = "from operator import pos\ndef value(f, x):\n    return pos(f(x))"
+FROM_NANO = "from nano import Op\ndef value(f, x):\n    return Op('f', f, None).eager(x)"
 REWRITE = """
 def rewritten(lines):
     return ["def value(f, x): return x * x"] if "def value" in "".join(lines) else lines
 get_ipython().input_transformers_post.append(rewritten)"""
+FAKE = """
+class Op:
+    def __init__(self, *arguments):
+        self.eager = lambda x: x * x
+"""
 
 
 @pytest.mark.parametrize(
-    ("first", "last"),
+    ("given", "first", "last"),
     [
-        ("", "value = 9"),
-        ("", "def value(f, x):\n    return x * x"),
-        ("", "value.__globals__['value'] = lambda f, x: x * x"),
-        ("", "value.__code__ = (lambda f, x: x * x).__code__"),
-        ("", "k = iter([9, 16])\nvalue.__globals__['pos'] = lambda y: next(k)"),
-        (REWRITE, ""),
+        (GIVEN, "", "value = 9"),
+        (GIVEN, "", "def value(f, x):\n    return x * x"),
+        (GIVEN, "", "value.__globals__['value'] = lambda f, x: x * x"),
+        (GIVEN, "", "value.__code__ = (lambda f, x: x * x).__code__"),
+        (GIVEN, "", "k = iter([9, 16])\nvalue.__globals__['pos'] = lambda y: next(k)"),
+        (GIVEN, REWRITE, ""),
+        (FROM_NANO, f"import nano\n{FAKE}\nnano.Op = Op", ""),
+        (FROM_NANO, f"open('nano.py', 'w').write({FAKE!r})", ""),
+        (FROM_NANO, f"import sys\n{FAKE}\nsys.modules['nano'] = type('M', (), {{'Op': Op}})", ""),
     ],
-)
-def test_given_helpers_keep_their_meaning(first, last):
+)  # fmt: skip
+def test_given_helpers_keep_their_meaning(given, first, last):
     """A student's cell can neither break a helper of the tests nor replace it."""
     source = assignment()
-    source.cells.insert(1, cell(*GIVEN))
+    source.cells.insert(1, cell("helper", {"locked": True}, given))
     source.cells[-1].source = "assert value(f, 3) == 9 and value(f, 4) == 16"
     first, last = cell("first", {}, first), cell("last", {}, last)
     theirs = [first, *source.cells, last]
