@@ -4,6 +4,7 @@ import base64
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -123,27 +124,25 @@ def one(name, kinds, result, lanes):
 
 def statements_and_indices():
     """Loops that end early, steps, branches, and indices of data."""
-    data, out = (
-        Buffer("a0", "int32", (const(COUNT),)),
-        Buffer("out", "int32", (const(COUNT),), "out"),
-    )
-    j, k, s = Var("j", INDEX), Var("k", INDEX), Var("s", Type("int32"))
-    zero = Const(0, Type("int32"))
+    data = Buffer("a0", "int32", (const(COUNT),))
+    out = replace(data, name="out", space="out")
+    j, k, r = (Var(name, INDEX) for name in "jkr")
+    total, zero = Var("total", Type("int32")), Const(0, Type("int32"))
     at = binary("%", Call("cast", (data[I],), INDEX), const(7))
     last = Call("min", (I + 3, const(COUNT - 1)), INDEX)
+    way = Call(">", (data[j], zero), BOOL)
+    both = (Let(total, total + data[j]),), (Let(total, total - data[j]),)
+    end = If(Call(">=", (j, I * 2 + 5), BOOL), (Break(),))
+    near = data[Call("max", (k, const(3)), INDEX)]
     body = (
-        Let(s, zero),
-        For(j, I, N * 3 + I, (
-            If(Call(">", (data[j], zero), BOOL), (Let(s, s + data[j]),), (Let(s, s - data[j]),)),
-            If(Call(">=", (j, I * 2 + 5), BOOL), (Break(),)),
-        ), 2),
+        Let(total, zero),
+        For(j, I, N * 3 + I, (If(way, *both), end), 2),
         Let(k, const(0)),
-        While(Call("<", (k, at), BOOL), (Let(k, k + 2), Let(s, s + data[Call("max", (k, const(3)), INDEX)]))),
-        Store(out, (const(COUNT - 1) - I,), s + data[last] - data[const(COUNT - 1) - at]),
-    )  # fmt: skip
-    last_j = const(COUNT - 15)
-    return Kernel("k", (data, out, N), (For(I, const(0), last_j, body),
-                  For(Var("r", INDEX), const(0), const(15), (Store(out, (Var("r", INDEX),), zero),))))  # fmt: skip
+        While(Call("<", (k, at), BOOL), (Let(k, k + 2), Let(total, total + near))),
+        Store(out, (const(COUNT - 1) - I,), total + data[last] - data[const(COUNT - 1) - at]),
+    )
+    rest = For(r, const(0), const(15), (Store(out, (r,), zero),))
+    return Kernel("k", (data, out, N), (For(I, const(0), const(COUNT - 15), body), rest))
 
 
 def answers(kernels, folder):
