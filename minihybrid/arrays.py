@@ -7,7 +7,6 @@ What is left out: sparse storage.
 """
 
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -63,7 +62,16 @@ def of_one(array: np.ndarray) -> np.ndarray:
     return array.view(OneElement) if array.size == 1 and array.ndim else array
 
 
-sparse = SimpleNamespace(CSRNDArray=CSRNDArray, csr_matrix=CSRNDArray)
+class Sparse:
+    """`nd.sparse`, whose arrays there are none of here."""
+
+    CSRNDArray = csr_matrix = CSRNDArray
+
+    def __getattr__(self, name):
+        raise AttributeError(f"nd.sparse has no '{name}'; every array is dense, so use nd's own")
+
+
+sparse = Sparse()
 
 
 def from_numpy(ndarray, zero_copy=True):

@@ -7,6 +7,9 @@ Gives:   what the core's `autograd` gives; `grad` and `mark_variables`; `get_sym
 What is left out: gradients through in-place writes.
 """
 
+import sys
+
+from minihybrid.core import hooks
 from minihybrid.core.array import STATE, Leaf, NDArray, arrays, refs_of
 from minihybrid.core.autograd import (
     array_of,
@@ -264,6 +267,12 @@ class Function:
                     f"shape {x.shape} is needed"
                 )
         return found
+
+
+def __getattr__(name):
+    """The sentence about a name that PyTorch has, or Python's own."""
+    said = hooks.instead("autograd", name) or f"module '{__name__}' has no attribute '{name}'"
+    raise AttributeError(said, name=name, obj=sys.modules[__name__])
 
 
 def __dir__():

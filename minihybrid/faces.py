@@ -8,6 +8,8 @@ Gives:   `face`, its `__getattr__`; `Alias`, a module under another name of MXNe
 from importlib import import_module
 from types import ModuleType
 
+from minihybrid.core import hooks
+
 
 def found(road):
     """What a road leads to: a module such as "np", or with a colon a name of one.
@@ -45,7 +47,8 @@ def face(names, table, instead=None):
             if error.name != f"minihybrid.{road}":
                 raise
             remedy = (instead or {}).get(name, f"dir({package}) lists all")
-            raise AttributeError(f"{package} has no '{name}'; {remedy}") from None
+            said = hooks.instead(package, name) or f"{package} has no '{name}'; {remedy}"
+            raise AttributeError(said) from None
         names[name] = value  # later look-ups skip __getattr__
         return value
 

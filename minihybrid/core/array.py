@@ -34,7 +34,6 @@ from minihybrid.core.op import (
     ndarray,
 )
 from minihybrid.core.placing import HERE, Elsewhere, context_of, is_basic, placed, zeros_where
-from minihybrid.core.tracing import is_tracing, refuse_symbol
 from minihybrid.core.writes import SET_ITEM, is_whole, refuse_duplicates
 from minihybrid.ops.infix import Value
 from minihybrid.ops.random import STREAM
@@ -336,7 +335,8 @@ class NDArray(Value):
             and value.dtype is own
             or fits(value, own)
         ):
-            refuse_symbol("x[...] = y", value)
+            if getattr(value, "level", 0):
+                value.refuse_written()
             refuse_followed("x[...] = y", value)
             value = fitted("x[...] = y", value, own)
         if type(self.data) is np.ndarray and issubclass(kind, Elsewhere):
@@ -612,8 +612,9 @@ def refuse_followed(owner, values):
             f"{owner}: a list has arrays in it that are traced, or on the tape, whose gradient "
             "would be lost; join them by stack, or detach() them"
         )
-    if isinstance(values, (list, tuple)) and (STATE.recording or is_tracing()):
-        for value in values:
+    if isinstance(values, (list, tuple)):
+        numbers = values and not isinstance(values[0], (Value, list, tuple))
+        for value in () if numbers and not STATE.recording else values:
             refuse_followed(owner, value)
 
 

@@ -227,6 +227,11 @@ class Symbol(Value):
         "a graph has no memory to overwrite",
         "build a new value with F.where, F.concat or F.slice",
     )
+    refuse_written = _refuse(
+        "x[...] = y, where y is traced,",
+        NOT_YET,
+        "build a new value with F.where, F.concat or F.slice",
+    )
     copyto = _no_number("x.copyto(y)")
     attach_grad = _refuse("x.attach_grad()", NOT_YET, "call it on the block's input, before")
     backward = _refuse("x.backward()", NOT_YET, "call it on the array that the block returns")

@@ -91,15 +91,6 @@ def is_tracing():
     return CURRENT.trace is not None
 
 
-def refuse_symbol(what, value):
-    """Raise TraceError for a symbol: no array has a place for what a graph computes later."""
-    if getattr(value, "level", 0):
-        raise TraceError(
-            f"{what}: y is {value!r}{user_line()}, which has no values while a function is traced; "
-            f"build a new value with F.where, F.concat or F.slice, {IMPERATIVE}"
-        )
-
-
 def user_line():
     """Where in the user's own code we are: ` (file.py, line 3)`."""
     frame = sys._getframe(1)

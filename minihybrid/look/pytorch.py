@@ -102,15 +102,21 @@ OPTIMIZERS = {
 }
 LAYERS = {
     "AdaptiveAvgPool2d": "nn.GlobalAvgPool2D()",
+    "AvgPool2d": "nn.AvgPool2D()",
     "BatchNorm1d": "nn.BatchNorm()",
     "BatchNorm2d": "nn.BatchNorm()",
     "BCEWithLogitsLoss": "gluon.loss.SigmoidBCELoss()",
+    "Conv1d": "nn.Conv1D(channels, kernel_size)",
+    "Conv2d": "nn.Conv2D(channels, kernel_size)",
+    "ConvTranspose2d": "nn.Conv2DTranspose(channels, kernel_size)",
     "CrossEntropyLoss": "gluon.loss.SoftmaxCrossEntropyLoss()",
+    "Dropout2d": "nn.Dropout(rate, axes=(2, 3))",
     "GRU": "gluon.rnn.GRU(hidden_size)",
     "L1Loss": "gluon.loss.L1Loss()",
     "LSTM": "gluon.rnn.LSTM(hidden_size)",
     "Linear": "nn.Dense(units)",
     "LogSoftmax": "nd.log_softmax(x)",
+    "MaxPool2d": "nn.MaxPool2D()",
     "MSELoss": "gluon.loss.L2Loss(), which is half of it",
     "Module": "nn.Block, or nn.HybridBlock, which can be hybridized",
     "ModuleList": "nn.Sequential(), whose layers are reached by their numbers",
@@ -120,6 +126,7 @@ LAYERS = {
     "Sigmoid": "nn.Activation('sigmoid')",
     "Softmax": "nd.softmax(x)",
     "Tanh": "nn.Activation('tanh')",
+    "functional": "nd, whose operators are functions",
 }
 FUNCTIONS = {
     "bmm": "{F}.batch_dot",
@@ -148,6 +155,52 @@ FUNCTIONS = {
     "unsqueeze": "{F}.expand_dims(x, axis)",
     "view": "{F}.reshape(x, shape)",
 }
+NUMPY = {
+    "bmm": "np.matmul(x, y)",
+    "cat": "np.concatenate([x, y], axis)",
+    "chunk": "np.array_split(x, number, axis)",
+    "clamp": "np.clip(x, a_min, a_max)",
+    "from_numpy": "np.array(values)",
+    "gelu": "mx.npx.leaky_relu(x, act_type='gelu')",
+    "mm": "np.dot(x, y)",
+    "no_grad": "autograd.pause()",
+    "permute": "np.transpose(x, axes)",
+    "rand": "np.random.uniform(size=shape)",
+    "randn": "np.random.normal(size=shape)",
+    "relu": "mx.npx.relu(x)",
+    "sigmoid": "mx.npx.sigmoid(x)",
+    "softmax": "mx.npx.softmax(x)",
+    "tensor": "np.array(values)",
+    "unsqueeze": "np.expand_dims(x, axis)",
+}
+PACKAGE = {
+    "Tensor": "nd.NDArray, made by nd.array(values)",
+    "backends": "mx.runtime.Features()",
+    "cat": "nd.concat(x, y, dim=axis)",
+    "compile": "net.hybridize(), or mx.function(f)",
+    "cuda": "mx.gpu()",
+    "from_numpy": "nd.array(values)",
+    "jit": "net.hybridize(), and net.export(path)",
+    "load": "nd.load(filename)",
+    "manual_seed": "mx.random.seed(number)",
+    "nn": "gluon.nn",
+    "no_grad": "autograd.pause()",
+    "ones": "nd.ones(shape)",
+    "optim": "gluon.Trainer(net.collect_params(), optimizer), or mx.optimizer",
+    "rand": "nd.random.uniform(shape=shape)",
+    "randn": "nd.random.normal(shape=shape)",
+    "save": "nd.save(filename, x)",
+    "stack": "nd.stack(x, y, axis=axis)",
+    "tensor": "nd.array(values)",
+    "utils": "gluon.utils, and gluon.data for loaders",
+    "zeros": "nd.zeros(shape)",
+}
+AUTOGRAD = {
+    "detect_anomaly": "mx.mon.Monitor(interval)",
+    "enable_grad": "autograd.record()",
+    "no_grad": "autograd.pause()",
+    "set_grad_enabled": "autograd.set_recording(is_recording)",
+}
 HERE = {  # kind -> name in PyTorch -> what does the same here; behind "- ", why nothing must
     "array": ARRAYS,
     "block": BLOCKS,
@@ -155,6 +208,9 @@ HERE = {  # kind -> name in PyTorch -> what does the same here; behind "- ", why
     "optimizer": OPTIMIZERS,
     "nn": LAYERS,
     "nd": FUNCTIONS,
+    "np": NUMPY,
+    "autograd": AUTOGRAD,
+    "minihybrid": PACKAGE,
 }
 
 

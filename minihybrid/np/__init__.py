@@ -23,6 +23,7 @@ from minihybrid.np.compound import FUNCTIONS
 from minihybrid.np.creation import Creation, Random, array, reader
 from minihybrid.np.host import Linalg
 from minihybrid.np.rearrange import norm as _norm
+from minihybrid.ops.infix import Unknown as _Unknown
 
 newaxis = None
 float16, float32, float64 = _onp.float16, _onp.float32, _onp.float64
@@ -69,7 +70,7 @@ class Space:
             return getattr(self._creation, name)
         if name in __all__:
             return globals()[name]
-        raise AttributeError(f"{self._name} has no function '{name}'; dir({self._name}) lists all")
+        raise AttributeError(_Unknown(name, self._name, dir(self)))
 
     def __dir__(self):
         made = [n for n in vars(Creation) if not n.startswith("_")]

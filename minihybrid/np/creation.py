@@ -22,7 +22,7 @@ from minihybrid.np.functions import BOOLS
 from minihybrid.np.public import FUNCTIONS, guarded, lengths, on_tape
 from minihybrid.np.rearrange import row_major
 from minihybrid.ops import OPS
-from minihybrid.ops.infix import Value, is_number, put
+from minihybrid.ops.infix import Unknown, Value, is_number, put
 from minihybrid.ops.np.names import filling
 from minihybrid.ops.random import seed
 
@@ -156,6 +156,9 @@ class Random:
 
     def __init__(self, reader):
         self._reader = reader
+
+    def __getattr__(self, name):
+        raise AttributeError(Unknown(name, "np.random", vars(Random)))
 
     def _draw(self, op, size, dtype, ctx, out, **attrs):
         size = out.shape if out is not None else () if size is None else size

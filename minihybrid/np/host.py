@@ -20,7 +20,7 @@ from minihybrid.core.placing import context_of, placed
 from minihybrid.np.array import ndarray
 from minihybrid.np.public import FUNCTIONS, flat, guarded, lengths, on_tape, public
 from minihybrid.ops import OPS
-from minihybrid.ops.infix import Value, is_number
+from minihybrid.ops.infix import Unknown, Value, is_number
 from minihybrid.ops.linalg import LinAlgError
 from minihybrid.ops.shapes import floating
 
@@ -280,6 +280,9 @@ _WHOLE_SVD = computed_by_numpy("np.linalg.svd", lambda a: tuple(onp.linalg.svd(a
 
 class Linalg:
     """The functions of `np.linalg`."""
+
+    def __getattr__(self, name):
+        raise AttributeError(Unknown(name, "np.linalg", vars(self)))
 
     def __init__(self, norm):
         for function in (norm, det, slogdet, inv, cholesky, solve, svd):

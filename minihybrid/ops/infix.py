@@ -283,13 +283,13 @@ FUNCTIONS = {
 class Unknown:
     """The sentence that a namespace lacks a name, made when it is read: `hasattr` only asks."""
 
-    def __init__(self, name, module):
-        self.name, self.module = name, module
+    def __init__(self, name, module, names=OPS):
+        self.name, self.module, self.names = name, module, names
 
     def __str__(self):
         from difflib import get_close_matches  # only who errs waits for it
 
-        module, public = self.module, [n for n in OPS if not n.startswith("_")]
+        module, public = self.module, [n for n in self.names if not n.startswith("_")]
         if said := hooks.instead(module, self.name):
             return said
         near = [f" (did you mean '{n}'?)" for n in get_close_matches(self.name, public, 1, 0.8)]
@@ -408,7 +408,10 @@ class Part:
         if name in FACES.get(self._module, ()):
             return FACES[self._module][name]
         title = f"{self._module.rpartition('.')[2]}.{name}" if len(self._prefix) > 1 else name
-        return namespace(self._prefix + name, self._base, self._module, title)
+        try:
+            return namespace(self._prefix + name, self._base, self._module, title)
+        except AttributeError:
+            raise AttributeError(Unknown(name, self._module, dir(self))) from None
 
     def __dir__(self):
         names = {key.removeprefix(self._prefix) for key in OPS if key.startswith(self._prefix)}

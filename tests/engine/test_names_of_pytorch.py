@@ -26,6 +26,9 @@ def owners():
         "optimizer": [trainer, mx.optimizer.SGD()],
         "nn": [nn],
         "nd": [nd, sym],
+        "np": [mx.np],
+        "autograd": [autograd],
+        "minihybrid": [mx],
     }
 
 
@@ -51,7 +54,7 @@ def test_the_names_in_the_answer_exist(kind, name):
     net = nn.Dense(2, in_units=3)
     net.initialize()
     known = {"net": net, "self": net, "x": nd.ones((2, 3)), "y": nd.ones((2, 3))}
-    known |= {"mx": mx, "nd": nd, "nn": nn, "gluon": gluon, "autograd": autograd}
+    known |= {"np": mx.np, "mx": mx, "nd": nd, "nn": nn, "gluon": gluon, "autograd": autograd}
     known |= {"param": net.weight, "trainer": gluon.Trainer(net.collect_params(), "sgd")}
     text = HERE[kind][name].format(F="nd")
     for first, rest in re.findall(r"\b([a-z]+)\.([A-Za-z_][\w.]*\w)", text):
