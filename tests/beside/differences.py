@@ -930,7 +930,7 @@ KNOWN = (
     ),
     Known(
         NANS,
-        ("Pooling", "Pooling_v1"),
+        ("Pooling", "Pooling_v1", "ROIPooling"),
         "value",
         lambda d: (
             (np.isnan(d.ours) | (d.ours == -np.inf)) & (d.theirs == np.finfo(d.theirs.dtype).min)
@@ -1026,11 +1026,21 @@ KNOWN = (
     ),
     Known(
         NANS,
-        ("Pooling", "Pooling_v1"),
+        ("Pooling", "Pooling_v1", "ROIPooling"),
         "value",
         both(not_finite, lambda d: np.isnan(d.ours[d.apart]).all()),
         "The maximum of a window with NaN may be a number.",
         "It's NaN, as in NumPy.",
+    ),
+    Known(
+        NANS,
+        ("ROIPooling",),
+        "value",
+        both(
+            gradient, only_where(lambda a, _: np.isnan(a)), lambda d: (d.theirs[d.apart] == 0).all()
+        ),
+        "A region whose maximum is NaN has no gradient.",
+        "It goes to the first NaN.",
     ),
     Known(
         NANS,
