@@ -4,8 +4,8 @@
 
 Writes, beside the folder of submissions, a folder "graded": marks.csv in nbgrader's form,
 moodle.csv and canvas.csv, a page of feedback for each student, the same pages as zips for
-Moodle and Canvas, tests.csv and similar.csv. Stopped and started again, it continues where it
-was: graded/known holds one file per submission.
+Moodle and Canvas, tests.csv, answers.csv and similar.csv. Stopped and started again, it continues
+where it was: graded/known holds one file per submission.
 """
 
 import argparse
@@ -146,7 +146,7 @@ def grade(folder, name, variant, out, place=None, variants=None, adjustment=None
             print("Stopped; the same command continues from here.")
             raise
         results = [f.result() for f in futures]
-    tables = {"tests": report.by_test(name, whole, results)}
+    tables = {"tests": report.by_test(name, whole, results), "answers": report.answers(results)}
     if (pairs := report.similar(whole, results)) is None:
         print("similar.csv isn't written: it needs copydetect (python -m pip install copydetect)")
     else:

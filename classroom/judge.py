@@ -80,12 +80,20 @@ def notebook_of(data):
     return notebook
 
 
-def cells_of(data):
-    """The code cells of a file; raises Refused."""
-    cells = [c for c in notebook_of(data)["cells"] if c["cell_type"] == "code"]
+def cells_of(notebook):
+    """The code cells of a notebook; raises Refused."""
+    cells = [c for c in notebook["cells"] if c["cell_type"] == "code"]
     if len(cells) > MOST_CELLS:
         raise Refused(f"the notebook has {len(cells)} code cells, and the limit is {MOST_CELLS}")
     return cells
+
+
+def answer_of(notebook, source):
+    """What a student wrote into text cells, such as the answer to an open question."""
+    known = {c["source"].strip() for c in source["cells"]}
+    cells = [c for c in notebook["cells"] if c["cell_type"] == "markdown"]
+    texts = [c["source"].strip() for c in cells]
+    return readable("\n\n".join(t for t in texts if t not in known), TEXT)
 
 
 # -- running -----------------------------------------------------------------------------
@@ -332,7 +340,9 @@ def main():
             resource.setrlimit(limit, (value, resource.getrlimit(limit)[1]))
     source = job["source"]
     try:
-        result = judged(source, cells_of(read(job["path"], job["folder"])), alone)
+        notebook = notebook_of(read(job["path"], job["folder"]))
+        result = judged(source, cells_of(notebook), alone)
+        result["answer"] = answer_of(notebook, source)
     except Refused as error:
         result = refused(source, error)
     with os.fdopen(output, "w", encoding="utf-8") as file:

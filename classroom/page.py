@@ -21,6 +21,9 @@ def page(name, marked):
     cells = "".join(f"<li>{_cell(*cell)}</li>\n" for cell in marked["cells"])
     if cells:
         cells = f"<h2>Cells that stopped with an error</h2>\n<ul>\n{cells}</ul>\n"
+    answer = marked.get("answer", "")
+    if answer:
+        answer = f"<h2>Your answer</h2>\n<pre>{escape(answer)}</pre>\n"
     mark = "Not graded"
     if marked["points"] is not None:
         mark = f"{score(marked):g} of {marked['of']:g} points"
@@ -34,7 +37,7 @@ def page(name, marked):
 <ul>
 {tests}
 </ul>
-{cells}</body></html>
+{cells}{answer}</body></html>
 """
 
 

@@ -43,6 +43,12 @@ def by_test(name, notebook, results):
     return rows
 
 
+def answers(results):
+    """Rows: student, and the text of the student's own, to be graded by hand."""
+    rows = [[one["number"] or one["student"], one.get("answer", "")] for one in results]
+    return [["student", "answer"], *([safe(text) for text in row] for row in rows if row[1])]
+
+
 def similar(notebook, results):
     """Rows: two students and the share of their code that is alike; None without copydetect.
 

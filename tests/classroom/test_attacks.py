@@ -8,12 +8,11 @@ import subprocess
 import sys
 import time
 
-import nbformat
 import pytest
 from small_assignment import SECRET, WRONG, assignment, cell, cells, handed_in, isolated, text
 
 from classroom import sandbox
-from classroom.judge import MOST_CELLS, Refused, cells_of, graded, judged, read
+from classroom.judge import MOST_CELLS, Refused, cells_of, graded, judged, notebook_of, read
 from classroom.sandbox import ProcessDied, Sandbox, StudentError, isolation
 from classroom.sources import ROOT
 
@@ -234,14 +233,14 @@ def test_links_to_elsewhere_are_not_followed(tmp_path):
 )
 def test_a_file_that_is_no_notebook_is_refused(data, said):
     with pytest.raises(Refused, match=said):
-        cells_of(data)
+        cells_of(notebook_of(data))
 
 
 def test_too_many_cells_and_too_large_outputs_are_refused(tmp_path):
     notebook = handed_in()
     notebook.cells += [cell(f"more{k}", {}, "x = 1") for k in range(MOST_CELLS)]
     with pytest.raises(Refused, match="code cells"):
-        cells_of(nbformat.writes(notebook).encode())
+        cells_of(notebook)
     path = tmp_path / "1.ipynb"
     with open(path, "wb") as file:
         file.truncate(200 << 20)

@@ -120,6 +120,17 @@ def test_a_table_per_test_names_typical_wrong_answers(small, tmp_path, monkeypat
     }
 
 
+def test_answers_in_text_cells_are_listed_for_grading_by_hand(small, tmp_path):
+    notebook = nbformat.reads(text(), 4)
+    notebook.cells.append(nbformat.v4.new_markdown_cell("=<b>because</b>\ud800"))
+    (small / "kim/1_small.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    run(small)
+    with open(tmp_path / "in-graded/answers.csv", encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [["student", "answer"], ["kim", "'=<b>because</b>\\ud800"]]
+    (page,) = (tmp_path / "in-graded/feedback").glob("kim*.html")
+    assert "<pre>=&lt;b&gt;because&lt;/b&gt;\\ud800</pre>" in page.read_text("utf-8")
+
+
 COPY = """\
 def f(x):
     result = 0
