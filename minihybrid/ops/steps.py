@@ -134,10 +134,11 @@ def keep_freed_memory() -> None:
 def quickly(step):
     """NumPy's function of a step, with all choices made that its specs allow."""
     op, attrs, specs, *_ = step
-    if any(spec.nbytes >= LARGE for spec in specs):
+    outs = op.specs_of(specs, attrs)[1]
+    if any(spec.known and spec.nbytes >= LARGE for spec in (*specs, *outs)):
         keep_freed_memory()
     if op.view:
-        return methodcaller("reshape", op.specs_of(specs, attrs)[1][0].shape)
+        return methodcaller("reshape", outs[0].shape)
     run = op.settled and QUIET.copy().run(partial(op.settled, *specs, **attrs))
     return run or (partial(op.eager, **attrs) if attrs else op.eager)
 

@@ -96,9 +96,13 @@ def test_an_import_makes_no_large_array(planted):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("side, asked", [(64, 0), (256, 1)])
-def test_the_first_large_result_asks_the_c_library_to_keep_memory(side, asked):
-    code = f"from minihybrid import nd\nx = nd.ones(({side}, {side}))\nfor _ in range(3): x + 1\n"
+@pytest.mark.parametrize(
+    "shape, result, asked",
+    [((64, 64), "x + 1", 0), ((256, 256), "x + 1", 1), ((256, 1), "nd.broadcast_mul(x, y)", 1)],
+)
+def test_the_first_large_result_asks_the_c_library_to_keep_memory(shape, result, asked):
+    code = f"from minihybrid import nd\nx, y = nd.ones({shape}), nd.ones({shape[::-1]})\n"
+    code += f"for _ in range(3): {result}\n"
     code += "from minihybrid.ops.steps import keep_freed_memory\n"
     assert int(read_by(f"{code}print(keep_freed_memory.cache_info().misses)")[0]) == asked
 
