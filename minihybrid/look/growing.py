@@ -1,12 +1,11 @@
-"""Chapter 12. Checks of what the inside's chapters add to nano, and what stands beside it.
+"""Chapter 12. Checks of the upgrades of nano in later chapters.
 
-Takes:   the names that an upgrade has defined in a notebook, behind those of the steps before.
-Gives:   `check`, which says in one sentence what is wrong with an upgrade; `beside`, which
-         shows lines of nano and their counterpart in this engine.
+Takes:   the names defined by an upgrade in a notebook, after those of the earlier steps.
+Gives:   `check`, which explains in one sentence what's wrong with an upgrade, and `beside`,
+         which shows lines of nano next to their counterpart in this engine.
 
-What must be equal is computed by this engine: values, gradients, listings of graphs, and the
-bytes of files. What is left out: compiled kernels, which judges do not wait for; they run
-the same text in Python.
+This engine computes the expected values, gradients, graph listings and bytes of files. Left
+out: compiled kernels. The checks run the same source in Python instead.
 """
 
 import ast
@@ -32,7 +31,7 @@ from minihybrid.ops import OPS
 
 
 def beside(yours, *ours, step=9):
-    """Print a definition of nano, such as "Op.infer", and what is its counterpart here.
+    """Print a definition of nano, such as "Op.infer", and its counterpart in this engine.
 
     >>> beside("relu", nd.sign)
     # nano.py: relu
@@ -76,7 +75,7 @@ def check(step):
 
 
 def spec(*shape):
-    """What this engine calls a shape, of float32 numbers."""
+    """This engine's Spec of a shape, with float32."""
     return Spec(shape, np.dtype("float32"))
 
 
@@ -137,21 +136,21 @@ def _step_10(n):
         shapes = [a.shape for a in arrays]
         said = there(n.OPS[name].infer(*shapes, **attrs), f"infer of {name}")
         true = n.OPS[name].eager(*arrays, **attrs).shape
-        need(said == true, f"{name}.infer says {said} for the shapes {shapes}, but it is {true}")
+        need(said == true, f"{name}.infer returns {said} for the shapes {shapes} instead of {true}")
         wide = [np.float64(a) for a in arrays]
         n.law_of_shape(n.OPS[name], *wide, **attrs)
         n.law_of_gradient(n.OPS[name], *wide, **attrs)
     said = n.add.infer((2, 1), (1, 3))
     need(said == OPS["broadcast_add"].infer([spec(2, 1), spec(1, 3)])[1][0].shape, f"{said}")
     own = n.Op("own", np.negative, lambda g, y, a: (g,), lambda a: (*a, 7))
-    need(n.OPS.get("own") is own, "a new record does not enter itself into OPS")
-    need(own.infer((2,)) == (2, 7), "infer does not ask a record's own shape rule")
+    need(n.OPS.get("own") is own, "a new Op doesn't add itself to OPS")
+    need(own.infer((2,)) == (2, 7), "infer doesn't use an Op's own shape rule")
     del n.OPS["own"]
     try:
         n.add.infer((2, 3), (4,))
     except ValueError as error:
         text = str(error)
-        need("broadcast_add" in text and "(4,)" in text, f"the error says only: {text}")
+        need("broadcast_add" in text and "(4,)" in text, f"the error is only: {text}")
     wrong = n.Op("wrong", np.square, lambda g, y, a: (g * a,), n.relu.rule)
     tall = n.Op("tall", np.square, wrong.grad, lambda a: (7, *a))
     for law, op in ((n.law_of_gradient, wrong), (n.law_of_shape, tall)):
@@ -159,9 +158,9 @@ def _step_10(n):
         try:
             law(op, np.float64(X))
         except AssertionError as error:
-            need(op.name in str(error), f"{law.__name__} does not name the operator: {error}")
+            need(op.name in str(error), f"{law.__name__} doesn't name the operator: {error}")
         else:
-            need(False, f"{law.__name__} is content with a record that is wrong")
+            need(False, f"{law.__name__} accepts a wrong Op")
 
 
 def _step_11(n):
@@ -193,9 +192,9 @@ def _step_11(n):
         except TypeError as error:
             text = str(error)
             for word in ("where", f.__name__, "(2, 3)" if f is branches else "()"):
-                need(word in text, f"the error of {ask} does not say {word}: {text}")
+                need(word in text, f"the error of {ask} doesn't contain {word}: {text}")
         else:
-            need(False, f"{ask} on a symbol is not refused")
+            need(False, f"{ask} on a symbol must raise a TypeError")
 
 
 def operators(graph):
@@ -213,6 +212,7 @@ FOLDED = {  # program -> the operators that are left
     "relu(transpose(x))": ["transpose", "relu"],
     "reshape(transpose(x), shape=(2, 3))": ["transpose", "Reshape"],
     "x + 1": ["_plus_scalar"],
+    "x + 0": ["_plus_scalar"],  # -0.0 + 0 is 0.0
     "x * 2 * 3": ["_mul_scalar", "_mul_scalar"],
     "x > 1": ["_greater_scalar"],
 }
@@ -223,22 +223,24 @@ def _step_12(n):
         graph = n.trace(eval(f"lambda x: {text}", vars(n)), x=(2, 3))
         small = n.dce(there(n.fold(graph), "fold"))
         found = operators(small)
-        need(found == left, f"after fold and dce, {text} has the operators {found}, not {left}")
-        need(len(small.variables) == 1, f"after fold, the variable of {text} is gone")
+        need(
+            found == left, f"after fold and dce, {text} has the operators {found} instead of {left}"
+        )
+        need(len(small.variables) == 1, f"after fold, the variable of {text} is missing")
         before, after = (n.run(g, n.NDArray(X))[0].data for g in (graph, small))
-        need(np.array_equal(before, after), f"after fold, {text} is another number")
+        need(np.array_equal(before, after), f"fold changes the value of {text}")
     _programs(n, "fold", lambda graph, text: n.fold(graph))
     both = n.with_gradient(n.trace(lambda x, w: n.relu(n.dot(x, w * 1)), x=(2, 3), w=(3, 4)))
     small = n.fold(both)
     names = [x.name for x in small.nodes]
-    need(small.variables[-1].name == "g", "after fold, the variable g is not the last one")
+    need(small.variables[-1].name == "g", "after fold, the variable g isn't the last one")
     forward = operators(n.Graph(small.nodes[: names.index("g")], []))
-    need("dot" in forward, "after fold, what is before g stands behind it")
-    need(n.compiled(both) is not None, "compiled gives None: its lines are still missing")
+    need("dot" in forward, "fold moves nodes of the forward pass after g")
+    need(n.compiled(both) is not None, "compiled returns None: its code is still missing")
     w = np.float32(np.arange(12).reshape(3, 4) - 5)
     _same_gradients(n, lambda dot, relu: lambda x, w: relu(dot(x, w * 1)), X, w)
     for f in ("fold", "cse", "dce"):
-        need(getattr(n, f) in n.PASSES, f"{f} is not among PASSES")
+        need(getattr(n, f) in n.PASSES, f"{f} isn't in PASSES")
 
 
 def _same_gradients(n, program, *arrays):
@@ -253,14 +255,14 @@ def _same_gradients(n, program, *arrays):
 
 
 def _programs(n, name, change):
-    """Random programs mean the same, number by number, and do not grow."""
+    """Random programs keep their values and don't grow."""
     x = np.float32([[0.5, -1], [2, 1]])
     for size in range(1, 7):
         for seed in range(4):
             f, text = random_program(n, size, seed)
             graph = n.trace(f, x=(2, 2))
             small = change(graph, text)
-            need(len(operators(small)) <= len(operators(graph)), f"{name} lets grow {text}")
+            need(len(operators(small)) <= len(operators(graph)), f"{name} makes {text} longer")
             equal(
                 n.run(small, n.NDArray(x))[0].data, f(n.NDArray(x)).data, f"after {name}, {text}:"
             )
@@ -280,24 +282,27 @@ def _step_13(n):
     for text, sizes in CHAINS.items():
         graph = n.trace(eval(f"lambda x, w: {text}", vars(n)), x=(2, 3), w=(2, 3))
         found = [len(c) for c in there(n.chains(graph), "chains")]
-        need(sorted(found) == sorted(sizes), f"the chains of {text} have {found}, not {sizes}")
+        need(
+            sorted(found) == sorted(sizes),
+            f"the chains of {text} have {found} operators instead of {sizes}",
+        )
     graph = n.trace(lambda x, w: n.relu(x * w + 1) * 2, x=(2, 3), w=(2, 3))
     (chain,) = n.chains(graph)
     text, reads = there(n.kernel(chain), "kernel")
-    need(reads == list(graph.variables), "kernel does not name the nodes that it reads")
-    need(text.count("[i]") == 3, f"2 loads and a store will do: {text}")
+    need(reads == list(graph.variables), "kernel doesn't return the nodes that it reads")
+    need(text.count("[i]") == 3, f"2 loads and a store are enough: {text}")
     found = in_python(text, [X, X - 1])
-    equal(found, nd.relu(nd.array(X) * nd.array(X - 1) + 1).asnumpy() * 2, "the kernel's text")
+    equal(found, nd.relu(nd.array(X) * nd.array(X - 1) + 1).asnumpy() * 2, "the kernel's result")
     with without_compiler(n):
         _programs(n, "fuse", lambda graph, text: n.dce(n.fuse(graph)))
         small = n.dce(n.fuse(graph))
-        need(len(operators(small)) == 1, f"after fuse there are {operators(small)}")
+        need(len(operators(small)) == 1, f"after fuse, {operators(small)} remain")
         _same_gradients(n, lambda dot, relu: lambda x, w: relu(x * w * 2 + 1), X, X - 1)
-    need(n.fuse in n.PASSES, "fuse is not among PASSES")
+    need(n.fuse in n.PASSES, "fuse isn't in PASSES")
 
 
 def in_python(text, arrays):
-    """What a kernel's text stores, run by Python."""
+    """The result of a kernel's source, run by Python."""
     scope, out = {"float32": np.float32, "math": math}, np.empty(arrays[0].size, "f")
     exec(text, scope)
     scope["kernel"](*map(np.ravel, arrays), out)
@@ -326,7 +331,9 @@ def _step_14(n):
     both = n.with_gradient(n.trace(deep, x=(8, 8), w=(8, 8)))
     graph = n.dce(n.cse(n.fold(both)))
     boxes = there(n.arena(graph), "arena")
-    need(len(boxes) >= 4, f"arena has a place for {len(boxes)} results; at least 4 need not stay")
+    need(
+        len(boxes) >= 4, f"arena has offsets for {len(boxes)} results, but at least 4 are temporary"
+    )
     place = {x: k for k, x in enumerate(graph.nodes)}
     readers = {x: [y for y in graph.nodes if x in y.inputs] for x in graph.nodes}
     views = (n.reshape, n.transpose, n.broadcast_to)
@@ -336,24 +343,30 @@ def _step_14(n):
 
     middle = place[graph.variables[-1]]
     for x, (first, end) in boxes.items():
-        need(end - first == np.prod(x.shape), f"the place of {x.name} has {end - first} numbers")
-        need(x not in graph.heads, f"{x.name} is an answer, and lies in memory that is reused")
+        need(end - first == np.prod(x.shape), f"the buffer of {x.name} has {end - first} elements")
+        need(x not in graph.heads, f"{x.name} is an output, but its memory is reused")
         crosses = place[x] < middle < last(x)
-        need(not crosses, f"{x.name} is read by backward, which may come later, and twice")
+        need(
+            not crosses,
+            f"{x.name} is read by backward, which may run later or twice, but its memory is reused",
+        )
         for y, (start, stop) in boxes.items():
             apart = end <= start or stop <= first or last(x) < place[y] or last(y) < place[x]
-            need(x is y or apart, f"{x.name} and {y.name} are needed at once, in the same place")
+            need(
+                x is y or apart,
+                f"the live ranges of {x.name} and {y.name} overlap, but so do their buffers",
+            )
     whole = max(end for _, end in boxes.values())
-    need(whole < sum(end - first for first, end in boxes.values()), "no place is used twice")
+    need(whole < sum(end - first for first, end in boxes.values()), "no memory is reused")
     with without_compiler(n):
-        need(n.settle in n.PASSES, "settle is not among PASSES")
+        need(n.settle in n.PASSES, "settle isn't in PASSES")
         plan = there(n.compiled(both), "compiled")
         a, w = (np.random.default_rng(k).normal(size=(8, 8)).astype("f") / 4 for k in (0, 1))
         y, back = plan(a, w)
         kept, g = y.copy(), np.ones_like(y)
         once = [d.copy() for d in back(g)]
         plan(w, a)
-        equal(y, kept, "an answer, after another call,")
+        equal(y, kept, "an output, after another call,")
         for name, first, again in zip("xw", once, back(g), strict=True):
             equal(again, first, f"a second backward, after another call: the gradient of {name}")
 
@@ -366,9 +379,12 @@ def _step_15(n):
         nd.save(str(theirs), {name: nd.array(a) for name, a in arrays.items()})
         a, b = ours.read_bytes(), theirs.read_bytes()
         at = next((k for k, (i, j) in enumerate(zip(a, b, strict=False)) if i != j), len(a))
-        need(a == b, f"save: {len(a)} bytes, {len(b)} are needed; byte {at} is the first other one")
+        need(
+            a == b,
+            f"save: wrote {len(a)} bytes instead of {len(b)}; byte {at} is the first that differs",
+        )
         found = there(n.load(theirs), "load")
-        need(list(found) == list(arrays), f"load finds the names {list(found)}")
+        need(list(found) == list(arrays), f"load returns the names {list(found)}")
         for name, array in found.items():
             equal(array, arrays[name], f"load: {name}")
         write_whole(theirs, b"?" + b[1:])
@@ -377,12 +393,12 @@ def _step_15(n):
         except ValueError:
             pass
         else:
-            need(False, "load takes any file that begins in another way; a ValueError is needed")
+            need(False, "load must raise a ValueError for a file that starts with other bytes")
         _exchanged(n, f"{folder}/net")
 
 
 def _exchanged(n, path):
-    """This engine opens nano's files, and nano opens those of this engine."""
+    """Both engines load each other's files."""
     net, x = n.HybridSequential(), np.float32(np.arange(12).reshape(2, 2, 3)) / 8
     net.add(n.Dense(5, activation="relu"), n.Dense(3))
     net.initialize(n.Xavier())
@@ -395,7 +411,7 @@ def _exchanged(n, path):
         text = Path(there(small.export(f"{path}1"), "export")[0]).read_text()
         right = sym.fromjson(text).tojson()
         at = next((k for k, (a, b) in enumerate(zip(text, right, strict=False)) if a != b), None)
-        need(text == right, f"a program is written in other bytes than MXNet's, from {at} on")
+        need(text == right, f"the JSON differs from MXNet's from character {at} on")
         again = gluon.SymbolBlock.imports(files[0], ["data"], files[1])
         equal(again(nd.array(x)).asnumpy(), answer, "this engine, with nano's files,")
         real = gluon.nn.HybridSequential()
@@ -435,17 +451,21 @@ def _step_16(n):
         out, counts = there(n.launch(chain, x, w, block=32), "launch")
     equal(out, nd.relu(nd.array(x) * nd.array(w) + 1).asnumpy() * 2, "the simulated GPU's answer")
     found = counts.global_loads, counts.global_stores
-    need(found == (260, 130), f"260 loads and 130 stores will do for 130 numbers, not {found}")
+    need(found == (260, 130), f"260 loads and 130 stores are enough for 130 elements, not {found}")
     need(counts.n_threads == 160, f"{counts.n_threads} threads; 5 blocks of 32 are needed")
 
 
-# step -> what it defines, its trial, and what is said when it is right
+# step -> the names it defines, its check, and the message if it's right
 STEPS = {
-    10: ("law_of_shape law_of_gradient OPS", _step_10, "14 operators keep both laws"),
-    11: ("greater where", _step_11, "a graph that chooses, and a branch that is refused well"),
-    12: ("rewrite PASSES fold", _step_12, "24 random programs mean the same, bit by bit"),
-    13: ("chains kernel machine fuse", _step_13, "one loop for a chain, 24 programs mean the same"),
-    14: ("arena settle", _step_14, "nothing is overwritten before it was read"),
-    15: ("save load export imports", _step_15, "the same bytes, and both engines open them"),
-    16: ("launch", _step_16, "two loads and a store a thread, and nothing beside the array"),
+    10: ("law_of_shape law_of_gradient OPS", _step_10, "14 operators have both properties"),
+    11: ("greater where", _step_11, "the graph selects, and a branch raises a helpful error"),
+    12: ("rewrite PASSES fold", _step_12, "24 random programs give the same bits"),
+    13: (
+        "chains kernel machine fuse",
+        _step_13,
+        "one loop per chain, and 24 programs give the same results",
+    ),
+    14: ("arena settle", _step_14, "nothing is overwritten before its last use"),
+    15: ("save load export imports", _step_15, "the same bytes, which both engines load"),
+    16: ("launch", _step_16, "two loads and a store per thread, and nothing out of bounds"),
 }

@@ -645,29 +645,37 @@ ANSWERS = {
     "4.2": (
         exp_with("(g * y,)"),
         [
-            (exp_with("(y,)"), "forgets g"),
-            (exp_with("(g * a,)"), "how fast does exp grow"),
-            (exp_with("g * y"), "a comma behind"),
+            (exp_with("(y,)"), "doesn't use g"),
+            (exp_with("(g * a,)"), "what is the derivative of exp"),
+            (exp_with("g * y"), "add a comma"),
             (exp_with("(g * y,)", "np.exp2"), "exp of [0, 1, 2] is [1.0, 2.0, 4.0]"),
             (with_nano("exp = Op('exp', np.exp, ...)", "exp"), "the dots are still there"),
-            (np.exp, "an Op is needed, with its gradient rule, not the function exp"),
+            (np.exp, "pass an Op with its gradient rule instead of the function exp"),
         ],
     ),
     "4.3": (
         (3, 12, 27),
-        [((6, 24, 54), "does not add"), ((0, 0, 0), "the tape away"), ((1, 4, 9), "a factor")],
+        [
+            ((6, 24, 54), "instead of adding"),
+            ((0, 0, 0), "frees the tape"),
+            ((1, 4, 9), "a factor"),
+        ],
     ),
     "4.4": (
         (5, 4),
-        [((4, 3), "applies two operators"), ((5, 5), "nobody made x"), ((6, 5), "one value")],
+        [
+            ((4, 3), "applies two operators"),
+            ((5, 5), "no operator created x"),
+            ((6, 5), "one value"),
+        ],
     ),
     "4.5": (
         (404000, 4000),
         [
-            ((400000, 4000), "x itself is found"),
+            ((400000, 4000), "returns x itself"),
             ((808000, 8000), "four bytes, not eight"),
-            ((404000, 404000), "keeps no inputs"),
-            ((404000, 0), "y itself lies"),
+            ((404000, 404000), "remembers no inputs"),
+            ((404000, 0), "y itself needs"),
         ],
     ),
     "5.1": ((4, 3), [((3, 3), "are two nodes"), ((4, 4), "are one"), ((4, 2), "one node twice")]),
