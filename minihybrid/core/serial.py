@@ -20,7 +20,7 @@ from minihybrid.core.attribute import DTYPES, TYPE_FLAGS
 from minihybrid.core.files import FileError, parsed_json
 from minihybrid.core.graph import Graph, shown_attrs, topological
 from minihybrid.core.op import UNKNOWN, AttrError, HybridError, Node, Op, Spec
-from minihybrid.core.switches import told_shape
+from minihybrid.core.switches import is_np_shape, told_shape
 from minihybrid.ops.registry import OPS
 
 # Attributes that MXNet wants to be told, though they have defaults here.
@@ -284,6 +284,9 @@ def _spec(info, where):
         if dtype is not None and dtype not in TYPE_FLAGS:
             raise KeyError
         shape = None if shape is None else OPS["Reshape"].read({"shape": shape})["shape"]
-        return Spec(told_shape(shape) if shape else None, dtype and np.dtype(dtype)).possible()
+        if not shape and not is_np_shape():  # no lengths: an unknown shape, unless np's rules hold
+            shape = None
+        known = None if shape is None else told_shape(shape)
+        return Spec(known, dtype and np.dtype(dtype)).possible()
     except (ValueError, KeyError, AttrError):
         raise FileError(f"{where}: the shape or dtype is not readable: {info!r:.80}") from None
