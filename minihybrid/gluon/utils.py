@@ -48,8 +48,8 @@ def split_data(data, num_slice, batch_axis=0, even_split=True):
     size = data.shape[batch_axis]
     if even_split and size % num_slice:
         raise ShapeError(
-            f"split_data: {size} samples of shape {data.shape} do not make {num_slice} equal "
-            f"parts; use a batch size that {num_slice} divides, or even_split=False"
+            f"split_data: {size} samples of shape {data.shape} can't be split into {num_slice} "
+            f"equal parts; use a batch size that {num_slice} divides, or even_split=False"
         )
     parts = np.array_split(np.arange(size), num_slice)
     ends = np.cumsum([len(part) for part in parts])

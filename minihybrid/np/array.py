@@ -210,7 +210,7 @@ class ndarray(Numpy, NDArray):
     def __len__(self):
         if not self.data.shape:
             raise AttrError(
-                "len: the array has no axes, so it has no length; x.item() is its number, and "
+                "len: the array has no axes, so it has no length; its value is x.item(), and "
                 "x.reshape(1) has one axis"
             )
         return self.data.shape[0]

@@ -259,11 +259,11 @@ def _along(axis, weights, old):
     if not isinstance(axis, int) or len(one) != 1 or not -len(old) <= axis < len(old):
         raise ShapeError(
             f"average: weights of shape {one} for an array of shape {old} and axis={axis}; they "
-            "need the array's shape, or one axis and axis=, which says beside which"
+            "must have the array's shape, or be a vector for axis="
         )
     if one[0] != old[axis]:
         raise ShapeError(
-            f"average: {one[0]} weights for axis {axis} of length {old[axis]}; one each is needed"
+            f"average: {one[0]} weights for axis {axis} of length {old[axis]}; needed: one each"
         )
     return weights.reshape([n if i == axis % len(old) else 1 for i, n in enumerate(old)])
 

@@ -220,8 +220,8 @@ def test_dtypes_of_samples_are_kept():
     [
         ({}, "a batch_size is needed"),
         ({"batch_size": 2, "shuffle": True, "sampler": SequentialSampler(2)}, "no shuffle"),
-        ({"batch_size": 2, "batch_sampler": [[0]]}, "batch_sampler decides alone"),
-        ({"last_batch": "keep", "batch_sampler": [[0]]}, "batch_sampler decides alone"),
+        ({"batch_size": 2, "batch_sampler": [[0]]}, "batch_sampler can't be combined"),
+        ({"last_batch": "keep", "batch_sampler": [[0]]}, "batch_sampler can't be combined"),
     ],
 )
 def test_settings_that_contradict_each_other_are_errors(settings, message):

@@ -267,12 +267,8 @@ HUGE = bytes((0, 0, 8, 3)) + b"\xff" * 12
     [
         (IMAGES[:-1], LABELS, "header says 5 x 28 x 28 bytes, but there are fewer"),
         (IMAGES + b"1", LABELS, "but there are more"),
-        (
-            LABELS,
-            LABELS,
-            "no file of the format idx with bytes in axes: 3; it begins with 00000801",
-        ),
-        (b"", LABELS, "begins with nothing"),
+        (LABELS, LABELS, r"isn't an idx file of bytes \(axes: 3\): it starts with 00000801"),
+        (b"", LABELS, "starts with nothing"),
         (IMAGES, bytes((0, 0, 8, 1, 0, 0, 0, 1, 7)), "has 5 images and 1 labels"),
         (HUGE, LABELS, "4294967295 x 4294967295 x 4294967295 bytes, but there are fewer"),
         (gzip.compress(HUGE, mtime=0), LABELS, "but there are fewer"),

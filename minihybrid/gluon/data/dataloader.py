@@ -105,8 +105,8 @@ class DataLoader(metaclass=Signed):
             batch_sampler = BatchSampler(sampler, batch_size, last_batch or "keep")
         elif batch_size is not None or shuffle or sampler is not None or last_batch:
             raise AttrError(
-                "DataLoader: batch_sampler decides alone; batch_size, "
-                "shuffle, sampler and last_batch must not be given too"
+                "DataLoader: batch_sampler can't be combined with batch_size, shuffle, sampler or "
+                "last_batch; remove those"
             )
         self._dataset, self._batch_sampler = dataset, batch_sampler
         self._batchify_fn = batchify_fn or default_batchify_fn

@@ -110,8 +110,8 @@ class BatchSampler(Sampler):
             )
         if not hasattr(sampler, "__iter__"):
             raise AttrError(
-                f"BatchSampler: {described(sampler)} is no sampler; "
-                "needed: a gluon.data.Sampler, or a list of places"
+                f"BatchSampler: {described(sampler)} isn't a sampler; "
+                "needed: a gluon.data.Sampler, or a list of indices"
             )
         self._sampler = sampler
         self._batch_size = checked("BatchSampler", "batch_size", batch_size, count)

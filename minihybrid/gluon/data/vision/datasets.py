@@ -131,8 +131,8 @@ def read_idx(path, n_axes):
         header = file.read(4 * (n_axes + 1))
         if len(header) < 4 * (n_axes + 1) or header[:4] != bytes((0, 0, 8, n_axes)):
             raise FileError(
-                f"'{path}' is no file of the format idx with bytes in axes: {n_axes}; "
-                f"it begins with {header[:4].hex() or 'nothing'}"
+                f"'{path}' isn't an idx file of bytes (axes: {n_axes}): it starts with "
+                f"{header[:4].hex() or 'nothing'}"
             )
         shape = np.frombuffer(header, ">u4")[1:].tolist()
         size = int(np.prod(shape, dtype=object))
