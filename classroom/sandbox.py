@@ -31,6 +31,7 @@ ID = 20  # bytes at its end in which the request's number is
 MEGABYTES = 64  # of files
 TOTAL = 4 << 30  # bytes of memory of all processes together
 PROCESSES = 32
+FILES = 50_000  # an empty one takes 1 KB of the kernel's memory
 LIMITS = {"AS": TOTAL, "CPU": 120, "FSIZE": 16 << 20, "NOFILE": 128, "NPROC": PROCESSES, "CORE": 0}
 NOBODY, FIRST_USER = 65534, 0x70000000
 DOCKER, BWRAP, UNSAFE = "docker", "bubblewrap", "unsafe"
@@ -335,9 +336,9 @@ class Sandbox:
     def look(self):
         """Add up memory and processor time of all processes.
 
-        Gives:   (bytes in use now, how many processes there are).
+        Gives:   (bytes in use now, how many processes and files there are).
         """
-        todo, nbytes, spent_s, count = [self.process.pid], 0, 0.0, 0
+        todo, nbytes, spent_s, count, files = [self.process.pid], 0, 0.0, 0, 0
         while todo:
             place = Path(f"/proc/{todo.pop()}")
             try:
@@ -346,19 +347,24 @@ class Sandbox:
                 spent_s += sum(map(int, fields[11:15])) / TICKS
                 count += 1
                 todo += (place / "task" / place.name / "children").read_text().split()
+                if self.kind == BWRAP and not os.path.samefile(place / "root", "/"):
+                    disk = os.statvfs(place / "root/tmp")
+                    files = disk.f_files - disk.f_ffree
             except (OSError, IndexError):  # it has just ended, or the system has no /proc
                 continue
         self.looked = time.monotonic()
         self.peak_bytes = max(self.peak_bytes, nbytes)
         self.processor_s = max(self.processor_s, spent_s)
-        return nbytes, count
+        return nbytes, count, files
 
     def _check(self):
-        nbytes, count = self.look()
+        nbytes, count, files = self.look()
         if nbytes > TOTAL:
             raise ProcessDied(f"its processes took more than {TOTAL >> 30} GB together")
         if count > PROCESSES + 4:  # bubblewrap's own, and those that are just ending
             raise ProcessDied(f"it started more than {PROCESSES} processes")
+        if files > FILES:
+            raise ProcessDied(f"it made more than {FILES:,} files")
 
     def ask(self, request, seconds):
         """The result of a request.

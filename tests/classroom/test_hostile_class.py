@@ -130,7 +130,7 @@ def test_an_attack_gains_nothing_and_is_told_why(attack, graded):
 
 
 def test_all_that_is_named_is_tried():
-    assert len(set(NAMES)) == len(ATTACKS) == 65
+    assert len(set(NAMES)) == len(ATTACKS) == 66
     assert {a["file"] for a in ATTACKS if "file" in a} == {*CHANGES, "link", "broken"}
     ours = [id_of(c) for c in assignment().cells]
     assert ours[1] == "f" and ours[-2] == "g"
