@@ -182,6 +182,7 @@ MEMORY = plan_memory(stages()[3][1])
 ROWS = {"call_1": nd.ones((1, 5)), "call_2": nd.ones((1, 5)), "new_shape": nd.ones((2, 5))}
 DRAWN = {
     "bill": lambda _: figures.bill(hybrid(), nd.ones((1, 5))),
+    "microseconds": lambda _: figures.microseconds(hybrid(), nd.ones((1, 5)), (1, 2)),
     "who_calls": lambda _: figures.who_calls(hybrid(), **ROWS),
     "vanishing": lambda _: figures.vanishing(stages()),
     "tape": lambda _: figures.tape(recorded()[1], (sym.var("x") ** 2).sum()),
@@ -274,6 +275,22 @@ def test_the_most_in_use_is_what_is_planned():
     *sizes, most = numbers(panel)
     assert sizes == [nbytes for _, nbytes, *_ in memory.steps]
     assert max(sizes) <= most <= memory.nbytes + memory.outs_nbytes
+
+
+def test_microseconds_are_overhead_and_arithmetic():
+    figure = figures.microseconds(hybrid(), nd.ones((1, 5)), (1, 2))
+    for panel, title in zip(figure.panels, ("1 row at once", "2 rows at once"), strict=True):
+        total, overhead, fast = map(float, re.findall(r"[\d.]+\d", " ".join(panel.told)))
+        assert panel.title == title and 0 < overhead <= total and fast > 0
+
+
+def test_the_first_panel_shows_the_bytes_after_each_pass():
+    figure = figures.vanishing(stages())
+    told = " ".join(figure.panels[0].told)
+    for name, graph in stages():
+        assert f"{name}: {nbytes_moved(graph):,} bytes." in told
+    most, least = (nbytes_moved(graph) for _, graph in (stages()[0], stages()[-1]))
+    assert f"take away {most - least:,} of {most:,} bytes" in figure.caption
 
 
 def test_the_bill_counts_what_runs():

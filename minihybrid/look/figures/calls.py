@@ -232,4 +232,6 @@ def who_calls(net, **calls):
     for name, found in came.items():
         ways = ", ".join(itertools.compress(stations, found))
         panel.tell(f"{name.replace('_', ' ')}: {ways}.")
-    return Figure("Who calls whom", panel)
+    least = min(came, key=lambda name: sum(came[name]))
+    reached = f"{sum(came[least])} of {len(stations)} stages"
+    return Figure(f"{least.replace('_', ' ').capitalize()} reaches {reached}", panel)

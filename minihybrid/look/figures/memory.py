@@ -26,7 +26,7 @@ def lifetimes(memory):
     >>> graph, _ = sym.trace(lambda x: x.exp().sin(), {"x": x})
     >>> from minihybrid.core.passes import plan_memory
     >>> lifetimes(plan_memory(graph))
-    From the step that writes a value to the last one that reads it
+    Values of 32 bytes share 16; at most 16 are in use
       2 values in 16 bytes: exp0, 16 bytes, steps 0 to 1, output 0. sin0, 16 bytes, \
 step 1, output 0. Most is in use at step 0: 16 bytes.
     """
@@ -60,7 +60,8 @@ step 1, output 0. Most is in use at step 0: 16 bytes.
             panel.text(left + across * (k + 0.5), y + 48 - high, f"{nbytes:,}", size=11)
     panel.note("at: byte in the arena; output: memory of the result")
     panel.tell(f"Most is in use at step {used.index(most)}: {most:,} bytes.")
-    return Figure("From the step that writes a value to the last one that reads it", panel)
+    apart = sum(nbytes for _, nbytes, *_ in rows)
+    return Figure(f"Values of {apart:,} bytes share {total:,}; at most {most:,} are in use", panel)
 
 
 def _used(rows):
@@ -86,7 +87,9 @@ def travel(*graphs):
     graphs:  one panel each; every operator of a graph stands for one kernel.
     Units:   bytes; their sum is `nbytes_moved(graph)`.
     """
-    return Figure("Each arrow is an array that travels", *map(_travel, graphs))
+    first, *_, last = (*map(nbytes_moved, graphs), nbytes_moved(graphs[-1]))
+    caption = f"{last:,} bytes travel" + f" instead of {first:,}" * (last != first)
+    return Figure(caption, *map(_travel, graphs))
 
 
 def _travel(graph):
@@ -179,4 +182,9 @@ def cache_lines(n, steps, size=4, line=64):
             ink = {"ink": "array", "fill": 0.7} if k % step == 0 else {"fill": 0}
             panel.box(k * across, y, across - 1 - 3 * (k % each == each - 1), 20, **ink)
     panel.note(f"two of the lines, {each} elements each; filled: requested")
-    return Figure("Loading one element fetches its whole cache line", panel)
+    least, most = (len({i * step // each for i in range(n)}) for step in (min(steps), max(steps)))
+    caption = (
+        f"With stride {max(steps)}, a loop fetches {most / least:g} times as many bytes "
+        f"as with stride {min(steps)}, for the same {n:,} elements"
+    )
+    return Figure(caption, panel)

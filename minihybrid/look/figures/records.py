@@ -43,7 +43,7 @@ def two_ways(function, *values):
         left.tell(f"{text}: {value}.")
         if not text.startswith("return"):
             left.box(40, left.row(18, 4), WIDTH - 80, 18, "next line: not known", "plain", True)
-    right = Panel("written down: every line, and no values")
+    right = Panel("traced: every line, and no values")
     with NameManager():  # names count from zero
         graph = Graph.of(function(*map(var, names)))
     shown, uses = graph.names(), graph.uses()
@@ -57,7 +57,8 @@ def two_ways(function, *values):
         right.text(8, y + LINE, fitting(text, WIDTH - 16), anchor="start")
         right.text(WIDTH - 8, y + 2 * LINE, fitting(last, WIDTH - 16), anchor="end")
         right.tell(f"{text}, {last}.")
-    return Figure("The same function, run and written down", left, right)
+    n = plural(sum(node.op is not None for node in graph.nodes), "operator")
+    return Figure(f"Run, the function has values; traced, it has {n} and every use", left, right)
 
 
 def _spied(function, values):
@@ -134,7 +135,8 @@ def journey(net, symbol, params):
     _station(
         panel, "kernel", type(block).__name__, "the graph in place of the code", _numbers(block)
     )
-    return Figure("What travels, and what does not", panel)
+    size = sum(Path(name).stat().st_size for name in (symbol, params))
+    return Figure(f"Two files of {size:,} bytes travel; the class doesn't", panel)
 
 
 def _station(panel, ink, title, *lines):

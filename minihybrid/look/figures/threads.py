@@ -88,7 +88,8 @@ def tree(launch, *arguments, array="s"):
         panel.tell(f"Step {phase}: {', '.join(told) or written}.")
         above = y
     panel.note("t0: written by thread 0; a barrier stands between two rows")
-    return Figure("A sum as a tree: half as many threads at each step", panel)
+    caption = f"A tree adds {size} elements in {len(writes) - 1} steps, a loop in {size - 1} steps"
+    return Figure(caption, panel)
 
 
 def stream(hybrid, *inputs):
@@ -122,7 +123,8 @@ def stream(hybrid, *inputs):
             last = y + 26
         panel.tell(f"{plural(n_asked, 'launch')} for {', '.join(kernels)}.")
         panels.append(panel)
-    return Figure("What the CPU launches, and what the GPU runs", *panels)
+    eager, hybridized = (plural(n, "launch") for n, _ in asked.values())
+    return Figure(f"Line by line, a call needs {eager}; hybridized, {hybridized}", *panels)
 
 
 def roofline(flops, nbytes, intensity):
