@@ -22,8 +22,11 @@ from minihybrid.codegen.ir import (
     Call,
     Const,
     Expr,
+    For,
     Kernel,
+    Store,
     Sum,
+    Type,
     Var,
     binary,
     const,
@@ -82,10 +85,11 @@ def _at(o, tap, stride, dilate, pad):
     return o * stride + tap * dilate - pad
 
 
-@loops(lambda *arrays, geometry: geometry)
+@loops(lambda *arrays, geometry, more: (*geometry, *more))
 def windows(
-    data, weight, out, work, n, groups, ins, filters, size, outs, kernel, stride, dilate, pad, along
-):
+    data, weight, out, work, n, groups, ins, filters, size, outs, kernel, stride, dilate, pad,
+    taps, places, along,
+):  # fmt: skip
     """Windows are copied to `work`, one after the other or a place of each side by side;
     then comes a product."""
     for b in range(n):
@@ -98,43 +102,25 @@ def windows(
                             for z in range(outs[0]):
                                 for y in range(outs[1]):
                                     for x in range(outs[2]):
-                                        place = (z * outs[1] + y) * outs[2] + x
-                                        work[
-                                            place * (ins * kernel[0] * kernel[1] * kernel[2]) + tap
-                                            if along
-                                            else tap * (outs[0] * outs[1] * outs[2]) + place
-                                        ] = _read(
+                                        p = (z * outs[1] + y) * outs[2] + x
+                                        work[p * taps + tap if along else tap * places + p] = _read(
                                             data,
                                             (b * groups + g) * ins + c,
                                             _at(z, i, stride[0], dilate[0], pad[0]),
                                             _at(y, j, stride[1], dilate[1], pad[1]),
                                             _at(x, k, stride[2], dilate[2], pad[2]),
                                             size,
-                                            pad[0] + pad[1] + pad[2],
                                         )
             for o in range(filters):
-                for p in range(outs[0] * outs[1] * outs[2]):
+                for q in range(places):
                     acc = T(0)
-                    for t in range(ins * kernel[0] * kernel[1] * kernel[2]):
-                        acc = add_up(
-                            acc,
-                            weight[
-                                (g * filters + o) * (ins * kernel[0] * kernel[1] * kernel[2]) + t
-                            ]
-                            * work[
-                                p * (ins * kernel[0] * kernel[1] * kernel[2]) + t
-                                if along
-                                else t * (outs[0] * outs[1] * outs[2]) + p
-                            ],
-                        )
-                    store(
-                        out,
-                        ((b * groups + g) * filters + o) * (outs[0] * outs[1] * outs[2]) + p,
-                        acc,
-                    )
+                    for t in range(taps):
+                        seen = work[q * taps + t if along else t * places + q]
+                        acc = add_up(acc, weight[(g * filters + o) * taps + t] * seen)
+                    store(out, ((b * groups + g) * filters + o) * places + q, acc)
 
 
-def _read(data, channel, z, y, x, size, padded):
+def _read(data, channel, z, y, x, size):
     return (
         data[
             ((channel * size[0] + _near(z, size[0])) * size[1] + _near(y, size[1])) * size[2]
@@ -146,9 +132,7 @@ def _read(data, channel, z, y, x, size, padded):
 
 
 @loops(lambda *arrays, geometry: geometry)
-def back(
-    grad, weight, out, n, groups, ins, filters, size, outs, kernel, stride, dilate, pad, along
-):
+def back(grad, weight, out, n, groups, ins, filters, size, outs, kernel, stride, dilate, pad):
     """Each number of the data gets what the windows that see it give back."""
     for b, g, c, z, y, x in each(n, groups, ins, size[0], size[1], size[2]):
         acc = T(0)
@@ -161,37 +145,24 @@ def back(
                             and _hit(y, j, outs[1], stride[1], dilate[1], pad[1])
                             and _hit(x, k, outs[2], stride[2], dilate[2], pad[2])
                         ):
-                            acc += (
-                                grad[
-                                    (
-                                        (
-                                            ((b * groups + g) * filters + o) * outs[0]
-                                            + (z + pad[0] - i * dilate[0]) // stride[0]
-                                        )
-                                        * outs[1]
-                                        + (y + pad[1] - j * dilate[1]) // stride[1]
-                                    )
-                                    * outs[2]
-                                    + (x + pad[2] - k * dilate[2]) // stride[2]
-                                ]
-                                * weight[
-                                    (
-                                        (((g * filters + o) * ins + c) * kernel[0] + i) * kernel[1]
-                                        + j
-                                    )
-                                    * kernel[2]
-                                    + k
-                                ]
-                            )
-        at = (((b * groups + g) * ins + c) * size[0] + z) * size[1]
-        store(out, (at + y) * size[2] + x, acc)
+                            p = _from(z, i, stride[0], dilate[0], pad[0]) * outs[1]
+                            p = (p + _from(y, j, stride[1], dilate[1], pad[1])) * outs[2]
+                            p = p + _from(x, k, stride[2], dilate[2], pad[2])
+                            q = ((g * filters + o) * ins + c) * kernel[0] + i
+                            q = (q * kernel[1] + j) * kernel[2] + k
+                            at = ((b * groups + g) * filters + o) * (outs[0] * outs[1] * outs[2])
+                            acc += grad[at + p] * weight[q]
+        to = (((b * groups + g) * ins + c) * size[0] + z) * size[1]
+        store(out, (to + y) * size[2] + x, acc)
+
+
+def _from(at, tap, stride, dilate, pad):
+    return (at + pad - tap * dilate) // stride
 
 
 def _hit(at, tap, outs, stride, dilate, pad):
-    return (
-        (at + pad - tap * dilate) % stride == 0
-        and 0 <= (at + pad - tap * dilate) // stride
-        and (at + pad - tap * dilate) // stride < outs
+    return (at + pad - tap * dilate) % stride == 0 and _inside(
+        _from(at, tap, stride, dilate, pad), outs
     )
 
 
@@ -231,13 +202,14 @@ def _geometry(n, groups, ins, filters, a):
 def _conv(k, data, weight, out, **a):
     geometry = _geometry(data.shape[0], a["num_group"], data.shape[1], out.shape[1], a)
     places = math.prod(geometry[5])
-    k.scratch = places * geometry[2] * math.prod(geometry[6]) * out.dtype.itemsize
-    windows(k, data, weight, out, geometry=(*geometry, places < VECTOR))
+    taps = geometry[2] * math.prod(geometry[6])
+    k.scratch = places * taps * out.dtype.itemsize
+    windows(k, data, weight, out, geometry=geometry, more=(taps, places, places < VECTOR))
 
 
 def _conv_data(k, grad, weight, out, **a):
     geometry = _geometry(grad.shape[0], a["num_group"], out.shape[1], grad.shape[1], a)
-    back(k, grad, weight, out, geometry=(*geometry, False))
+    back(k, grad, weight, out, geometry=geometry)
 
 
 PLAIN = {
@@ -459,16 +431,21 @@ def assembled(plans: list, entry: Any, is_open: bool) -> Program:
     same([[(numbers[i][n], k) for n, k in p.graph.heads] for i, p in enumerate(plans)])
     same(names)
     constants = [[n for n in p.graph.nodes if n.op is None and n.values is not None] for p in plans]
+    kept, grown = [], []  # constants, and those that are as long as the batch
     for trio in zip(*constants, strict=True):
         arrays = [np.asarray(n.values[0]) for n in trio]
-        if any(a.shape != arrays[0].shape or a.tobytes() != arrays[0].tobytes() for a in arrays):
+        if len({a.shape for a in arrays}) > 1:
+            grown.append((trio[0], filling(arrays)))
+        elif len({a.tobytes() for a in arrays}) > 1:
             raise NotOpen
+        else:
+            kept.append(trio[0])
     variables = {n.name: n for n in first.graph.variables}
     params = [name for name in variables if name not in entry.names]
     weights = [np.asarray(entry.params[name].data().data) for name in params]
-    weights += [np.asarray(n.values[0]) for n in constants[0]]
+    weights += [np.asarray(n.values[0]) for n in kept]
     where: dict = {(variables[n], 0): ("weight", i) for i, n in enumerate(params)}
-    where |= {(n, 0): ("weight", len(params) + i) for i, n in enumerate(constants[0])}
+    where |= {(n, 0): ("weight", len(params) + i) for i, n in enumerate(kept)}
     where |= {(variables[n], 0): ("input", i) for i, n in enumerate(entry.names) if n in variables}
     sizes = {  # reference -> its bytes, for the three lengths
         (n, i): tuple(p.graph.nodes[at].specs[i].nbytes for p in plans)
@@ -481,6 +458,10 @@ def assembled(plans: list, entry: Any, is_open: bool) -> Program:
         last.update((first.root[ref], at) for ref in step.refs)
     last.update((first.root[ref], len(first.steps)) for ref in first.graph.heads)
     calls = []
+    for node, kernel in grown:
+        where[node, 0] = ("slot", slots.take(sizes[node, 0]))
+        last[node, 0] = len(first.steps)
+        calls.append((kernel, [where[node, 0]]))
     for at, trio in enumerate(zip(*(p.steps for p in plans), strict=True)):
         step = trio[0]
         for ref in step.refs:
@@ -515,6 +496,17 @@ def assembled(plans: list, entry: Any, is_open: bool) -> Program:
         trio = [p.graph.heads[at][0].specs[i] for p in plans]
         outputs.append(told(where[first.root[node, i]], trio))
     return Program(calls, inputs, outputs, weights, slots.sizes(), is_open)
+
+
+def filling(arrays: list) -> Kernel:
+    """The kernel that fills an array as long as the batch with the one number that it has."""
+    if len({number for a in arrays for number in a.ravel().tolist()}) != 1:
+        raise NotOpen
+    out = Buffer("out", arrays[0].dtype.name, (line(*(a.size for a in arrays)),), "out")
+    value = Const(arrays[0].item(0), Type(out.kind))
+    i = Var("i", INDEX)
+    body = For(i, const(0), out.shape[0], (Store(out, (i,), value),))
+    return Kernel("fill", (out, N), (body,))
 
 
 def agreed_length(*lengths):

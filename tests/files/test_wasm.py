@@ -20,7 +20,7 @@ from minihybrid import nd
 from minihybrid.codegen.lower import lowered
 from minihybrid.core.op import HybridError, Spec
 from minihybrid.files.wasm import write_wasm
-from minihybrid.gluon import nn
+from minihybrid.gluon import nn, rnn
 from minihybrid.gluon.model_zoo import vision
 
 NODE = shutil.which("node")
@@ -241,6 +241,18 @@ def test_nets_run_for_every_batch(tmp_path):
         for one, other, wanted in zip(got, more, trained(name)[2], strict=True):
             near(one, wanted, name)
             near(other[: len(wanted)], one, name)
+
+
+@needs_node
+def test_states_are_as_long_as_the_batch(tmp_path):
+    """A state of zeros is folded into a constant, which has another length in each batch."""
+    net, x = nn.HybridSequential(), drawn(2, 6, 4)
+    net.add(rnn.LSTM(5, layout="NTC"), nn.Dense(3))
+    files, wanted = exported(net, x, str(tmp_path / "net"))
+    more = np.concatenate([x, x[:1]])
+    got, longer = run(tmp_path, [[*files, [x]], [*files, [more]]])
+    near(got[0], wanted)
+    near(longer[0], net(nd.array(more)).asnumpy())
 
 
 @pytest.mark.slow
