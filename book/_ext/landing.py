@@ -31,7 +31,8 @@ NANO = "values_and_a_tape symbols_and_a_trace source_and_hybridize".split()  # b
 ROUTES = {
     "You want to use it": "tour two_ways hybridize honest_timing export training",
     "You want to build one": (
-        "tour two_ways what_a_graph_knows hybridize arrays_and_autograd the_operator_record "
+        "tour two_ways what_a_graph_knows hybridize values_and_a_tape symbols_and_a_trace "
+        "source_and_hybridize arrays_and_autograd the_operator_record "
         "the_tracer layers_and_deferred_shapes writing_passes trusting_passes "
         "from_graph_to_text machine_code the_memory_planner"
     ),
@@ -41,8 +42,9 @@ ROUTES = {
 }
 LEVELS = {"★": "one idea", "★★": "several steps", "★★★": "open end"}
 KINDS = {"Extend": "★★", "Measure": "★★"}  # where an exercise shows no stars; else one
-STATED = re.compile(r"(?:· |\*\*Time:\*\* )(\d+) minutes")
+STATED = re.compile(r"(?:· |\*\*Time:\*\*\s)(\d+)\s+minutes")
 OF_EXERCISES = re.compile(r"and (\d+)\s+for\s+the\s+exercises")
+MINUTES = re.compile(r"^\*\w[^*\n]*· (\d+) minutes\.\*", re.MULTILINE)  # of an exercise
 EXERCISE = re.compile(r"^#+ Exercise (\d+\.\d+)(?: (★+))?\n+\*(\w+)", re.MULTILINE)
 
 
@@ -132,11 +134,13 @@ def hours(n):
 
 def routes():
     """A table of readers, chapters and hours."""
-    lines = [("", "chapters", "hours")]
+    lines = [("", "chapters", "hours", "exercises")]
     for reader, slugs in ROUTES.items():
-        hours = max(1, round(sum(map(minutes, slugs.split())) / 60))
         read = [link(chapters()[s][0], chapters()[s][1]) for s in slugs.split()]
-        lines.append((reader, commas(read), f"about {hours}"))
+        texts = [chapters()[s][2] for s in slugs.split()]
+        tried = sum(int(n) for text in texts for n in MINUTES.findall(text))
+        times = [hours(sum(map(minutes, slugs.split()))), hours(tried)]
+        lines.append((reader, commas(read), *times))
     return [as_table(lines)]
 
 

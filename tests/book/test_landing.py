@@ -33,7 +33,8 @@ def test_routes_name_chapters_and_take_hours():
     assert len(links) == sum(len(slugs.split()) for slugs in landing.ROUTES.values())
     files = {f"../notebooks/{stem}.html" for stem, *_ in landing.chapters().values()}
     assert set(links) <= files
-    assert len(table.astext().split("about ")) == len(landing.ROUTES) + 1
+    assert table.astext().count(" hours") == 2 * len(landing.ROUTES)  # reading, exercises
+    assert set(landing.NANO) <= set(landing.ROUTES["You want to build one"].split())
 
 
 def test_all_exercises_are_listed_once_by_level():
@@ -48,6 +49,7 @@ def test_all_exercises_are_listed_once_by_level():
     "text, minutes",
     [
         ("**Time:** 60 minutes, and 5 for the exercises. *Predict · 5 minutes.*", 60),
+        ("**Time:** 30\nminutes, and 53 for the exercises. *Predict · 5 minutes.*", 30),
         ("word " * 300, 2 + 3),
     ],
 )
