@@ -174,7 +174,7 @@ EXERCISES = {
     ),
     "9.3": Exercise("your function same(block, other, x)", compares),
     "10.1": Exercise(
-        "a pair: how long the list is, and the name of the type of what is in it",
+        "a pair: how long the list is, and the name of the type of its elements",
         Parts(
             "10.1",
             "the function runs once per trace, with symbols",
