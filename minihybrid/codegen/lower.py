@@ -273,7 +273,7 @@ def planned(graph: Graph) -> Plan:
                         "it to float32"
                     )
         try:
-            steps.append(step_of(node, len(steps)))
+            steps.append(step_of(node))
         except (Unreadable, KernelError) as error:
             names = ", ".join(f"{one.op.name} '{one.name}'" for one in inner if one.op)
             raise HybridError(
@@ -291,7 +291,7 @@ def planned(graph: Graph) -> Plan:
 KINDS = "float32 float64 int8 uint8 int16 uint16 int32 uint32 int64 uint64 bool".split()
 
 
-def step_of(node, number: int) -> Step:
+def step_of(node) -> Step:
     """One node as a kernel."""
     body = Plain(node, lambda dtype: {})
     outs = set(body.outs.values())
@@ -300,8 +300,7 @@ def step_of(node, number: int) -> Step:
         size = body.scratch // buf.dtype.itemsize if buf == "work" else buf.size
         space = "work" if buf == "work" else "out" if buf in outs else "in"
         buffers.append(Buffer(str(buf), buf.dtype.name, (const(size),), space))
-    name = f"k{number}"
-    kernel = read(name, body.text("NAME"), tuple(buffers), body.lengths)
+    kernel = read("loops", body.text("NAME"), tuple(buffers), body.lengths)
     verify(kernel)
     refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
     return Step(kernel, refs, body.scratch)

@@ -298,7 +298,7 @@ def jam(kernel: Kernel, name: str) -> Kernel:
     inner = [s for s in statements(loop.body) if isinstance(s, For)]
     if any(loop.var in parts(e) for s in inner for e in (s.start, s.stop)):
         refuse(kernel, name, "is one that loops inside depend on")
-    copies, own = [], local(kernel, loop)
+    copies, own = [], sorted(local(kernel, loop), key=lambda v: v.name)
     for i in iterations(kernel, loop):
         known = {v: Var(new(v.name), v.type) for v in own} if i else {}
         copies.append(with_names(substituted(loop.body, {loop.var: const(i), **known}), known))

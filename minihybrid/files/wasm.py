@@ -78,9 +78,8 @@ def assembled(program: Program) -> tuple:
             f"export: the net needs {end[0] + end[1]} bytes, but a program of WebAssembly has at "
             f"most {LARGEST}; export it as format 'onnx'"
         )
-    calls = [
-        (scheduled(kernel), [where[place] for place in places]) for kernel, places in program.calls
-    ]
+    fast = {kernel: scheduled(kernel) for kernel in {kernel for kernel, _ in program.calls}}
+    calls = [(fast[kernel], [where[place] for place in places]) for kernel, places in program.calls]
     return module(calls, (ALIGN, bytes(content)), end), where, end
 
 

@@ -2,9 +2,11 @@
 program."""
 
 import json
+import os
 import shutil
 import struct
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -297,6 +299,24 @@ def test_the_lines_in_the_head_run_as_they_stand(tmp_path):
     (tmp_path / "page.mjs").write_text(head + "console.log(y.shape.join());")
     done = subprocess.run([NODE, tmp_path / "page.mjs"], capture_output=True, text=True)
     assert done.stdout == "1,3\n", done.stderr
+
+
+@pytest.mark.slow
+def test_the_same_net_gives_the_same_bytes(tmp_path):
+    """Whatever order Python's sets have."""
+    code = (
+        "import sys; sys.path[:0] = sys.argv[2:]\n"
+        "from test_wasm import exported, nn, drawn\n"
+        "net = nn.HybridSequential(); net.add(nn.Conv2D(4, 3), nn.Dense(9), nn.LayerNorm())\n"
+        "exported(net, drawn(2, 3, 8, 8), sys.argv[1])\n"
+    )
+    found = set()
+    for seed in "12":
+        path = str(tmp_path / seed)
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", code, path, *sys.path], env=env, check=True)
+        found.add(Path(f"{path}.wasm").read_bytes())
+    assert len(found) == 1
 
 
 # -- other programs, other inputs ------------------------------------------------------
