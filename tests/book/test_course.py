@@ -88,4 +88,4 @@ def test_wrong_answers_stand_with_what_was_overlooked():
     assert len(course.answers()) > 200
     assert all(re.fullmatch(r"\d+\.\d+", n) and why for n, _, why in course.answers())
     text = "\n".join(text_of(course.exercises()))
-    assert "2.1 the number of bytes: 96 the inputs do not count" in text
+    assert "2.1 the number of bytes: 96 don't count the inputs" in text
