@@ -66,7 +66,7 @@ def check(step):
     """Try a step of nano, as the notebook has defined it; say what is missing or wrong.
 
     >>> check(1)
-    not yet: step 1 defines Op, and there is no Op yet; run the cells above
+    not yet: step 1 defines Op, but Op isn't defined; run the cells above
     """
     names = sys._getframe(1).f_globals
     done = names.setdefault("_steps_done", set())
