@@ -1,10 +1,12 @@
 """How a chapter looks: measured in the browser, so that a style cannot undo it unseen."""
 
+import re
 from statistics import median
 
 import pytest
 from conftest import PHONE, WIDE, Visit
 
+HINT = re.compile(r"^Hint \d")
 PAGES = ["02_what_a_graph_knows", "15_writing_passes", "21_the_memory_planner"]
 
 # Of each paragraph of prose, the letters in all lines but the last.
@@ -76,6 +78,12 @@ def test_a_page_shows_no_call_that_draws(page):
     text = page.locator("article").inner_text()
     assert "figures." not in text and "Exception reporting mode" not in text
     assert "not yet: nothing is filled in" not in text
+
+
+def test_closed_hints_share_a_row(page):
+    hints = page.locator("article section > details > summary").filter(has_text=HINT)
+    tops = [hints.nth(i).evaluate("e => e.getBoundingClientRect().top") for i in range(3)]
+    assert len(set(tops)) == 1
 
 
 def test_code_is_smaller_on_a_phone_and_is_not_cut_off(browser, address):
