@@ -13,6 +13,7 @@ import numpy as np
 
 from minihybrid.core import initial as initializers
 from minihybrid.core import nd, sym
+from minihybrid.core.array import STATE
 from minihybrid.core.attribute import TYPE_FLAGS
 from minihybrid.core.autograd import modes
 from minihybrid.core.context import CPU, check_context
@@ -255,13 +256,19 @@ class Parameter(metaclass=Signed):
     def set_data(self, data):
         """Overwrite the elements.
 
-        Raises:  TraceError while a function is traced: the plan's calls would write nothing.
+        Raises:  HybridError inside `record()` for a parameter with a gradient; TraceError while
+                 a function is traced, since the plan's calls would write nothing.
         """
         if is_tracing():
             raise TraceError(
                 f"Parameter '{self.name}': set_data is called while a function is traced"
                 f"{user_line()}, so only this call would write; call it outside of the block, "
                 f"{IMPERATIVE}"
+            )
+        if STATE.recording and self._arrays and self._grad_req != "null":
+            raise HybridError(
+                f"Parameter '{self.name}': set_data is called inside autograd.record(), but the "
+                "gradient is that of its values before; call it outside of record()"
             )
         data = data if isinstance(data, NDArray) else nd.array(data, dtype=self.dtype)
         self.shape = data.shape

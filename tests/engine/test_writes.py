@@ -270,6 +270,26 @@ def test_set_data_is_refused_while_a_function_is_traced(own):
         net(nd.ones((3,)))
 
 
+@pytest.mark.parametrize("inside", [False, True], ids=["outside", "inside record"])
+def test_set_data_inside_record_is_for_parameters_without_a_gradient(inside):
+    """Outside, the values of a variable change before backward reads them, as in MXNet."""
+    weight, mean = (mx.gluon.Parameter(name, shape=(2,), init="ones") for name in ("w", "mean"))
+    for param in (weight, mean):
+        param.initialize()
+    mean.grad_req = "null"
+    with autograd.record():
+        loss = (weight.data() * weight.data()).sum()
+        mean.set_data(nd.array([3, 3]))
+        if inside:
+            with pytest.raises(HybridError, match="inside autograd.record"):
+                weight.set_data(nd.array([5, 5]))
+    assert mean.data().asnumpy().tolist() == [3, 3]
+    if not inside:
+        weight.set_data(nd.array([5, 5]))
+    loss.backward()
+    assert weight.grad().asnumpy().tolist() == ([2, 2] if inside else [10, 10])
+
+
 def test_a_hybrid_child_refuses_arrays_while_its_parent_is_traced():
     class Net(mx.gluon.HybridBlock):
         def __init__(self):
