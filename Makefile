@@ -34,7 +34,7 @@ BIN := .venv/bin
 READER := .venv/reader
 READY := .venv/ready
 BUILT := _build/built
-IN_BOOK := _config.yml _toc.yml book minihybrid notebooks tools tests/classroom benchmarks/results
+IN_BOOK := _config.yml _toc.yml book minihybrid course notebooks tools tests/classroom benchmarks/results
 NO_NETWORK := echo "The packages could not be installed (above pip says why): without a" \
     "network, name a folder of wheels in PIP_FIND_LINKS and set PIP_NO_INDEX=1"
 # setuptools warns of every editable installation, which looks like a fault. A dot stands
@@ -124,26 +124,26 @@ JOBS ?= 2
 
 .PHONY: assignments grade check gradescope sheets slides classroom-test
 assignments: $(READY)
-	"$$($(BIN)/python benchmarks/envs.py nbgrader)" -m classroom.release --variant $(VARIANT) \
+	PYTHONPATH=course "$$($(BIN)/python benchmarks/envs.py nbgrader)" -m minihybrid_course.grading.release --variant $(VARIANT) \
 	    $(if $(ROSTER),--roster "$(ROSTER)")
 
 grade: $(READY)
-	@$(if $(SCHEDULER),"$$($(BIN)/python benchmarks/envs.py cluster)" -m classroom.cluster \
-	    --scheduler $(SCHEDULER),$(BIN)/python -m classroom.grade --jobs $(JOBS)) \
+	@$(if $(SCHEDULER),PYTHONPATH=course "$$($(BIN)/python benchmarks/envs.py cluster)" -m minihybrid_course.grading.cluster \
+	    --scheduler $(SCHEDULER),$(BIN)/python -m minihybrid_course.grading.grade --jobs $(JOBS)) \
 	    "$(SUBMISSIONS)" --assignment "$(ASSIGNMENT)" --variant $(VARIANT) \
 	    $(if $(ROSTER),--roster "$(ROSTER)") $(if $(ADJUST),--adjust "$(ADJUST)")
 
 check: $(READY)
-	@$(BIN)/python -m classroom.check $(if $(NOTEBOOK),"$(NOTEBOOK)")
+	@$(BIN)/python -m minihybrid_course.grading.check $(if $(NOTEBOOK),"$(NOTEBOOK)")
 
 gradescope: $(READY)
-	@$(BIN)/python -m classroom.gradescope --assignment "$(ASSIGNMENT)" --variant $(VARIANT)
+	@$(BIN)/python -m minihybrid_course.grading.gradescope --assignment "$(ASSIGNMENT)" --variant $(VARIANT)
 
 sheets: $(READY)
-	@$(BIN)/python -m classroom.sheets
+	@$(BIN)/python -m minihybrid_course.grading.sheets
 
 slides: $(READY)
-	@$(BIN)/python -m classroom.slides
+	@$(BIN)/python -m minihybrid_course.grading.slides
 
 classroom-test: $(READY)
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval tests/classroom

@@ -60,9 +60,9 @@ TOOLCHAINS = {
     ),
 }
 
-# What makes the students' release of assignments (classroom/release.py), what grades them on
-# several machines (classroom/cluster.py), and a hub (classroom/examples/jupyterhub_config.py),
-# whose proxy npm brings: beside each, what students' cells need.
+# What makes the students' release of assignments (grading/release.py of the course), what
+# grades them on several machines (cluster.py), and a hub (examples/jupyterhub_config.py), whose
+# proxy npm brings: beside each, what students' cells need.
 CLASSROOM = {
     "nbgrader": (None, ["nbgrader==0.9.6"]),
     "hub": (

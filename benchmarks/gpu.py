@@ -23,8 +23,8 @@ from text import markdown
 
 import minihybrid as mx
 from minihybrid import gluon, nd
-from minihybrid.device.device import device_of
 from minihybrid.gluon import nn
+from minihybrid.runtime.device import device_of
 
 RESULTS = Path(__file__).parent / "results" / "gpu.json"
 TIMED = ("mlp, batch 1", "lenet, batch 16")

@@ -24,10 +24,9 @@ sys.path.insert(0, str(ROOT))
 
 import nbformat  # noqa: E402
 from machine import describe  # noqa: E402
-
-from classroom import grade as grading  # noqa: E402
-from classroom.sandbox import isolation  # noqa: E402
-from classroom.sources import FOLDER, chosen, full_name, id_of, kind, source  # noqa: E402
+from minihybrid_course.grading import grade as grading  # noqa: E402
+from minihybrid_course.grading.sandbox import isolation  # noqa: E402
+from minihybrid_course.grading.sources import FOLDER, chosen, full_name, id_of, kind, source  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"
 NUMBER, VARIANT, JOBS = 200, 7, 2

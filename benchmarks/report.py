@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 import bars
+from minihybrid.bench import Timing
 from text import duration, markdown, megabytes
 from workloads import ALL
-
-from minihybrid.bench import Timing
 
 HEAD = (
     "",

@@ -12,10 +12,9 @@ from functools import cache
 import numpy as np
 from child import Child
 from envs import NotAvailable
+from minihybrid.bench import Timing
 from tqdm import tqdm
 from workloads import ALL
-
-from minihybrid.bench import Timing
 
 
 @dataclass

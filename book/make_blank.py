@@ -4,7 +4,7 @@ Use: python book/make_blank.py
 
 - `notebooks/build/nano.py`: the cells tagged `nano-1` to `nano-9`, one after the other;
   `nano_10.py` and so on, with the upgrades of later chapters; and
-  `minihybrid/data/nano.txt`, all of them, for `minihybrid.look.building.stage`.
+  `course/minihybrid_course/data/nano.txt`, all of them, for `minihybrid_course.building.stage`.
 - `notebooks/build/*.ipynb`, the chapters with gaps: in a cell tagged `gap`, what follows the
   comment `# your lines` in a function is taken out. Outputs, answers and solutions are removed.
   A cell tagged `after-3` doesn't run until the check of step 3 succeeds. If it's tagged `goal-2`
@@ -22,7 +22,7 @@ CHAPTERS = [
     next((ROOT / "notebooks").glob(f"[0-9][0-9]_{name}.ipynb"))
     for name in ("values_and_a_tape", "symbols_and_a_trace", "source_and_hybridize")
 ]
-NANO = ROOT / "minihybrid/data/nano.txt"
+NANO = ROOT / "course/minihybrid_course/data/nano.txt"
 BLANK = ROOT / "notebooks/build"
 YOURS = "# your lines"
 BUILT = 9  # steps of that part; the later ones are upgrades, by exercises of the inside

@@ -24,11 +24,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
 from machine import describe
+from minihybrid.bench import compare
 from tqdm import tqdm
 
 import minihybrid as mx
 from minihybrid import autograd, nd
-from minihybrid.bench import compare
 from minihybrid.gluon import nn
 
 FRONT = Path(__file__).parent / "front"

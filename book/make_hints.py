@@ -1,6 +1,6 @@
 """Take the hints of all exercises out of the chapters, for `mx.hint`.
 
-python book/make_hints.py     writes minihybrid/data/hints.json
+python book/make_hints.py     writes course/minihybrid_course/data/hints.json
 """
 
 import json
@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FILE = ROOT / "minihybrid/data/hints.json"
+FILE = ROOT / "course/minihybrid_course/data/hints.json"
 HINT = re.compile(r"<summary>Hint[^<]*</summary>\s*(.*?)\s*</details>", re.DOTALL)
 
 

@@ -3,7 +3,8 @@
 Use: python book/record_elsewhere.py [library ...]      (without a name: all of them)
 
 The libraries get environments of their own under `benchmarks/envs`. Commit what changes
-in `minihybrid/data/elsewhere/records.json`; `make test-all` proves that it comes again.
+in `course/minihybrid_course/data/elsewhere/records.json`; `make test-all` proves that it
+comes again.
 """
 
 import json
@@ -13,8 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from envs import python_of  # noqa: E402
-
-from minihybrid.look.other_libraries import LIBRARIES, RECORDS, ran, recorded  # noqa: E402
+from minihybrid_course.other_libraries import LIBRARIES, RECORDS, ran, recorded  # noqa: E402
 
 if __name__ == "__main__":
     records = recorded() if RECORDS.exists() else {}

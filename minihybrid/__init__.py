@@ -19,9 +19,8 @@ if find_spec("numpy") is None:  # said before a module of ours asks for it
         name="numpy",
     )
 
-from minihybrid import faces, later  # noqa: F401  (it enters its tables)
-from minihybrid.base import MXNetError, __version__, cpu_pinned, cpu_shared
-from minihybrid.core import attribute, context
+from minihybrid import registrations  # noqa: F401  (it enters its tables)
+from minihybrid.core import attribute, context, lazy
 from minihybrid.core.attribute import AttrScope
 from minihybrid.core.context import Context, cpu, current_context, gpu, num_gpus, simulated_gpu
 from minihybrid.core.hooks import own_names
@@ -33,32 +32,63 @@ from minihybrid.core.op import (
     PlaceError,
     ShapeError,
 )
-from minihybrid.util import np_shape, use_np_shape
+from minihybrid.mxnet.base import MXNetError, __version__, cpu_pinned, cpu_shared
+from minihybrid.mxnet.util import np_shape, use_np_shape
 
-# Imported when they are first used, as all modules of the package are: name -> road.
-LATER = {
-    "TraceError": "core.tracing:TraceError",
-    "check": "look.exercises:check",
-    "eager": "run.eager",
-    "exercises": "look.exercises:exercises",
-    "explain": "look.explain:explain",
-    "function": "gluon.function:function",
-    "hint": "look.exercises:hint",
+# Modules that programs name without their ring, as MXNet's: name -> where it is.
+PUBLIC = {
+    "autograd": "gluon.autograd",
+    "base": "mxnet.base",
+    "bench": "view.bench",
+    "callback": "mxnet.callback",
+    "contrib": "gluon.control_flow",
+    "datasets": "gluon.data.bundled",
+    "executor": "mxnet.executor",
+    "image": "mxnet.image",
+    "init": "gluon.init",
+    "io": "mxnet.io",
+    "kvstore": "mxnet.kvstore",
+    "lr_scheduler": "gluon.lr_scheduler",
+    "metric": "gluon.metric",
+    "model": "mxnet.model",
+    "module": "mxnet.module",
+    "monitor": "mxnet.monitor",
+    "nd": "core.nd",
+    "npx": "np.npx",
+    "onnx": "formats.onnx",
+    "optimizer": "gluon.optimizer",
+    "recordio": "mxnet.recordio",
+    "sym": "core.sym",
+    "test_utils": "mxnet.test_utils",
+    "util": "mxnet.util",
+    "viz": "view.viz",
+}
+# MXNet's other names for them.
+ALSO = {
     "img": "image",
     "initializer": "init",
-    "interop": "device.interop",
     "kv": "kvstore",
     "mod": "module",
     "mon": "monitor",
-    "nd": "core.nd",
-    "ndarray": "core.nd",
-    "numpy": "np",
+    "ndarray": "nd",
     "numpy_extension": "npx",
-    "random": "core.nd:random",
-    "show": "look.show:show",
-    "sym": "core.sym",
-    "symbol": "core.sym",
+    "symbol": "sym",
     "visualization": "viz",
+}
+PUBLIC |= {name: PUBLIC[module] for name, module in ALSO.items()} | {"numpy": "np"}
+# Imported when they are first used, as all modules of the package are: name -> road.
+LATER = PUBLIC | {
+    "TraceError": "core.tracing:TraceError",
+    "check": "minihybrid_course.exercises:check",
+    "course": "minihybrid_course",
+    "eager": "runtime.device_eager",
+    "exercises": "minihybrid_course.exercises:exercises",
+    "explain": "view.explain:explain",
+    "function": "gluon.function:function",
+    "hint": "minihybrid_course.exercises:hint",
+    "interop": "runtime.interop",
+    "random": "core.nd:random",
+    "show": "view.show:show",
 }
 INSTEAD = {  # what MXNet has and we have not
     "engine": "calls return when their result is there, and nd.waitall() has nothing to wait for",
@@ -68,54 +98,43 @@ INSTEAD = {  # what MXNet has and we have not
     "rtc": "kernels of yours are written with numba.cuda, as in the book's part on CUDA",
     "tvmop": "mx.function(f) compiles what f computes",
 }
-__getattr__ = faces.face(globals(), LATER, INSTEAD)
+__getattr__ = lazy.face(globals(), LATER, INSTEAD)
 
 # What programs import as modules of MXNet's are modules of ours: the very same,
 ALIASES = {"attribute": attribute, "context": context}
 # or one that has the same names, and shows those that programs use.
-ROADS = {
+ROADS = PUBLIC | {
+    "contrib.onnx": "formats.onnx",
     "gluon.block": "core.block",
     "gluon.nn.activations": "gluon.nn",
     "gluon.nn.basic_layers": "gluon.nn",
     "gluon.nn.conv_layers": "gluon.nn",
     "gluon.parameter": "core.parameter",
-    "image.image": "image",
-    "img": "image",
-    "initializer": "init",
-    "io.io": "io",
-    "kv": "kvstore",
-    "mod": "module",
-    "module.module": "module",
-    "mon": "monitor",
+    "image.image": "mxnet.image",
+    "io.io": "mxnet.io",
+    "module.module": "mxnet.module",
     "name": "core.name",
-    "nd": "core.nd",
     "nd.contrib": "core.nd:contrib",
     "nd.linalg": "core.nd:linalg",
     "nd.random": "core.nd:random",
-    "ndarray": "core.nd",
     "ndarray.contrib": "core.nd:contrib",
     "ndarray.linalg": "core.nd:linalg",
     "ndarray.ndarray": "core.nd",
     "ndarray.random": "core.nd:random",
-    "numpy": "np",
     "numpy.linalg": "np:linalg",
     "numpy.random": "np:random",
-    "numpy_extension": "npx",
-    "optimizer.contrib": "optimizer:contrib",
-    "optimizer.optimizer": "optimizer",
+    "optimizer.contrib": "gluon.optimizer:contrib",
+    "optimizer.optimizer": "gluon.optimizer",
     "params": "core.params",
     "random": "core.nd:random",
     "serial": "core.serial",
-    "sym": "core.sym",
     "sym.contrib": "core.sym:contrib",
     "sym.random": "core.sym:random",
-    "symbol": "core.sym",
     "symbol.contrib": "core.sym:contrib",
     "symbol.random": "core.sym:random",
     "symbol.symbol": "core.sym",
-    "visualization": "viz",
 }
-ALIASES |= {path: faces.Alias(f"{__name__}.{path}", road) for path, road in ROADS.items()}
+ALIASES |= {path: lazy.Alias(f"{__name__}.{path}", road) for path, road in ROADS.items()}
 sys.modules.update({f"{__name__}.{path}": module for path, module in ALIASES.items()})
 
 __all__ = [
@@ -130,7 +149,6 @@ __all__ = [
     "ShapeError",
     "TraceError",
     "__version__",
-    "arrays",
     "attribute",
     "autograd",
     "base",
@@ -138,6 +156,7 @@ __all__ = [
     "check",
     "context",
     "contrib",
+    "course",
     "cpu",
     "cpu_pinned",
     "cpu_shared",
@@ -147,7 +166,6 @@ __all__ = [
     "executor",
     "exercises",
     "explain",
-    "files",
     "function",
     "gluon",
     "gpu",
@@ -160,7 +178,6 @@ __all__ = [
     "io",
     "kv",
     "kvstore",
-    "look",
     "lr_scheduler",
     "metric",
     "mod",
@@ -188,7 +205,6 @@ __all__ = [
     "simulated_gpu",
     "sym",
     "symbol",
-    "symbols",
     "test_utils",
     "use_np_shape",
     "util",

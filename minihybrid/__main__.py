@@ -1,7 +1,7 @@
 """`python -m minihybrid`: what runs here, in which versions, and what is missing.
 
 Takes:   `--demo`, to train the tour's net; `--empty-cache`, to delete compiled kernels;
-         `convert`, `run` or `check`, for files of models (minihybrid/files/convert.py).
+         `convert`, `run` or `check`, for files of models (minihybrid/formats/convert.py).
 Gives:   without any, lines to paste into a report of a fault.
 
 What is left out: the versions of drivers of a GPU.
@@ -16,14 +16,15 @@ import sys
 import warnings
 from importlib import metadata
 
-from minihybrid import autograd, base, datasets, init
 from minihybrid.codegen import cache
 from minihybrid.core import context, nd, targets
 from minihybrid.core.op import HybridError
-from minihybrid.files.convert import add_commands
-from minihybrid.gluon import nn
+from minihybrid.formats.convert import add_commands
+from minihybrid.gluon import autograd, init, nn
+from minihybrid.gluon.data import bundled
 from minihybrid.gluon.loss import SoftmaxCrossEntropyLoss
 from minihybrid.gluon.trainer import Trainer
+from minihybrid.mxnet import base
 from minihybrid.ops.cpu import machine
 
 INK = " .:-=+*#%@"  # from paper to ink
@@ -105,7 +106,7 @@ def report():
 
 def train():
     """The tour's net in ten lines: handwritten digits, two layers."""
-    (x, y), (test_x, test_y) = datasets.digits()
+    (x, y), (test_x, test_y) = bundled.digits()
     net = nn.HybridSequential()
     net.add(nn.Dense(64, activation="relu"), nn.Dense(10))
     net.initialize(init.Xavier())

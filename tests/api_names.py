@@ -18,7 +18,7 @@ from minihybrid.attribute import KNOWN
 
 import minihybrid as mx
 from minihybrid.ops import OPS
-from minihybrid.ops.shown import Called
+from minihybrid.ops.signatures import Called
 
 HERE = Path(__file__).parent
 NAMES = json.loads((HERE / "golden" / "api_names.json").read_text("utf-8"))

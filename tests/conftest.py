@@ -42,7 +42,7 @@ def pytest_addoption(parser):
 def patient_grader(request, monkeypatch):
     """Honest code is never too slow for the grader: only tests that set a limit have one."""
     if "classroom" in request.path.parts:
-        from classroom import sandbox
+        from minihybrid_course.grading import sandbox
 
         for name in ("CELL_S", "TEST_S", "ALL_S"):
             monkeypatch.setattr(sandbox, name, 600)

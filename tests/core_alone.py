@@ -37,7 +37,7 @@ def tour(folder):
     """Make, call, hybridize, differentiate, train, export and import a net."""
     import numpy as np
 
-    from minihybrid.core import autograd, layers, nd, numpy, sym
+    from minihybrid.core import layers, nd, numpy_target, sym, tape
     from minihybrid.core.block import SymbolBlock
     from minihybrid.core.op import Spec
     from minihybrid.core.passes import optimise
@@ -53,13 +53,13 @@ def tour(folder):
     assert np.allclose(net(x).asnumpy(), eager, atol=1e-6)
     assert np.allclose(net(x).asnumpy(), eager, atol=1e-6)
     plan = net.plan_for(x)[0]
-    assert plan.target == "numpy" and numpy.TARGETS.keys() == {"numpy"}
+    assert plan.target == "numpy" and numpy_target.TARGETS.keys() == {"numpy"}
     assert [n for n, _ in plan.stages] == ["trace", "expand", "fold", "cse", "dce"]
     assert plan.nbytes_planned < plan.nbytes_eager
 
     losses = []
     for _ in range(3):
-        with autograd.record():
+        with tape.record():
             loss = -nd.pick(nd.log_softmax(net(x)), y)
         loss.backward()
         losses.append(loss.mean().item())

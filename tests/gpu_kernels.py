@@ -23,8 +23,8 @@ from minihybrid import simulated_gpu, sym
 from minihybrid.core.op import Spec
 from minihybrid.core.passes.gradient import joint_graph
 from minihybrid.core.plan import Plan
-from minihybrid.device.device import device_of
 from minihybrid.passes import expand
+from minihybrid.runtime.device import device_of
 from minihybrid.simt.driver import SimulatedDriver
 
 REPOSITORY = Path(__file__).parents[1]

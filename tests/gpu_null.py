@@ -12,9 +12,9 @@ from gpu_steps import CHAIN, scaled
 
 import minihybrid as mx
 from minihybrid import nd
-from minihybrid.codegen.program import ARRAY, PARAM, Word
-from minihybrid.device.device import device_of
-from minihybrid.run.launch import Recorded
+from minihybrid.codegen.bytecode import ARRAY, PARAM, Word
+from minihybrid.runtime.device import device_of
+from minihybrid.runtime.launch import Recorded
 
 
 def noted(driver):

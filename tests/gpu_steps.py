@@ -3,8 +3,8 @@
 `CHAIN` computes out = ((x * p) * p + key) * p, with two values in the arena.
 """
 
+from minihybrid.codegen.bytecode import ARENA, ARRAY, KEY, PARAM, Word
 from minihybrid.codegen.gpu.target import GpuStep
-from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM, Word
 
 N = 40
 HEAD = "from numba import cuda, float32, uint64\n\n\n"

@@ -8,7 +8,7 @@ HEAD = """import math
 from numba import boolean, cuda, float32, float64, int32, int64, uint8, uint64
 
 from minihybrid.codegen.gpu.cuda import atomic_add, load4, store4
-from minihybrid.codegen.device import draw_gamma, gauss, mod32, sigmoid32, unit
+from minihybrid.codegen.device_math import draw_gamma, gauss, mod32, sigmoid32, unit
 
 
 """

@@ -26,13 +26,13 @@ from unittest import mock
 import numpy as np
 from scipy import special
 
-from minihybrid.codegen import TARGETS, device, source
+from minihybrid.codegen import TARGETS, device_math, source
+from minihybrid.codegen.bytecode import ARENA, ARRAY, KEY, NUMBER, PARAM, WORK, in_turns
 from minihybrid.codegen.cpu import target as cpu
-from minihybrid.codegen.program import ARENA, ARRAY, KEY, NUMBER, PARAM, WORK, in_turns
 from minihybrid.core.plan import InForce
 from minihybrid.ops.cpu import machine
-from minihybrid.passes.rows import scratch_of
-from minihybrid.run.uncompiled import CPU
+from minihybrid.passes.reduction_schedule import scratch_of
+from minihybrid.runtime.emulated_cpu import CPU
 from minihybrid.simt.numbers import CONSTRUCTORS
 from minihybrid.simt.numbers import math as c_math
 
@@ -316,7 +316,7 @@ VECTORS = {
 }
 
 PLAIN = (
-    device.compiled(lambda f: f, math=c_math)
+    device_math.compiled(lambda f: f, math=c_math)
     | VECTORS
     | {
         **{name: whole(name) for name in CONSTRUCTORS if "int" in name},
@@ -324,8 +324,8 @@ PLAIN = (
         **{name: np.dtype(name).type for name in ("float32", "float64")},
         "bool_": bool,
         "boolean": bool,
-        "INF": device.INF,
-        "NAN": device.NAN,
+        "INF": device_math.INF,
+        "NAN": device_math.NAN,
         "add_up": operator.add,
         "multiply_up": operator.mul,
         "root": np.sqrt,
@@ -340,7 +340,7 @@ PLAIN = (
 def whole_power(a, b):
     """np.power, also of a whole number to a negative power."""
     if isinstance(a, np.integer) and isinstance(b, (int, np.integer)):
-        return device.whole_power(a, b)
+        return device_math.whole_power(a, b)
     return power(a, b)
 
 
@@ -424,7 +424,7 @@ def buffer(address, spec):
 
 
 def load_plan(made):
-    """The function of a plan, as `minihybrid.codegen.cpu.driver` calls it."""
+    """The function of a plan, as `minihybrid.codegen.cpu.interpreter` calls it."""
     nodes = [call.node for call in made.calls if call.kernel]
     node_of = dict(zip(map(id, made.parts), nodes, strict=True))
     table_specs = [n.specs[0] for n in (*made.table.params, *made.table.constants)]

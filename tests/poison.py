@@ -9,8 +9,8 @@ from unittest import mock
 
 import numpy as np
 
-from minihybrid.core import placing, plan
-from minihybrid.run import reuse
+from minihybrid.core import placement, plan
+from minihybrid.runtime import donation
 
 
 def poisoned(array):
@@ -21,7 +21,7 @@ def poisoned(array):
 
 def aligned(shape, dtype):
     """A new arena."""
-    return poisoned(placing.aligned(shape, dtype))
+    return poisoned(placement.aligned(shape, dtype))
 
 
 class Pool(list):
@@ -32,7 +32,7 @@ class Pool(list):
         return poisoned(super().pop())
 
 
-class Reuse(reuse.Reuse):
+class Reuse(donation.Reuse):
     """Memory of results, whose old numbers are gone."""
 
     def __call__(self):
@@ -58,7 +58,7 @@ def plans():
 
     with (
         mock.patch.object(plan, "np", NumPy()),
-        mock.patch.object(reuse, "Reuse", Reuse),
+        mock.patch.object(donation, "Reuse", Reuse),
         mock.patch.object(plan.Plan, "_runner", runner),
         mock.patch.object(plan, "aligned", aligned),
     ):

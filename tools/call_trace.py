@@ -14,8 +14,8 @@ from importlib import import_module
 import numpy as np
 from reading_order import READING_ORDER, path_of
 
-from minihybrid import autograd, nd
-from minihybrid.gluon import nn
+from minihybrid import nd
+from minihybrid.gluon import autograd, nn
 from minihybrid.ops import OPS
 
 STAGES = (

@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 import minihybrid as mx
-from minihybrid import util
 from minihybrid.core import context, nd, switches, sym
 from minihybrid.core.op import REQUIRED
+from minihybrid.mxnet import util
 from minihybrid.np.array import Numpy, _Symbol, ndarray
 from minihybrid.ops import OPS, distributions, infix
 
@@ -258,7 +258,7 @@ def stubs():
     yield "np/array.pyi", arrays + class_of(_Symbol, "(Numpy, Symbol)")
     yield "np/__init__.pyi", "".join(names(mx.np, "ndarray", PARTS))
     arrays = "from minihybrid.np.array import ndarray\n\n"
-    yield "npx.pyi", arrays + "".join(names(mx.npx, "ndarray", PARTS))
+    yield "np/npx.pyi", arrays + "".join(names(mx.npx, "ndarray", PARTS))
     for package in (mx, mx.gluon, mx.onnx):
         path = "/".join([*package.__name__.split(".")[1:], "__init__.pyi"])
         yield path, "".join(offered(package))

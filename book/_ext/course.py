@@ -19,12 +19,11 @@ from pathlib import Path
 
 from docutils import nodes
 from landing import ROOT, chapters, commas, link, minutes
+from minihybrid_course.exercises import TABLE
+from minihybrid_course.exercises.judging import Parts
 from mistakes import prose
 from results import as_table
 from sphinx.util.docutils import SphinxDirective
-
-from minihybrid.look.exercises import TABLE
-from minihybrid.look.exercises.judging import Parts
 
 FILE = Path(__file__).resolve().parents[1] / "course.toml"
 ASSIGNMENTS = ROOT / "notebooks/assignments"

@@ -9,7 +9,8 @@ from wrong without containing the answer: it holds fingerprints of the answers i
 
 A box asks for a number (`within`: how far off is still right), for one of its `options`, or
 for a few words. Without boxes the reader writes what he likes, and it is only kept. Where
-the text of the cell that answers `tells` it, seminar sheets (classroom/sheets.py) leave it out.
+the text of the cell that answers `tells` it, seminar sheets (grading/sheets.py of the
+course) leave it out.
 """
 
 import json

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import numpy as np
 from docutils import nodes
-from sphinx.util.docutils import SphinxDirective
-
 from minihybrid.bench import Timing
+from sphinx.util.docutils import SphinxDirective
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks/results"
 OURS = "minihybrid"

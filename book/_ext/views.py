@@ -1,7 +1,7 @@
 """Sphinx extension: what a few lines of Python show in a notebook, made with the page.
 
     ```{view}
-    from minihybrid.look import packing
+    from minihybrid_course import packing
 
     packing({"a": (0, 1, 128), "b": (1, 2, 64)})
     ```

@@ -6,9 +6,9 @@ Gives:   `TARGETS`: name -> `Target`, with `generate` and `load`; those with com
          are entered by `minihybrid/run`.
 """
 
-from minihybrid import faces
+from minihybrid.core import lazy
 from minihybrid.core.targets import TARGETS
 
-__getattr__ = faces.face(globals(), {})
+__getattr__ = lazy.face(globals(), {})
 
 __all__ = ["TARGETS"]

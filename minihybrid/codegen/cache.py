@@ -1,4 +1,4 @@
-"""Chapter 24. Compiled kernels on disk: machine code that only its owner may write.
+"""Compiled kernels on disk: machine code that only its owner may write.
 
 Takes:   texts of kernels, object files.
 Gives:   `symbol_of`, the name of a kernel's file; `read`, `write`; `kept`, `clear_cache`.
@@ -147,10 +147,9 @@ def versions():
 def sources():
     """The files of all modules that a compiler may load, in order; in all folders."""
     root = pathlib.Path(ROOT)
-    others = (
-        "faces core/__init__ core/nested core/op ops/cpu/__init__ ops/cpu/machine ops/loops".split()
-    )
-    return sorted([*root.glob("codegen/**/*.py"), *(root / f"{name}.py" for name in others)])
+    others = "core/__init__ core/lazy core/pytree core/op ops/cpu/__init__ ops/cpu/machine"
+    names = (*others.split(), "ops/loops")
+    return sorted([*root.glob("codegen/**/*.py"), *(root / f"{name}.py" for name in names)])
 
 
 @functools.cache

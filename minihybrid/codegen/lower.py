@@ -39,11 +39,11 @@ from minihybrid.core.graph import Graph
 from minihybrid.core.op import HybridError, Spec
 from minihybrid.core.passes import expand, optimise
 from minihybrid.core.passes.memory import places
-from minihybrid.loops.turns import without_loops
 from minihybrid.ops.convolution import out_size
 from minihybrid.ops.loops import T, add_up, each, loops, store
 from minihybrid.passes.fuse import merge
 from minihybrid.passes.lower import lower
+from minihybrid.passes.scan import without_loops
 
 N = Var("N", INDEX)
 LENGTHS = 11, 13, 17  # of the batch, for which a net is lowered

@@ -5,8 +5,8 @@ Takes:   the text of a kernel: loops around the operators' own scalar expression
 Gives:   `read`, the same kernel in the loop IR, every value with its type.
 
 Types are those that Numba finds: integers grow to 64 bits in a sum, and meet float32 as
-float64. Functions of float32 are written out from `codegen/cpu/polynomial.py`, those of other
-types from `codegen/device.py`: one definition serves every target.
+float64. Functions of float32 are written out from `codegen/cpu/transcendental.py`, those of other
+types from `codegen/device_math.py`: one definition serves every target.
 What is left out: slices, and loops that return; they are refused by name.
 """
 
@@ -18,8 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from minihybrid.codegen import device
-from minihybrid.codegen.c.values import common
+from minihybrid.codegen import device_math
 from minihybrid.codegen.check import never_negative
 from minihybrid.codegen.evaluate import MATH
 from minihybrid.codegen.ir import (
@@ -47,6 +46,7 @@ from minihybrid.codegen.ir import (
     terms,
 )
 from minihybrid.core.op import HybridError
+from minihybrid.formats.c.values import common
 from minihybrid.ops.loops import definition
 
 SYMBOLS = {
@@ -111,13 +111,15 @@ def read(name: str, text: str, buffers: tuple, numbers: dict | None = None) -> K
 
 @functools.cache
 def library() -> tuple:
-    """(functions of float32, constants) of `codegen/cpu/polynomial.py`; it is not imported,
+    """(functions of float32, constants) of `codegen/cpu/transcendental.py`; it is not imported,
     since that needs a compiler."""
-    tree = ast.parse(Path(__file__).with_name("cpu").joinpath("polynomial.py").read_text("utf-8"))
+    tree = ast.parse(
+        Path(__file__).with_name("cpu").joinpath("transcendental.py").read_text("utf-8")
+    )
     scope = {"np": np, "math": math, "polynomial": lambda *c: c, "int32": np.int32}
     scope |= {"INF": math.inf, "NAN": math.nan, "MAGIC32": np.float32(3 * 2**22 + 127)}
     consts = ast.Module([s for s in tree.body if isinstance(s, ast.Assign)], [])
-    exec(compile(consts, "polynomial.py", "exec"), scope)  # our own file
+    exec(compile(consts, "transcendental.py", "exec"), scope)  # our own file
     return {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}, scope
 
 
@@ -488,7 +490,7 @@ class Reader:
                     body = node.body[isinstance(node.body[0], ast.Expr) :]
                     return self.written([a.arg for a in node.args.args], body, args, consts, kind)
         if name in DEVICE:
-            names, body = definition(getattr(device, name))
+            names, body = definition(getattr(device_math, name))
             if name.startswith("whole"):
                 args = [cast(a, wide(kind_of(a))) for a in args]
             return self.written(names, body, args, {}, kind)

@@ -1,6 +1,6 @@
-"""Chapter 17. The loops of reductions: a row at a time, in as few passes as it takes.
+"""The loops of reductions: a row at a time, in as few passes as it takes.
 
-Takes:   a kernel to write into, and what `minihybrid.passes.rows` says of its nodes.
+Takes:   a kernel to write into, and what `minihybrid.passes.reduction_schedule` says of its nodes.
 Gives:   `RowLoops`, loops over rows; inside, one loop over the row for each pass.
          `RowWriter`, what is the same where threads of a GPU share the rows.
 
@@ -14,7 +14,7 @@ import math
 from contextlib import contextmanager, nullcontext
 
 from minihybrid.ops.shapes import row_major
-from minihybrid.passes.rows import is_literal
+from minihybrid.passes.reduction_schedule import is_literal
 
 # A float's rank is a whole number, NaN's beyond all others: comparing ranks keeps NaN
 # as NumPy does, and the compiler can take the largest of several registers at once.

@@ -17,9 +17,9 @@ import numpy as np
 from minihybrid.codegen.rows import RowLoops
 from minihybrid.core.op import HybridError, legible
 from minihybrid.ops.cpu.machine import MOVED
+from minihybrid.ops.integers import limits
 from minihybrid.ops.shapes import row_major
-from minihybrid.ops.whole import limits
-from minihybrid.passes.rows import rows_of, scratch_of, steps_of
+from minihybrid.passes.reduction_schedule import rows_of, scratch_of, steps_of
 
 # Sums and products, of which a thread does some fifty in a nanosecond: so many are worth
 # sharing with helpers who are awake; and so many, in one kernel of a plan, waking them.

@@ -10,7 +10,7 @@ What is left out: sets of arrays.
 from collections.abc import Callable
 
 from minihybrid.core.array import NDArray
-from minihybrid.core.nested import SLOT, Slot, parts_of, rebuilt
+from minihybrid.core.pytree import SLOT, Slot, parts_of, rebuilt
 from minihybrid.core.sym import Symbol
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from minihybrid.core import hooks, params
 from minihybrid.core.context import CPU, check_context
+from minihybrid.core.convert import fits, fitted
 from minihybrid.core.files import write_whole
-from minihybrid.core.given import fits, fitted
 from minihybrid.core.op import (
     UNEXPECTED,
     AttrError,
@@ -33,12 +33,12 @@ from minihybrid.core.op import (
     described,
     ndarray,
 )
-from minihybrid.core.placing import HERE, Elsewhere, context_of, is_basic, placed, zeros_where
+from minihybrid.core.placement import HERE, Elsewhere, context_of, is_basic, placed, zeros_where
 from minihybrid.core.writes import SET_ITEM, is_whole, refuse_duplicates
+from minihybrid.ops.eager_cache import QUIET, at_once, own, quickly, specs_of, steps_of
 from minihybrid.ops.infix import Value
 from minihybrid.ops.random import STREAM
 from minihybrid.ops.registry import OPS
-from minihybrid.ops.steps import QUIET, at_once, own, quickly, specs_of, steps_of
 
 
 class State(threading.local):

@@ -17,12 +17,12 @@ from os.path import commonprefix
 from minihybrid.core import hooks, nd, sym
 from minihybrid.core import initial as initializers
 from minihybrid.core.arguments import arrays_in
+from minihybrid.core.checked_call import Signed
 from minihybrid.core.context import STACK
+from minihybrid.core.convert import dtype_of
 from minihybrid.core.formats import FORMATS
-from minihybrid.core.given import dtype_of
 from minihybrid.core.graph import other_dtypes, topological
 from minihybrid.core.hybrid import Hybrid, Plans, alike
-from minihybrid.core.mistake import Signed
 from minihybrid.core.name import Prefix
 from minihybrid.core.nd import save
 from minihybrid.core.op import AttrError, HybridError, described
@@ -35,7 +35,7 @@ from minihybrid.core.parameter import (
     _named,
     fill,
 )
-from minihybrid.core.placing import context_of
+from minihybrid.core.placement import context_of
 from minihybrid.core.switches import scoped
 from minihybrid.core.sym import Group, Symbol, replay
 from minihybrid.core.tracing import direct, is_tracing
@@ -414,7 +414,7 @@ class HybridBlock(Block):
 
         backend:  the target of code generation: None for the best, "cpu", "numpy".
         wait:     True: the first call waits for the compiled kernels; False: NumPy
-                  answers until they are ready (minihybrid/run/tiers.py); None: as the
+                  answers until they are ready (minihybrid/runtime/tiers.py); None: as the
                   environment's MINIHYBRID_WAIT says; without it, True once the program
                   was seeded or trains.
         static_alloc, static_shape:  accepted as in Gluon; memory is planned ahead and

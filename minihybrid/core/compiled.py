@@ -1,4 +1,4 @@
-"""Chapter 07. A compiled net is one more operator.
+"""A compiled net is one more operator.
 
 Takes:   a graph, traced and expanded.
 Gives:   `CompiledOp`, an `Op` whose forward pass is a plan and whose gradient another.

@@ -7,7 +7,7 @@ Gives:   `Context`, `cpu`, `gpu`, `simulated_gpu`, `num_gpus`, `current_context`
 A simulated GPU computes with the kernels of a real one, on any machine.
 Several numbers of the processor are one memory and one machine, but arrays remember
 theirs: so training on several devices can be learned without one
-(`minihybrid/device/numbered.py`).
+(`minihybrid/runtime/numbered_cpus.py`).
 What is left out: memory of the processor that is pinned or shared: it is `cpu`, too.
 """
 

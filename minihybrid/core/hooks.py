@@ -1,4 +1,4 @@
-"""Chapter 11. What is called here and brought later: every such place of the package.
+"""What is called here and brought later: every such place of the package.
 
 Takes:   functions and names that modules bring which are read later.
 Gives:   `Hook`, a function that is still to come, and all there are; `FACES`, the names

@@ -16,16 +16,16 @@ from typing import NamedTuple
 from minihybrid.core import hooks
 from minihybrid.core.arguments import arrays_in, restore
 from minihybrid.core.array import STATE, NDArray
-from minihybrid.core.autograd import modes
-from minihybrid.core.entry import KEPT, Entry, Program
-from minihybrid.core.locked import Locked
-from minihybrid.core.nested import SLOT, nesting, reader
-from minihybrid.core.newest import Newest
+from minihybrid.core.cache_entry import KEPT, Entry, Program
+from minihybrid.core.fork_safe import Locked
+from minihybrid.core.lru_cache import Newest
 from minihybrid.core.op import AttrError, HybridError, Spec, described
 from minihybrid.core.parameter import VERSION
 from minihybrid.core.pipeline import Job
 from minihybrid.core.plan import write_states
+from minihybrid.core.pytree import SLOT, nesting, reader
 from minihybrid.core.sym import Symbol, trace
+from minihybrid.core.tape import modes
 from minihybrid.core.targets import best_target, target_of
 from minihybrid.core.tracing import TraceError, is_tracing, user_line
 
@@ -62,7 +62,7 @@ class Hybrid(Locked):
     params:  () -> name -> Parameter, those that the function may read.
     title:   what plans and errors call the function.
     target:  "cpu" (Numba), "numpy", or None: the first that is installed.
-    wait:    whether calls wait for compiled kernels (minihybrid/run/tiers.py).
+    wait:    whether calls wait for compiled kernels (minihybrid/runtime/tiers.py).
     parts:   () -> what the function is made of: others, and it is traced again.
     names:   of its inputs in graphs; usually data, or data0, data1, ...
 

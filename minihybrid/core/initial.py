@@ -4,14 +4,14 @@ Takes:   a parameter's name and its array.
 Gives:   `Initializer`, the parent; `Zero`, `One`, `Constant`, `Uniform`; `create`, which
          finds them and others by names.
 
-What is left out: all others (`minihybrid/init.py`).
+What is left out: all others (`minihybrid/gluon/init.py`).
 """
 
 from minihybrid.core import nd
 from minihybrid.core.array import NDArray
-from minihybrid.core.given import fitted
+from minihybrid.core.checked_call import Settings
+from minihybrid.core.convert import fitted
 from minihybrid.core.hooks import INITIALIZERS
-from minihybrid.core.mistake import Settings
 from minihybrid.core.op import AttrError, described, finite, not_negative, positive
 
 

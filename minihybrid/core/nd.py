@@ -10,14 +10,14 @@ What is left out: sparse storage.
 import numpy as onp  # `nd.np` is our own
 
 from minihybrid.core.array import NDArray, dense, is_followed, refuse_followed
+from minihybrid.core.checked_call import signed
 from minihybrid.core.context import check_context
+from minihybrid.core.convert import fitted
 from minihybrid.core.files import write_whole
-from minihybrid.core.given import fitted
 from minihybrid.core.hooks import FACES
-from minihybrid.core.mistake import signed
 from minihybrid.core.op import AttrError, HybridError, described
 from minihybrid.core.params import pack_arrays, read_arrays, unpack_arrays
-from minihybrid.core.placing import DEVICES, new_array, placed
+from minihybrid.core.placement import DEVICES, new_array, placed
 from minihybrid.core.switches import is_np_shape
 from minihybrid.ops.distributions import Random
 from minihybrid.ops.infix import Part, face, public_names, put, said_by

@@ -58,7 +58,7 @@ def BatchNorm_v1(
 def BlockGrad(data, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """The same values; no gradient passes."""
 
-from minihybrid.arrays import CSRNDArray as CSRNDArray
+from minihybrid.mxnet.nd_extras import CSRNDArray as CSRNDArray
 
 def CTCLoss(
     data,

@@ -24,7 +24,7 @@ from weakref import ref
 
 import numpy as np
 
-from minihybrid.core.nested import EXACT, SLOT, reader
+from minihybrid.core.pytree import EXACT, SLOT, reader
 
 LARGEST = 2**60  # elements of an array: its bytes still have a number of 64 bits
 DEEPEST = 32  # its axes

@@ -15,16 +15,16 @@ from minihybrid.core import initial as initializers
 from minihybrid.core import nd, sym
 from minihybrid.core.array import STATE
 from minihybrid.core.attribute import TYPE_FLAGS
-from minihybrid.core.autograd import modes
+from minihybrid.core.checked_call import Signed
 from minihybrid.core.context import CPU, check_context
+from minihybrid.core.convert import dtype_of
 from minihybrid.core.files import FileError
-from minihybrid.core.given import dtype_of
 from minihybrid.core.graph import refine
-from minihybrid.core.mistake import Signed
 from minihybrid.core.nd import NDArray, load, save
 from minihybrid.core.op import AttrError, HybridError, ShapeError, Spec, described, items, legible
-from minihybrid.core.placing import aligned, new_array, placed
+from minihybrid.core.placement import aligned, new_array, placed
 from minihybrid.core.switches import SWITCHES, is_np_array, is_np_shape
+from minihybrid.core.tape import modes
 from minihybrid.core.tracing import CURRENT, IMPERATIVE, TraceError, is_tracing, user_line
 from minihybrid.ops.infix import absent
 from minihybrid.ops.random import STREAM

@@ -1,4 +1,4 @@
-"""Chapter 17. The pipeline: all stages between a traced graph and what runs, in order.
+"""The pipeline: all stages between a traced graph and what runs, in order.
 
 Takes:   a `Job`: a traced graph with known shapes, and what is wanted of it.
 Gives:   `build`, which takes it through the stages up to the text of its kernels.

@@ -15,7 +15,7 @@ import numpy as np
 
 from minihybrid.core import hooks
 from minihybrid.core.pipeline import Job, build
-from minihybrid.core.placing import aligned
+from minihybrid.core.placement import aligned
 from minihybrid.core.targets import TARGETS
 from minihybrid.ops.random import STREAM
 
@@ -188,7 +188,7 @@ class InForce:
     """The plan of a job that answers its calls: here one, from the start.
 
     Where another one comes to be in force later, `settled` is False until then
-    (minihybrid/run/tiers.py).
+    (minihybrid/runtime/tiers.py).
     """
 
     settled = True

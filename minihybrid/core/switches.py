@@ -1,6 +1,6 @@
 """Which of the two array worlds holds: the switches, and what they mean.
 
-Takes:   what `set_np` and its scopes (`minihybrid/util.py`) have said.
+Takes:   what `set_np` and its scopes (`minihybrid/mxnet/util.py`) have said.
 Gives:   `is_np_array()`, `is_np_shape()`; `told_shape` and `shown_shape`, shapes from
          users and for them; `scoped`, for all that holds for a thread.
 

@@ -15,8 +15,8 @@ from minihybrid.core.attribute import TYPE_FLAGS, AttrScope, shown, written
 from minihybrid.core.files import read_whole, write_whole
 from minihybrid.core.graph import Graph, auxiliary, shown_attrs, topological
 from minihybrid.core.name import NameManager, hint
-from minihybrid.core.nested import parts_of, rebuilt
 from minihybrid.core.op import UNKNOWN, AttrError, Node, PlaceError, Spec, described, legible
+from minihybrid.core.pytree import parts_of, rebuilt
 from minihybrid.core.serial import refs_of_json, tojson
 from minihybrid.core.switches import shown_shape, told_shape
 from minihybrid.core.tracing import (

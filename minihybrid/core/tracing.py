@@ -14,7 +14,7 @@ from minihybrid.core.op import UNKNOWN, HybridError
 from minihybrid.core.switches import scoped
 
 IMPERATIVE = "or leave this block imperative, without hybridize()"
-PACKAGE = __name__.partition(".")[0]
+PACKAGES = ("minihybrid", "minihybrid_course")
 
 
 class TraceError(HybridError, TypeError):
@@ -100,5 +100,5 @@ def user_line():
 
 
 def is_ours(frame):
-    """Whether a frame runs code of this package."""
-    return frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE
+    """Whether a frame runs code of the engine or of its course."""
+    return frame.f_globals.get("__name__", "").partition(".")[0] in PACKAGES

@@ -5,7 +5,7 @@ Gives:   `Block`, `HybridBlock`, `SymbolBlock`, `Parameter`, `nn`, `loss`, `Trai
          `data`, `utils`, `contrib`, `model_zoo`.
 """
 
-from minihybrid import faces
+from minihybrid.core import lazy
 from minihybrid.core.block import Block, HybridBlock, SymbolBlock
 from minihybrid.core.hooks import own_names
 from minihybrid.core.parameter import (
@@ -17,7 +17,7 @@ from minihybrid.core.parameter import (
 from minihybrid.gluon.function import function
 
 LATER = {"Trainer": "gluon.trainer:Trainer"}
-__getattr__ = faces.face(globals(), LATER)
+__getattr__ = lazy.face(globals(), LATER)
 
 __all__ = [
     "Block",

@@ -6,9 +6,9 @@ Gives:   `LeakyReLU`, `PReLU`, `ELU`, `SELU`, `GELU`, `Swish`.
 What is left out: activations that later releases of MXNet added (SiLU is Swish).
 """
 
-from minihybrid import init as initializers
 from minihybrid.core.block import HybridBlock
 from minihybrid.core.op import checked, count, finite, not_negative
+from minihybrid.gluon import init as initializers
 
 QUARTER = initializers.Constant(0.25)
 

@@ -12,8 +12,8 @@ import sys
 
 from minihybrid.core.hooks import FACES
 from minihybrid.core.hybrid import Hybrid
-from minihybrid.core.nested import Keywords
 from minihybrid.core.op import AttrError, described
+from minihybrid.core.pytree import Keywords
 from minihybrid.core.sym import Symbol, replay
 
 

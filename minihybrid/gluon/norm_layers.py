@@ -9,7 +9,7 @@ Left out: statistics over several devices (`SyncBatchNorm`).
 import numpy as np
 
 from minihybrid.core.block import HybridBlock
-from minihybrid.core.given import dtype_of
+from minihybrid.core.convert import dtype_of
 from minihybrid.core.op import boolean, checked, integer, length
 from minihybrid.ops import OPS
 

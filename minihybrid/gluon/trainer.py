@@ -18,25 +18,25 @@ from dataclasses import replace
 import numpy as np
 
 from minihybrid.core import nd
-from minihybrid.core.entry import FEW, KEPT
+from minihybrid.core.cache_entry import FEW, KEPT
+from minihybrid.core.checked_call import Signed, signed
 from minihybrid.core.files import FileError
 from minihybrid.core.hooks import own_names
-from minihybrid.core.mistake import Signed, signed
+from minihybrid.core.lru_cache import Newest
 from minihybrid.core.nd import load, save
-from minihybrid.core.newest import Newest
 from minihybrid.core.op import AttrError, HybridError, Spec, checked, described, positive
 from minihybrid.core.parameter import Parameter
 from minihybrid.core.pipeline import Job
-from minihybrid.core.placing import placed
+from minihybrid.core.placement import placed
 from minihybrid.core.plan import in_force
 from minihybrid.core.sym import trace
 from minihybrid.core.targets import target_of
-from minihybrid.kvstore import processes_of
+from minihybrid.gluon.optimizer import Optimizer, Updater, create, states_in
+from minihybrid.mxnet.kvstore import processes_of
 from minihybrid.ops.infix import absent
-from minihybrid.optimizer import Optimizer, Updater, create, states_in
 from minihybrid.passes import expand
-from minihybrid.passes.numbers import lift, same
-from minihybrid.run.launch import WIDE
+from minihybrid.passes.lift_constants import lift, same
+from minihybrid.runtime.launch import WIDE
 
 
 class CompiledUpdate:

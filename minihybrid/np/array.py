@@ -16,10 +16,10 @@ import numpy as onp
 
 from minihybrid.core import hooks
 from minihybrid.core.array import STATE, NDArray, look_up, places
-from minihybrid.core.given import dtype_of
-from minihybrid.core.mistake import signed
+from minihybrid.core.checked_call import signed
+from minihybrid.core.convert import dtype_of
 from minihybrid.core.op import AttrError, DTypeError, PlaceError, ShapeError
-from minihybrid.core.placing import placed
+from minihybrid.core.placement import placed
 from minihybrid.core.sym import Symbol, constant
 from minihybrid.np.functions import pair
 from minihybrid.np.public import guarded, kind_of, refuse_narrower

@@ -13,9 +13,9 @@ import numpy as onp
 
 from minihybrid.core.array import NDArray, is_followed, refuse_followed
 from minihybrid.core.context import CPU, check_context
-from minihybrid.core.given import dtype_of, fitted
+from minihybrid.core.convert import dtype_of, fitted
 from minihybrid.core.op import AttrError, HybridError, ShapeError
-from minihybrid.core.placing import placed
+from minihybrid.core.placement import placed
 from minihybrid.core.tracing import is_direct
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.np.functions import BOOLS

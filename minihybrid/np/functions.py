@@ -10,14 +10,14 @@ Left out: NumPy's `where=`.
 
 import numpy as onp
 
-from minihybrid.core.given import dtype_of
+from minihybrid.core.convert import dtype_of
 from minihybrid.core.op import DTypeError, HybridError, ShapeError
 from minihybrid.np.public import FUNCTIONS, kind_of, lengths, public
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value, is_number, said_by
 from minihybrid.ops.np.names import is_whole, with_number
 from minihybrid.ops.shapes import axes_of
-from minihybrid.ops.shown import Called
+from minihybrid.ops.signatures import Called
 
 # -- of one number ---------------------------------------------------------------------
 ALIASES = {

@@ -16,7 +16,7 @@ from minihybrid.core import hooks
 from minihybrid.core.array import NDArray
 from minihybrid.core.context import CPU
 from minihybrid.core.op import AttrError, HybridError, Op, ShapeError, Spec
-from minihybrid.core.placing import context_of, placed
+from minihybrid.core.placement import context_of, placed
 from minihybrid.np.array import ndarray
 from minihybrid.np.public import FUNCTIONS, flat, guarded, lengths, on_tape, public
 from minihybrid.ops import OPS

@@ -29,12 +29,11 @@ from minihybrid.ops import (
     resizing,
     sequence,
     shapes,
-    steps,
     tiling,
 )
 
 # isort: split
-from minihybrid.ops import distributions, infix  # last: methods of the records above
+from minihybrid.ops import distributions, eager_cache, infix  # last: methods of the records above
 from minihybrid.ops.registry import OPS, register
 
 __all__ = [
@@ -45,6 +44,7 @@ __all__ = [
     "convolution",
     "ctc",
     "distributions",
+    "eager_cache",
     "elementwise",
     "filled",
     "functions",
@@ -66,6 +66,5 @@ __all__ = [
     "resizing",
     "sequence",
     "shapes",
-    "steps",
     "tiling",
 ]

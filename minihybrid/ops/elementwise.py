@@ -16,6 +16,16 @@ from functools import lru_cache, partial, wraps
 import numpy as np
 
 from minihybrid.core.op import REQUIRED, AttrError, Spec, dtype, number
+from minihybrid.ops.integers import (
+    EXACT,
+    as_floats,
+    fits,
+    held,
+    scalar_like,
+    scalar_number,
+    whole_div,
+    whole_power,
+)
 from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import (
     as_codes,
@@ -25,16 +35,6 @@ from minihybrid.ops.shapes import (
     known,
     merge,
     same_shape,
-)
-from minihybrid.ops.whole import (
-    EXACT,
-    as_floats,
-    fits,
-    held,
-    scalar_like,
-    scalar_number,
-    whole_div,
-    whole_power,
 )
 
 MANY = 4096  # numbers for which another way of NumPy's may pay

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from minihybrid.core.given import holds
+from minihybrid.core.convert import holds
 from minihybrid.core.op import (
     REQUIRED,
     AttrError,

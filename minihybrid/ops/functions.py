@@ -6,7 +6,7 @@ Gives:   the records, as in `elementwise`: a scalar expression and a derivative 
 
 SciPy has the special functions for eager arrays, or, where it is not installed,
 `minihybrid.codegen.numpy.special`; compiled kernels call
-`minihybrid.codegen.cpu.polynomial`, `angle` or `scalar`, or the C library.
+`minihybrid.codegen.cpu.transcendental`, `angle` or `scalar`, or the C library.
 What is left out: complex numbers.
 """
 
@@ -46,10 +46,10 @@ from minihybrid.ops.elementwise import (
     where,
     zeros_like,
 )
+from minihybrid.ops.integers import whole_function
 from minihybrid.ops.neural import softmax
 from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import floating, same_shape
-from minihybrid.ops.whole import whole_function
 
 # -- trigonometry and its inverse ------------------------------------------------------
 tan = unary("tan", np.tan, "tan({a})", lambda g, y, a: g * (y * y + 1.0), "The tangent.")

@@ -11,7 +11,7 @@ What is left out: results whose shape depends on values.
 
 import numpy as np
 
-from minihybrid.core.given import holds
+from minihybrid.core.convert import holds
 from minihybrid.core.op import (
     REQUIRED,
     ShapeError,

@@ -21,7 +21,7 @@ from minihybrid.core.context import check_context
 from minihybrid.core.hooks import FACES, own_names
 from minihybrid.core.op import AttrError, HybridError, PlaceError, ShapeError, described
 from minihybrid.ops.registry import OPS, is_own
-from minihybrid.ops.shown import Called
+from minihybrid.ops.signatures import Called
 from minihybrid.ops.tiling import split_v2
 
 PRINTED = {"nd": "minihybrid.ndarray", "sym": "minihybrid.symbol"}  # as in MXNet

@@ -27,13 +27,13 @@ from minihybrid.ops.elementwise import cast, cast_like, ones_like, zeros_like
 from minihybrid.ops.filled import created, made, zeros
 from minihybrid.ops.gpu.order import is_long, running_sums
 from minihybrid.ops.indexing import put_along, put_take, take_along
+from minihybrid.ops.integers import limits
 from minihybrid.ops.layout import reshape, slice_axis
 from minihybrid.ops.loops import T, each, loops, store
 from minihybrid.ops.reduce import split_at, sum_
 from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import as_codes, axis_of, floating, forward, known
 from minihybrid.ops.tiling import reverse
-from minihybrid.ops.whole import limits
 
 INT64, FLOAT32 = np.dtype("int64"), np.dtype("float32")
 

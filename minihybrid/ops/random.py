@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from minihybrid.core.locked import Locked
+from minihybrid.core.fork_safe import Locked
 from minihybrid.core.op import (
     REQUIRED,
     AttrError,
@@ -37,17 +37,17 @@ from minihybrid.ops.elementwise import cast, log
 from minihybrid.ops.filled import created, made, zeros
 from minihybrid.ops.functions import special
 from minihybrid.ops.indexing import take, take_along
+from minihybrid.ops.integers import held
 from minihybrid.ops.ordering import order, running_sum
 from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import as_codes, axis_of, floating, known, same_shape
-from minihybrid.ops.whole import held
 
 
 class Stream(Locked):
     """The global sequence of keys; `seed` starts it anew.
 
     repeats: whether the program must repeat bit for bit, because it was seeded or trains;
-             then calls wait for compiled kernels (minihybrid/run/tiers.py).
+             then calls wait for compiled kernels (minihybrid/runtime/tiers.py).
 
     >>> stream = Stream(); stream.seed(7); first = stream.take(2)
     >>> stream.seed(7); stream.take(1) == first

@@ -9,7 +9,7 @@ What is left out: circular padding.
 
 import numpy as np
 
-from minihybrid.core.given import holds
+from minihybrid.core.convert import holds
 from minihybrid.core.op import (
     REQUIRED,
     AttrError,

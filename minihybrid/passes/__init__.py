@@ -1,4 +1,4 @@
-"""Chapter 15. Passes: each takes a graph and gives a better one.
+"""Passes: each takes a graph and gives a better one.
 
 Takes:   a traced graph.
 Gives:   all passes: those of the core, and those for targets that write loops.
@@ -6,16 +6,16 @@ Gives:   all passes: those of the core, and those for targets that write loops.
 
 from collections.abc import Callable
 
-from minihybrid import faces
+from minihybrid.core import lazy
 from minihybrid.core.graph import Graph
 from minihybrid.core.op import Node
 from minihybrid.core.passes import PASSES, cse, dce, expand, fold, memory, optimise
 from minihybrid.core.passes.memory import Memory
 from minihybrid.passes.fuse import fuse, merge
 from minihybrid.passes.lower import lower
-from minihybrid.passes.rows import scratch_of
+from minihybrid.passes.reduction_schedule import scratch_of
 
-__getattr__ = faces.face(globals(), {})
+__getattr__ = lazy.face(globals(), {})
 
 __all__ = [
     "PASSES",

@@ -23,12 +23,12 @@ import numpy as np
 from minihybrid.core.graph import Graph
 from minihybrid.core.op import Node, Op, Spec
 from minihybrid.core.passes import optimise
+from minihybrid.passes.hoist_max_pool import pool_early
 from minihybrid.passes.loops import inside, is_loop, trimmed
 from minihybrid.passes.lower import lower
-from minihybrid.passes.pieces import pieces
-from minihybrid.passes.pool_early import pool_early
-from minihybrid.passes.rows import Frame, Ref, frames, is_literal, is_map
-from minihybrid.passes.side_by_side import side_by_side
+from minihybrid.passes.pads_to_concat import side_by_side
+from minihybrid.passes.reduction_schedule import Frame, Ref, frames, is_literal, is_map
+from minihybrid.passes.slice_views import pieces
 
 # More in one kernel gain little, since a row is read from the cache anyway; and kernels
 # of one length are more often the same text, which is compiled once.

@@ -1,6 +1,6 @@
-"""Chapter 15. loops: what passes do with a loop, whose body is a graph of its own.
+"""loops: what passes do with a loop, whose body is a graph of its own.
 
-Takes:   graphs with `Turns` in them (`loops/turns.py`).
+Takes:   graphs with `Turns` in them (`passes/scan.py`).
 Gives:   `inside`, which applies a pass to each body; `trimmed`, without what nobody reads
          of a loop.
 
@@ -13,7 +13,7 @@ from minihybrid.core.graph import Graph, the_graph, topological
 from minihybrid.core.op import Node, Op
 from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.rewrite import rewrite
-from minihybrid.loops.turns import Turns
+from minihybrid.passes.scan import Turns
 
 LARGE = 2**20  # bytes of a stack of states: to keep it costs more than a copy each turn
 

@@ -1,4 +1,4 @@
-"""Chapter 15. lower: softmax and its like, written as the loops that they are made of.
+"""lower: softmax and its like, written as the loops that they are made of.
 
 Takes:   a graph of primitives, whose gradients are already built.
 Gives:   a graph in which operators that say how are reductions and elementwise steps.

@@ -6,7 +6,7 @@ Gives:   `cuda`, to be used as Numba's; `draw`, who uses what; `traffic`, warps'
          and `driver.SimulatedDriver`.
 """
 
-from minihybrid import faces
+from minihybrid.core import lazy
 from minihybrid.simt import cuda
 from minihybrid.simt.counts import Counts, watch
 from minihybrid.simt.errors import (
@@ -40,7 +40,7 @@ uint32 = CONSTRUCTORS["uint32"]
 uint64 = CONSTRUCTORS["uint64"]
 boolean = CONSTRUCTORS["boolean"]
 
-__getattr__ = faces.face(globals(), {})
+__getattr__ = lazy.face(globals(), {})
 
 __all__ = [
     "AlignmentError",

@@ -1,4 +1,4 @@
-"""Chapter 25. Functions of `minihybrid.codegen.device` on the simulated GPU.
+"""Chapter 25. Functions of `minihybrid.codegen.device_math` on the simulated GPU.
 
 Takes:   the imports of a kernel's text.
 Gives:   what it imports from there, made again over another `math`, or compiled.
@@ -8,7 +8,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-import minihybrid.codegen.device as device
+import minihybrid.codegen.device_math as device
 
 
 def device_names(tree: ast.Module, make: Callable, **names: Any) -> dict:
@@ -17,7 +17,7 @@ def device_names(tree: ast.Module, make: Callable, **names: Any) -> dict:
     make, names: what `compiled` of that module takes: what is done to each function,
                  and what stands in the place of names that they use.
 
-    >>> tree = ast.parse("from minihybrid.codegen.device import INF, cbrt")
+    >>> tree = ast.parse("from minihybrid.codegen.device_math import INF, cbrt")
     >>> device_names(tree, lambda function: function)
     {'INF': inf, 'cbrt': <function cbrt at ...>}
     """

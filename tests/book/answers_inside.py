@@ -14,6 +14,7 @@ from dataclasses import replace
 import numba
 import numpy as np
 from minihybrid.attribute import DTYPES
+from minihybrid_course.exercises.graphs import graph_of
 
 from minihybrid import autograd, nd
 from minihybrid.codegen.cpu.flat import kernel
@@ -22,7 +23,6 @@ from minihybrid.core.graph import apply
 from minihybrid.core.op import Op, number
 from minihybrid.core.passes import optimise
 from minihybrid.core.passes.rewrite import rewrite
-from minihybrid.look.exercises.graphs import graph_of
 from minihybrid.ops import OPS
 from minihybrid.ops.shapes import same_shape
 from minihybrid.simt import Program, cuda, float32

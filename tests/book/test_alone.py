@@ -2,10 +2,10 @@
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from minihybrid_course import needs
 from run_notebooks import ROOT
 
 import minihybrid as mx
-from minihybrid.look import needs
 
 COPIES = sorted((mx.datasets.FOLDER / "onnx").iterdir())
 

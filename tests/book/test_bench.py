@@ -4,9 +4,9 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from minihybrid.bench import Benchmark, Comparison, Timer, Timing, compare, measure
 
 from minihybrid import bench
-from minihybrid.bench import Benchmark, Comparison, Timer, Timing, compare, measure
 
 
 class World:

@@ -19,11 +19,10 @@ from make_blank import (
     tagged,
     with_gaps,
 )
+from minihybrid_course import growing
+from minihybrid_course.building import NANO, check, code_lines, keep, outdated, stage, tried
 from rings import elsewhere
 from run_notebooks import ROOT
-
-from minihybrid.look import growing
-from minihybrid.look.building import NANO, check, code_lines, keep, outdated, stage, tried
 
 STEPS = range(1, 10)
 UPGRADES = [int(path.stem[5:]) for path in sorted(BLANK.glob("nano_*.py"))]
@@ -166,8 +165,8 @@ ALONE = """
 import sys
 for name in ("numba", "llvmlite", "scipy", "matplotlib", "tqdm"):
     sys.modules[name] = None
-from minihybrid.look.building import stage, tried
-from minihybrid.look.growing import STEPS
+from minihybrid_course.building import stage, tried
+from minihybrid_course.growing import STEPS
 for step in map(int, sys.argv[1:]):
     names = {}
     exec(stage(step), names)

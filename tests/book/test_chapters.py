@@ -32,7 +32,7 @@ def test_folds_are_called_by_what_is_in_them():
 def test_a_page_leaves_out_what_only_a_notebook_needs():
     stated = {"name": "stdout", "text": "Exception reporting mode: Minimal\n"}
     cells = [
-        cell("from minihybrid.look import figures\n\nfigures.bill(net)", "hide-input"),
+        cell("from minihybrid_course import figures\n\nfigures.bill(net)", "hide-input"),
         cell('mx.check("0.1", ...)', "starter") | {"outputs": [{"text": "not yet"}]},
         cell("%xmode Minimal\nnet(1)") | {"outputs": [stated, {"ename": "E"}]},
         cell("mx.show(net)", "hide-input") | {"outputs": [{"text": "source"}]},

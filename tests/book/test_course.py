@@ -2,9 +2,10 @@
 
 import re
 
-import course
 import pytest
 from landing import chapters, minutes
+
+import course
 
 PLANS = pytest.mark.parametrize("n_weeks", [6, 12])
 NUMBER = {int(stem[:2]): slug for slug, (stem, *_) in chapters().items()}

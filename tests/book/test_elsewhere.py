@@ -7,10 +7,17 @@ from datetime import date
 
 import pytest
 from envs import ENVS, python_of
+from minihybrid_course import cells
+from minihybrid_course.other_libraries import (
+    LIBRARIES,
+    elsewhere,
+    found,
+    ran,
+    recorded,
+    script_cells,
+)
 
 from minihybrid.core.op import HybridError
-from minihybrid.look import cells
-from minihybrid.look.other_libraries import LIBRARIES, elsewhere, found, ran, recorded, script_cells
 
 TOPICS = "write trace steps look print number branch shape save list loop race".split()
 NUMBERS = re.compile(r"about [\d.]+ times")  # of the race; they are another each time
@@ -108,7 +115,7 @@ def library(tmp_path, monkeypatch):
     script = cells.cells((tmp_path / "in_fake.py").read_text())
     record["printed"] = {cell.key: ["of old"] for cell in script}
     (tmp_path / "records.json").write_text(json.dumps({"fake": record}))
-    module = sys.modules["minihybrid.look.other_libraries"]
+    module = sys.modules["minihybrid_course.other_libraries"]
     monkeypatch.setattr(module, "FOLDER", tmp_path)
     monkeypatch.setattr(module, "RECORDS", tmp_path / "records.json")
     monkeypatch.setattr(module, "LIBRARIES", {"fake": "Fake"})

@@ -13,6 +13,11 @@ import answers_threads
 import make_hints
 import numpy as np
 import pytest
+from minihybrid_course import exercises as package
+from minihybrid_course.building import stage
+from minihybrid_course.exercises import TABLE, Exercises, judging
+from minihybrid_course.exercises.judging import Part, Parts, fingerprint
+from minihybrid_course.exercises.kernels import positive
 
 import minihybrid as mx
 from minihybrid.core.graph import Graph, apply
@@ -20,11 +25,6 @@ from minihybrid.core.op import HybridError, Node, Spec
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.core.sym import trace
 from minihybrid.gluon import nn
-from minihybrid.look import exercises as package
-from minihybrid.look.building import stage
-from minihybrid.look.exercises import TABLE, Exercises, judging
-from minihybrid.look.exercises.judging import Part, Parts, fingerprint
-from minihybrid.look.exercises.kernels import positive
 from minihybrid.ops import OPS
 from minihybrid.simt import cuda, float32
 from minihybrid.simt.cuda import Kernel

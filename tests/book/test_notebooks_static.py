@@ -19,10 +19,10 @@ import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 from lines import count as code_lines
+from minihybrid_course.exercises.nano import NANO
 from run_notebooks import CELL_METADATA, NOTEBOOK_METADATA, ROOT, clean
 
 from minihybrid import gluon
-from minihybrid.look.exercises.nano import NANO
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-
 from minihybrid.bench import Comparison, Timing
 
 CONFIG = Path(__file__).parents[1] / "nbval_sanitize.cfg"

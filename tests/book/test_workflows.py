@@ -83,7 +83,7 @@ def tool(name):
 
 @pytest.mark.slow
 def test_zizmor_finds_nothing():
-    example = "classroom/examples/github-classroom.yml"
+    example = "course/minihybrid_course/grading/examples/github-classroom.yml"
     options = ("--offline", "--no-progress", "--persona=pedantic")
     output = run(tool("zizmor"), *options, ".github", example)
     assert "No findings" in output and all(path.name in output for path in WORKFLOWS)
@@ -113,7 +113,9 @@ def actionlint(folder, *paths):
 @pytest.mark.elsewhere
 def test_actionlint_finds_nothing(tmp_path):
     assert actionlint(tmp_path, *WORKFLOWS) == []
-    found = actionlint(tmp_path, ROOT / "classroom/examples/github-classroom.yml")
+    found = actionlint(
+        tmp_path, ROOT / "course/minihybrid_course/grading/examples/github-classroom.yml"
+    )
     # The linter is older than this system of GitHub's.
     assert [line for line in found if 'label "ubuntu-24.04" is unknown' not in line] == []
 

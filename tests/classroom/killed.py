@@ -9,7 +9,7 @@ import signal
 import threading
 from pathlib import Path
 
-from classroom import grade as grading
+from minihybrid_course.grading import grade as grading
 
 _mark, _graded = grading.mark, grading.graded
 
@@ -29,7 +29,7 @@ def first(log, student):
 
 
 def mark(submission, folder, *arguments):
-    """`classroom.grade.mark`, on a worker that may die of it."""
+    """`minihybrid_course.grading.grade.mark`, on a worker that may die of it."""
     log = Path(folder).parent / "log"
     dies = submission.student if first(log, submission.student) else None
     if dies == "before":

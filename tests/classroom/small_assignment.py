@@ -1,10 +1,9 @@
 """An assignment of two questions, for tests of the grader; one of its tests is hidden."""
 
 import nbformat
+from minihybrid_course.grading.sandbox import BWRAP, isolation
+from minihybrid_course.grading.sources import ClassroomError
 from nbformat.v4 import new_code_cell, new_notebook
-
-from classroom.sandbox import BWRAP, isolation
-from classroom.sources import ClassroomError
 
 SECRET = "the squares of four numbers are wanted"
 CELLS = [

@@ -1,7 +1,7 @@
 """A stand-in for the program docker: it notes what it is asked, and runs commands in place.
 
 What is mounted is found where it lies, and the container's name ends the process: enough to
-try the command line of classroom/container.py where there is no Docker.
+try the command line of course/minihybrid_course/grading/container.py where there is no Docker.
 """
 
 import csv

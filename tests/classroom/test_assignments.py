@@ -7,9 +7,8 @@ import tomllib
 
 import nbformat
 import pytest
-
-from classroom.judge import judged
-from classroom.sources import (
+from minihybrid_course.grading.judge import judged
+from minihybrid_course.grading.sources import (
     FOLDER,
     chosen,
     drawn,

@@ -9,12 +9,19 @@ import sys
 import time
 
 import pytest
+from minihybrid_course.grading import sandbox
+from minihybrid_course.grading.judge import (
+    MOST_CELLS,
+    Refused,
+    cells_of,
+    graded,
+    judged,
+    notebook_of,
+    read,
+)
+from minihybrid_course.grading.sandbox import ProcessDied, Sandbox, StudentError, isolation
+from minihybrid_course.grading.sources import ROOT
 from small_assignment import SECRET, WRONG, assignment, cell, cells, handed_in, isolated, text
-
-from classroom import sandbox
-from classroom.judge import MOST_CELLS, Refused, cells_of, graded, judged, notebook_of, read
-from classroom.sandbox import ProcessDied, Sandbox, StudentError, isolation
-from classroom.sources import ROOT
 
 pytestmark = [
     pytest.mark.elsewhere,
@@ -138,7 +145,7 @@ def test_no_file_of_the_teacher_can_be_seen_or_written(tmp_path):
     places = [
         ROOT / "notebooks",
         ROOT / "tests",
-        ROOT / "classroom/judge.py",
+        ROOT / "course/minihybrid_course/grading/judge.py",
         tmp_path / "secret",
         "/old",
     ]

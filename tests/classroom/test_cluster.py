@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from envs import NotAvailable, python_of
+from minihybrid_course.grading.sources import ROOT
 from small_assignment import WRONG, text
-
-from classroom.sources import ROOT
 
 pytestmark = pytest.mark.elsewhere
 HERE = Path(__file__).parent
@@ -26,7 +25,14 @@ def python():
 
 def test_a_scheduler_that_is_not_there_is_named(python, tmp_path):
     (tmp_path / "in/anna").mkdir(parents=True)
-    command = [python, "-m", "classroom.cluster", tmp_path / "in", "--assignment", "1"]
+    command = [
+        python,
+        "-m",
+        "minihybrid_course.grading.cluster",
+        tmp_path / "in",
+        "--assignment",
+        "1",
+    ]
     wrong = [*command, "--scheduler", "tcp://127.0.0.1:1"]
     done = subprocess.run(wrong, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1 and "Traceback" not in done.stderr

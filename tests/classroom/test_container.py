@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from envs import CLASSROOM
+from minihybrid_course.grading import container, sandbox
+from minihybrid_course.grading import grade as grading
+from minihybrid_course.grading.grade import grade
+from minihybrid_course.grading.sandbox import ProcessDied, Sandbox, describe_isolation, isolation
+from minihybrid_course.grading.sources import ROOT, ClassroomError
 from small_assignment import WRONG, assignment, text
-
-from classroom import container, sandbox
-from classroom import grade as grading
-from classroom.grade import grade
-from classroom.sandbox import ProcessDied, Sandbox, describe_isolation, isolation
-from classroom.sources import ROOT, ClassroomError
 
 HERE = Path(__file__).parent
 SERVING = {"distributed", "nbformat", "pyseccomp"}  # for the grader, not for students' cells
@@ -79,7 +78,10 @@ def test_marks_are_the_same_in_a_container_which_is_shut_and_ended(docker, tmp_p
         assert options == SHUT | named | shown | given and len(named) == 1
         assert shown == {
             f"--mount=type=bind,source={ROOT / source},target=/course/{name},readonly"
-            for source, name in (("minihybrid", "minihybrid"), ("classroom/worker.py", "worker.py"))
+            for source, name in (
+                ("minihybrid", "minihybrid"),
+                ("course/minihybrid_course/grading/worker.py", "worker.py"),
+            )
         }
         assert given == {
             f"--env={k}={v}" for k, v in (sandbox.VARIABLES | {"HOME": "/tmp"}).items()
@@ -123,8 +125,13 @@ def test_a_path_with_commas_and_quotes_is_one_path():
 
 
 def test_the_image_has_what_a_worker_of_a_cluster_has():
-    words = (ROOT / "classroom/Dockerfile").read_text().split("--no-cache-dir")[1].split()
+    words = (
+        (ROOT / "course/minihybrid_course/grading/Dockerfile")
+        .read_text()
+        .split("--no-cache-dir")[1]
+        .split()
+    )
     ours = {w for w in CLASSROOM["cluster"][1] if w.partition("=")[0] not in SERVING}
     assert set(words) == ours
     assert f"docker build --tag {container.IMAGE} classroom" == container.BUILD
-    assert container.BUILD in (ROOT / "classroom/Dockerfile").read_text()
+    assert container.BUILD in (ROOT / "course/minihybrid_course/grading/Dockerfile").read_text()

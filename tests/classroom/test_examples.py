@@ -11,11 +11,10 @@ from types import SimpleNamespace
 import jsonschema
 import pytest
 import yaml
+from minihybrid_course.grading.grade import main, options
+from minihybrid_course.grading.sources import ROOT, names
 
-from classroom.grade import main, options
-from classroom.sources import ROOT, names
-
-FOLDER = ROOT / "classroom/examples"
+FOLDER = ROOT / "course/minihybrid_course/grading/examples"
 SCHEMA = ROOT / "tests/classroom/chart/values.schema.json"
 LITTLE = ROOT / "tests/classroom/tljh/config.schema.json"  # tljh/config_schema.py, April 2026
 ACTION = re.compile(r"uses: (\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$", re.MULTILINE)
@@ -33,7 +32,7 @@ def command(workflow):
     for name, value in workflow["env"].items():
         line = line.replace(f'"${name}"', value)
     words = shlex.split(line)
-    assert words[:3] == ["python", "-m", "classroom.grade"]
+    assert words[:3] == ["python", "-m", "minihybrid_course.grading.grade"]
     return options().parse_args(words[3:])
 
 
@@ -126,7 +125,7 @@ def test_the_hub_of_one_machine_names_files_that_there_are():
     little = yaml.safe_load((FOLDER / "tljh.yaml").read_text(encoding="utf-8"))
     assert set(little["users"]["admin"]) == hub.Authenticator.admin_users
     text = (FOLDER / "tljh.yaml").read_text(encoding="utf-8")
-    assert "classroom/examples/jupyterhub_config.py" in text
+    assert "course/minihybrid_course/grading/examples/jupyterhub_config.py" in text
 
 
 @pytest.mark.slow

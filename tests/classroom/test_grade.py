@@ -12,15 +12,16 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from minihybrid_course.grading import grade as grading
+from minihybrid_course.grading.grade import grade
+from minihybrid_course.grading.judge import judged
+from minihybrid_course.grading.sources import ROOT, ClassroomError, chosen, kind, source
+from minihybrid_course.grading.submissions import submission_of
 from small_assignment import WRONG, assignment, cell, text
 
-from classroom import grade as grading
-from classroom.grade import grade
-from classroom.judge import judged
-from classroom.sources import ROOT, ClassroomError, chosen, kind, source
-from classroom.submissions import submission_of
-
 pytestmark = pytest.mark.slow
+
+GRADE = [sys.executable, "-m", "minihybrid_course.grading.grade"]
 
 
 @pytest.fixture
@@ -323,7 +324,14 @@ def test_a_grader_killed_twice_changes_no_mark(tmp_path):
     texts = [nbformat.writes(one) for one in (right, blank, endless)]
     for place in ("killed", "undisturbed"):
         hand_in(tmp_path / place, {f"{k}/1_autograd.ipynb": texts[k % 3] for k in range(6)})
-        command = [sys.executable, "-m", "classroom.grade", tmp_path / place, "--assignment", "1"]
+        command = [
+            sys.executable,
+            "-m",
+            "minihybrid_course.grading.grade",
+            tmp_path / place,
+            "--assignment",
+            "1",
+        ]
         for stop in (2, 4) if place == "killed" else ():
             grader = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
             while len(list((tmp_path / f"{place}-graded/known").glob("*.json"))) < stop:
@@ -342,7 +350,14 @@ def test_a_killed_grader_leaves_no_process_and_no_folder(small, tmp_path):
     slow = f"import time\nname = 'left-{os.getpid()}'\ntime.sleep(50)"
     hand_in(small, {"anna/1_autograd.ipynb": text(f=slow)})
     before = set(os.listdir(tempfile.gettempdir()))
-    command = [sys.executable, "-m", "classroom.grade", str(small), "--assignment", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "minihybrid_course.grading.grade",
+        str(small),
+        "--assignment",
+        "1",
+    ]
     grader = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def workers():
@@ -352,7 +367,7 @@ def test_a_killed_grader_leaves_no_process_and_no_folder(small, tmp_path):
                 words = (place / "cmdline").read_bytes() if place.name.isdigit() else b""
             except OSError:
                 continue
-            if b"worker.py" in words or b"classroom.judge" in words:
+            if b"worker.py" in words or b"minihybrid_course.grading.judge" in words:
                 found.append(place.name)
         return set(found)
 

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from minihybrid_course.grading.judge import judged
+from minihybrid_course.grading.sources import chosen, defined, id_of, kind, names, source, tags
 from test_assignments import code, lost, worth
-
-from classroom.judge import judged
-from classroom.sources import chosen, defined, id_of, kind, names, source, tags
 
 pytestmark = pytest.mark.slow
 

@@ -11,11 +11,10 @@ from html import unescape
 import nbformat
 import pytest
 import small_assignment
+from minihybrid_course.grading import grade as grading
+from minihybrid_course.grading import sandbox
+from minihybrid_course.grading.sources import ROOT, id_of
 from small_assignment import WRONG, assignment, cell, handed_in, isolated, text
-
-from classroom import grade as grading
-from classroom import sandbox
-from classroom.sources import ROOT, id_of
 
 FILE = ROOT / "tests/classroom/attacks.toml"
 ATTACKS = tomllib.loads(FILE.read_text(encoding="utf-8"))["attack"]

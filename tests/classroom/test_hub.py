@@ -1,7 +1,7 @@
 """A course on a hub: two students fetch, solve and submit; the teacher grades and hands back.
 
-The hub runs with the configuration of classroom/examples, and with what elsewhere/hub_config.py
-changes of it. Everything is on 127.0.0.1, and ends with the test.
+The hub runs with the configuration of grading/examples, and with what
+elsewhere/hub_config.py changes of it. Everything is on 127.0.0.1, and ends with the test.
 """
 
 import asyncio
@@ -25,18 +25,17 @@ from pathlib import Path
 import nbformat
 import pytest
 from envs import NotAvailable, python_of
+from minihybrid_course.grading.sources import FOLDER, ROOT, chosen, id_of, kind, source
 from test_assignments import with_change
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
-
-from classroom.sources import FOLDER, ROOT, chosen, id_of, kind, source
 
 pytestmark = [
     pytest.mark.elsewhere,
     pytest.mark.skipif(sys.platform != "linux", reason="processes are counted in /proc"),
 ]
 HERE = Path(__file__).parent
-EXAMPLES = ROOT / "classroom/examples"
+EXAMPLES = ROOT / "course/minihybrid_course/grading/examples"
 NAME, VARIANT, COURSE = "1_autograd", 7, "minihybrid"
 PROXY = "configurable-http-proxy@5.3.0"
 NET = """
@@ -202,7 +201,7 @@ def course(python, tmp_path):
     def teacher(*command, **more):
         return run(python, "-m", *command, **{"env": variables | more, "cwd": folder})
 
-    teacher("classroom.release", "--variant", str(VARIANT), "--course", str(folder))
+    teacher("minihybrid_course.grading.release", "--variant", str(VARIANT), "--course", str(folder))
     teacher("nbgrader", "release_assignment", NAME)
     return teacher, folder
 
@@ -314,14 +313,23 @@ def test_a_course_on_a_hub(course, hub, tmp_path):
 
     teacher("nbgrader", "collect", NAME)
     graded = folder / "submitted-graded"
-    run(sys.executable, "-m", "classroom.grade", folder / "submitted", "--assignment", "1",
-        "--variant", str(VARIANT), cwd=ROOT)  # fmt: skip
+    grader = ("-m", "minihybrid_course.grading.grade")
+    run(sys.executable, *grader, folder / "submitted", "--assignment", "1", "--variant",
+        str(VARIANT), cwd=ROOT)  # fmt: skip
     with open(graded / "marks.csv", encoding="utf-8", newline="") as file:
         marks = {row["student_id"]: (row["raw_score"], row["max_score"])
                  for row in csv.DictReader(file)}  # fmt: skip
     assert marks == {"anna": (str(of), str(of)), "otto": (str(of - lost), str(of))}
 
-    run(sys.executable, "-m", "classroom.feedback", folder, "--assignment", "1", cwd=ROOT)
+    run(
+        sys.executable,
+        "-m",
+        "minihybrid_course.grading.feedback",
+        folder,
+        "--assignment",
+        "1",
+        cwd=ROOT,
+    )
     teacher("nbgrader", "release_feedback", NAME)
     for student, points in ((anna, of), (otto, of - lost)):
         student.exchange("fetch_feedback")

@@ -7,8 +7,7 @@ import sys
 import nbformat
 import pytest
 from envs import NotAvailable, python_of
-
-from classroom.sources import ROOT, chosen, id_of, kind, names, only, source, tags
+from minihybrid_course.grading.sources import ROOT, chosen, id_of, kind, names, only, source, tags
 
 pytestmark = pytest.mark.elsewhere
 SECRETS = re.compile(r"### BEGIN (?:SOLUTION|HIDDEN TESTS)\n(.*?)### END", re.DOTALL)
@@ -26,7 +25,15 @@ def release(request, tmp_path_factory):
     except NotAvailable as error:
         pytest.skip(str(error))
     out = tmp_path_factory.mktemp("release")
-    command = [python, "-m", "classroom.release", "--variant", str(request.param), "--out", out]
+    command = [
+        python,
+        "-m",
+        "minihybrid_course.grading.release",
+        "--variant",
+        str(request.param),
+        "--out",
+        out,
+    ]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     return request.param, {p.stem: nbformat.read(p, 4) for p in out.glob("*.ipynb")}
 
@@ -75,7 +82,7 @@ def test_the_book_prints_no_solution(release):
 
 
 def test_a_blank_release_is_worth_nothing(release):
-    from classroom.judge import judged
+    from minihybrid_course.grading.judge import judged
 
     variant, notebooks = release
     for name, notebook in notebooks.items():
@@ -85,5 +92,5 @@ def test_a_blank_release_is_worth_nothing(release):
 
 
 def test_the_grader_needs_no_nbgrader():
-    code = "import sys, classroom.grade; sys.exit('nbgrader' in sys.modules)"
+    code = "import sys, minihybrid_course.grading.grade; sys.exit('nbgrader' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

@@ -6,9 +6,8 @@ from html.parser import HTMLParser
 
 import nbformat
 import pytest
-
-from classroom.chapters import chapters, html, needed, page, printed, question
-from classroom.sheets import NO_PDF, write, write_pdf
+from minihybrid_course.grading.chapters import chapters, html, needed, page, printed, question
+from minihybrid_course.grading.sheets import NO_PDF, write, write_pdf
 
 
 class Page(HTMLParser):

@@ -5,11 +5,19 @@ from collections import Counter
 from functools import cache
 
 import pytest
+from minihybrid_course.grading.chapters import chapters
+from minihybrid_course.grading.slides import (
+    MOST_LINES,
+    n_lines,
+    outputs,
+    program,
+    short,
+    shown,
+    slides,
+    write,
+)
+from minihybrid_course.grading.sources import tags
 from test_sheets import Page
-
-from classroom.chapters import chapters
-from classroom.slides import MOST_LINES, n_lines, outputs, program, short, shown, slides, write
-from classroom.sources import tags
 
 CHAPTERS = pytest.mark.parametrize("chapter", chapters(), ids=lambda chapter: chapter.stem)
 

@@ -13,9 +13,8 @@ import nbclient
 import nbformat
 import pytest
 from envs import TOOLCHAINS, NotAvailable, python_of
-
-from classroom.judge import graded
-from classroom.sources import ROOT, chosen, id_of, kind, names, source
+from minihybrid_course.grading.judge import graded
+from minihybrid_course.grading.sources import ROOT, chosen, id_of, kind, names, source
 
 pytestmark = pytest.mark.elsewhere
 ELSEWHERE = ROOT / "tests/classroom/elsewhere"
@@ -34,7 +33,14 @@ def python(name):
 def desk(tmp_path_factory):
     """The student's folder with what was handed out."""
     folder = tmp_path_factory.mktemp("home") / FOLDER
-    command = ["-m", "classroom.release", "--variant", str(VARIANT), "--out", folder]
+    command = [
+        "-m",
+        "minihybrid_course.grading.release",
+        "--variant",
+        str(VARIANT),
+        "--out",
+        folder,
+    ]
     subprocess.run([python("nbgrader"), *command], cwd=ROOT, check=True, capture_output=True)
     return folder
 

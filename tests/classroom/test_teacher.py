@@ -9,14 +9,13 @@ import zipfile
 
 import nbformat
 import pytest
+from minihybrid_course.grading import adjust, gradescope, report, sandbox
+from minihybrid_course.grading import grade as grading
+from minihybrid_course.grading.check import check
+from minihybrid_course.grading.grade import grade
+from minihybrid_course.grading.sandbox import UNSAFE, isolation
+from minihybrid_course.grading.sources import ROOT, ClassroomError, chosen, roster, source
 from small_assignment import WRONG, assignment, isolated, text
-
-from classroom import adjust, gradescope, report, sandbox
-from classroom import grade as grading
-from classroom.check import check
-from classroom.grade import grade
-from classroom.sandbox import UNSAFE, isolation
-from classroom.sources import ROOT, ClassroomError, chosen, roster, source
 
 pytestmark = pytest.mark.slow
 FOLDERS = {
@@ -241,7 +240,7 @@ def test_a_student_sees_the_points_so_far(texts, points, tmp_path):
 
 
 def test_checking_nothing_says_what_is_needed():
-    command = [sys.executable, "-m", "classroom.check"]
+    command = [sys.executable, "-m", "minihybrid_course.grading.check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode and "name your notebook (make: NOTEBOOK=" in done.stderr
 
@@ -301,7 +300,7 @@ def test_the_zip_for_gradescope_grades_on_its_own(tmp_path):
         assert {"setup.sh", "run_autograder"} <= set(file.namelist())
         file.extractall(home / "source")
     nbformat.write(chosen(source("1"), 7), home / "submission/1_autograd.ipynb")
-    code = f"from pathlib import Path; from classroom import gradescope as g; import minihybrid; " \
+    code = f"from pathlib import Path; from minihybrid_course.grading import gradescope as g; " \
            f"assert Path(g.__file__).is_relative_to({str(home)!r}); " \
            f"g.run('1_autograd', 7, Path({str(home)!r}))"  # fmt: skip
     env = os.environ | {"PYTHONPATH": str(home / "source"), "UNSAFE": "1"}

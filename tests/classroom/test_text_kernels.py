@@ -3,8 +3,7 @@
 import builtins
 
 import pytest
-
-from classroom.sources import source, tags
+from minihybrid_course.grading.sources import source, tags
 
 HEAD = "def kernel(a0, out):\n    "
 NEVER = "if False:\n        "

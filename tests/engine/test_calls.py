@@ -11,7 +11,7 @@ from test_paths import n_calls
 import minihybrid as mx
 from minihybrid import autograd, nd
 from minihybrid import np as mnp
-from minihybrid.core.nested import Keywords, nesting, reader
+from minihybrid.core.pytree import Keywords, nesting, reader
 from minihybrid.gluon import nn
 
 Pair = namedtuple("Pair", "left right")

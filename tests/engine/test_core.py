@@ -12,7 +12,7 @@ from lines import count
 from reading_order import PACKAGE, READING_ORDER, imports, path_of
 
 CORE = [m for m in READING_ORDER if m.split(".")[0] == "core"]
-MOST_LINES, MOST_MODULES = 4_765, 46  # of code, without the operators' records
+MOST_LINES, MOST_MODULES = 5_017, 50  # of code, without the operators' records
 
 
 def alone(folder, *blocked):
@@ -84,7 +84,7 @@ def test_the_core_imports_only_itself_and_records(module):
 @pytest.mark.parametrize(
     "line",
     [
-        "from minihybrid.run.tiers import Tiers",
+        "from minihybrid.runtime.tiers import Tiers",
         "import numba",
         "def later():\n    from minihybrid import gluon",
         "def later():\n    from onnx import helper",

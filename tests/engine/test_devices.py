@@ -13,10 +13,10 @@ from minihybrid.context import check_context
 import minihybrid as mx
 from minihybrid import nd, simulated_gpu
 from minihybrid.core.op import AttrError, HybridError, ShapeError
-from minihybrid.core.placing import placed
-from minihybrid.device.array import DeviceArray
-from minihybrid.device.device import DEVICES, Device, bucket, device_of
-from minihybrid.run import eager
+from minihybrid.core.placement import placed
+from minihybrid.runtime import device_eager
+from minihybrid.runtime.device import DEVICES, Device, bucket, device_of
+from minihybrid.runtime.device_array import DeviceArray
 from minihybrid.simt.driver import SimulatedDriver
 
 GPU, OTHER = mx.simulated_gpu(), mx.simulated_gpu(1)
@@ -529,9 +529,9 @@ def test_a_new_scalar_is_no_new_kernel():
     x = nd.array([1, 2, 4], ctx=simulated_gpu())
     for y in (x * 2, 2 / x, x**2, x > 2):
         y.wait_to_read()
-    before = len(eager.PLANS)
+    before = len(device_eager.PLANS)
     found = [(x * i, i / x, x**i, x > i) for i in (3, -0.0, 0.5, float("nan"))]
-    assert len(eager.PLANS) == before + 4  # but NaN is written into the text
+    assert len(device_eager.PLANS) == before + 4  # but NaN is written into the text
     plain = nd.array([1, 2, 4])
     for i, row in zip((3, -0.0, 0.5, float("nan")), found, strict=True):
         wanted = plain * i, i / plain, plain**i, plain > i

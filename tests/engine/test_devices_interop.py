@@ -15,8 +15,8 @@ import pytest
 import minihybrid as mx
 from minihybrid import nd
 from minihybrid.core.op import AttrError, HybridError, ShapeError
-from minihybrid.device.device import DEVICES, Device
-from minihybrid.device.dlpack import LENT, Given, Managed, Versioned, opened
+from minihybrid.runtime.device import DEVICES, Device
+from minihybrid.runtime.dlpack import LENT, Given, Managed, Versioned, opened
 from minihybrid.simt.driver import SimulatedDriver
 
 TESTS = Path(__file__).parents[1]

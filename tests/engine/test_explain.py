@@ -12,9 +12,9 @@ from minihybrid.core.op import AttrError, Spec
 from minihybrid.core.plan import Plan, nbytes_moved
 from minihybrid.core.targets import TARGETS
 from minihybrid.gluon import function, nn, rnn
-from minihybrid.look.explain import LINES, Explanation, explain
-from minihybrid.look.text import diff
-from minihybrid.run import timing
+from minihybrid.runtime import kernel_times
+from minihybrid.view.explain import LINES, Explanation, explain
+from minihybrid.view.text import diff
 
 FLOAT = np.dtype("float32")
 DURATION = re.compile(r"\d+(\.\d+)?\s*(ns|µs|μs|us|ms|s)\b")
@@ -271,9 +271,9 @@ def test_a_large_net_is_timed_a_few_times(compiled, monkeypatch):
     plan(arrays, bound)
     stops, run = [], plan.function
     monkeypatch.setattr(plan, "function", lambda *args: stops.append(args[-3]) or run(*args))
-    monkeypatch.setattr(timing, "ENOUGH_S", 0)
-    monkeypatch.setattr(timing, "SHORT_S", 0)
-    timing.time_steps(plan, arrays, bound, repeats=200)
+    monkeypatch.setattr(kernel_times, "ENOUGH_S", 0)
+    monkeypatch.setattr(kernel_times, "SHORT_S", 0)
+    kernel_times.time_steps(plan, arrays, bound, repeats=200)
     once = list(range(plan.n_kernels + 1))
-    assert stops[-len(once) * timing.FEWEST :] == once * timing.FEWEST
-    assert len(stops) <= 2 + len(once) * timing.FEWEST
+    assert stops[-len(once) * kernel_times.FEWEST :] == once * kernel_times.FEWEST
+    assert len(stops) <= 2 + len(once) * kernel_times.FEWEST

@@ -5,14 +5,14 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from minihybrid_course import figures
+from minihybrid_course.figures.calls import n_python
+from minihybrid_course.ink import LETTER, WIDTH, Figure, Panel
 
 from minihybrid import autograd, gluon, nd, simulated_gpu, sym
 from minihybrid.core.op import HybridError, Spec
 from minihybrid.core.plan import nbytes_moved
 from minihybrid.gluon import function, nn
-from minihybrid.look import figures
-from minihybrid.look.figures.calls import n_python
-from minihybrid.look.ink import LETTER, WIDTH, Figure, Panel
 from minihybrid.ops import OPS
 from minihybrid.passes import cse, dce, fold, fuse, optimise, plan_memory
 from minihybrid.simt import cuda, float32, traffic

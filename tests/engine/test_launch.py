@@ -7,10 +7,10 @@ import pytest
 from gpu_steps import CHAIN, N, scaled
 from minihybrid.context import simulated_gpu
 
-from minihybrid.codegen.program import ARRAY, PARAM, Word
+from minihybrid.codegen.bytecode import ARRAY, PARAM, Word
 from minihybrid.core.op import HybridError
-from minihybrid.device.device import device_of
-from minihybrid.run.launch import Recorded
+from minihybrid.runtime.device import device_of
+from minihybrid.runtime.launch import Recorded
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from minihybrid import autograd, nd
 from minihybrid.core import hooks
 from minihybrid.core.array import STATE
-from minihybrid.core.autograd import modes
+from minihybrid.core.tape import modes
 from minihybrid.gluon import nn
-from minihybrid.run.reuse import LARGE, LENT
+from minihybrid.runtime.donation import LARGE, LENT
 
 N = 512
 assert 4 * N * N >= LARGE

@@ -9,16 +9,16 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from minihybrid_course import canvas, packing, passes, walk_back
+from minihybrid_course.tape import shown
 
 from minihybrid import autograd, nd, simulated_gpu, sym
 from minihybrid.core.op import HybridError, Spec
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import HybridBlock, function, nn
-from minihybrid.look import canvas, packing, passes, walk_back
-from minihybrid.look.explain import Explanation, explain
-from minihybrid.look.links import Links
-from minihybrid.look.tape import shown
 from minihybrid.passes import cse, dce, expand, fold, fuse, optimise
+from minihybrid.view.explain import Explanation, explain
+from minihybrid.view.links import Links
 
 MATRIX = Spec((3, 4), np.dtype("float32"))
 EVIL = "</span><script>alert(1)</script><b x=\"'&"

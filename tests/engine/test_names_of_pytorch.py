@@ -10,7 +10,7 @@ import pytest
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, sym
 from minihybrid.gluon import nn
-from minihybrid.look.pytorch import HERE, instead
+from minihybrid.gluon.pytorch_names import HERE, instead
 
 
 def owners():

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 from IPython.core.formatters import DisplayFormatter
 
-import minihybrid as mx
 from minihybrid import gluon, nd, sym
+from minihybrid.core import lazy
 from minihybrid.gluon import nn
-from minihybrid.later import SHOWN, tell
-from minihybrid.look import notebook
+from minihybrid.registrations import SHOWN, tell
+from minihybrid.view import notebook
 
 
 class Pair(gluon.HybridBlock):
@@ -144,5 +144,5 @@ def test_without_a_notebook_nothing_is_told(ipython):
 
 def test_roads_lead_to_functions_and_classes():
     for (module, name), road in SHOWN.items():
-        found = mx.faces.found
+        found = lazy.found
         assert isinstance(found(f"{module}:{name}"), type) and callable(found(road))

@@ -16,8 +16,8 @@ from minihybrid.core.graph import topological
 from minihybrid.core.op import Op, Spec
 from minihybrid.gluon import nn
 from minihybrid.ops import OPS
+from minihybrid.ops.eager_cache import steps_of
 from minihybrid.ops.elementwise import PIECE
-from minihybrid.ops.steps import steps_of
 
 A, B = np.float32(np.arange(16).reshape(4, 4)) / 8, np.ones((4, 4), np.float32)
 ROW = nd.ones((4,))

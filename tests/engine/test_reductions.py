@@ -12,7 +12,7 @@ from minihybrid.codegen.rows import PIECES
 from minihybrid.core.op import ShapeError, Spec
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
-from minihybrid.passes.rows import ROW_NBYTES, Frame
+from minihybrid.passes.reduction_schedule import ROW_NBYTES, Frame
 
 
 def compiled(function, *arrays, target="cpu"):

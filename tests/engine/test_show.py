@@ -11,9 +11,9 @@ from minihybrid import HybridError, nd, sym
 from minihybrid.core.op import Op
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
-from minihybrid.look.show import PACKAGE, show
 from minihybrid.ops import OPS
 from minihybrid.passes import dce, optimise
+from minihybrid.view.show import PACKAGE, show
 
 
 def shown(capsys, obj):
@@ -44,7 +44,7 @@ def test_source_is_that_of_the_object(obj, capsys):
 
 def test_what_is_shown_does_not_change_when_a_line_above_it_does(capsys, tmp_path, monkeypatch):
     """Two copies of a module, one with five more lines at its top, give one listing."""
-    monkeypatch.setattr("minihybrid.look.show.PACKAGE", tmp_path / "minihybrid")
+    monkeypatch.setattr("minihybrid.view.show.PACKAGE", tmp_path / "minihybrid")
     monkeypatch.syspath_prepend(tmp_path)
     found = []
     for folder, more in (("before", ""), ("after", "# one\n" * 3 + "\n\n")):
@@ -61,8 +61,8 @@ def test_what_is_shown_does_not_change_when_a_line_above_it_does(capsys, tmp_pat
 def test_property_and_module(capsys):
     assert "def nbytes_moved(self)" in shown(capsys, Plan.nbytes_moved)[2]
     file, name, source = shown(capsys, minihybrid.autograd)
-    assert (file, name) == ("minihybrid/autograd.py", "")
-    assert source == (PACKAGE / "autograd.py").read_text(encoding="utf-8")
+    assert (file, name) == ("minihybrid/gluon/autograd.py", "")
+    assert source == (PACKAGE / "gluon/autograd.py").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,7 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import nd, sym
-from minihybrid.codegen.cpu import target
-from minihybrid.codegen.cpu.objects import load_kernels, make_runner
-from minihybrid.codegen.cpu.team import ROOM, team, together
-from minihybrid.codegen.program import (
+from minihybrid.codegen.bytecode import (
     ARRAY,
     BOARD,
     COUNTERS,
@@ -27,6 +24,9 @@ from minihybrid.codegen.program import (
     Word,
     numbers_of,
 )
+from minihybrid.codegen.cpu import target
+from minihybrid.codegen.cpu.objects import load_kernels, make_runner
+from minihybrid.codegen.cpu.thread_pool import ROOM, team, together
 from minihybrid.core.op import Spec
 from minihybrid.core.plan import Plan
 from minihybrid.ops.cpu import machine
@@ -113,7 +113,7 @@ def test_a_call_leaves_nothing_with_its_helpers():
 MEET = """
 from numba import int64
 from minihybrid.codegen.cpu.flat import kernel
-from minihybrid.codegen.cpu.driver import add, look, rest
+from minihybrid.codegen.cpu.interpreter import add, look, rest
 
 @kernel(int64[::1], int64, int64, int64)
 def meet(out, where, part, parts):
@@ -183,7 +183,7 @@ STRESS = """
 import random, threading
 import numpy as np
 from engine.test_threads import MARK, given, program_of, team, together
-from minihybrid.codegen.program import INSIDE, OWNED
+from minihybrid.codegen.bytecode import INSIDE, OWNED
 
 N = [1 << 16, 7, 64] * 20
 runs = [(program_of([MARK] * k, N[:k], ([8, 3, 5] * 20)[:k]), k) for k in (60, 3, 30, 1)]
@@ -228,7 +228,7 @@ def test_calls_at_once_have_one_board_and_right_answers():
 def test_helpers_go_home_when_the_process_ends():
     code = """
 import threading, time
-from minihybrid.codegen.cpu.team import team
+from minihybrid.codegen.cpu.thread_pool import team
 helpers = team().helpers
 time.sleep(0.05)
 team().end()
@@ -327,7 +327,7 @@ def test_two_nets_run_at_once():
     text = """
 from numba import int64
 from minihybrid.codegen.cpu.flat import kernel
-from minihybrid.codegen.cpu.driver import add, look, rest
+from minihybrid.codegen.cpu.interpreter import add, look, rest
 
 @kernel(int64[::1], int64)
 def meet(out, where):
@@ -686,15 +686,15 @@ def test_no_lock_but_those_that_a_fork_opens():
         ("core/attribute.py", "local"),
         ("core/name.py", "local"),
         ("ops/random.py", "local"),
-        ("core/locked.py", "RLock"),
-        ("run/tiers.py", "Lock"),
-        ("run/tiers.py", "SimpleQueue"),  # a new Preparer
+        ("core/fork_safe.py", "RLock"),
+        ("runtime/tiers.py", "Lock"),
+        ("runtime/tiers.py", "SimpleQueue"),  # a new Preparer
         ("codegen/cpu/objects.py", "RLock"),  # STILL: a fork waits
         ("codegen/cpu/objects.py", "SimpleQueue"),  # of idle compilers
         ("codegen/cpu/objects.py", "current_thread"),
-        ("codegen/cpu/team.py", "SimpleQueue"),  # of new helpers
+        ("codegen/cpu/thread_pool.py", "SimpleQueue"),  # of new helpers
     }
-    assert "register_at_fork" in (PACKAGE / "codegen/cpu/team.py").read_text()
+    assert "register_at_fork" in (PACKAGE / "codegen/cpu/thread_pool.py").read_text()
 
 
 @pytest.mark.parametrize("found", ["two", "0", "-1", "1.5"])

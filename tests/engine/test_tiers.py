@@ -25,7 +25,7 @@ from minihybrid.codegen import cache
 from minihybrid.codegen.cpu import objects
 from minihybrid.gluon import nn
 from minihybrid.ops.random import STREAM
-from minihybrid.run import tiers
+from minihybrid.runtime import tiers
 
 ROOT = Path(mx.__file__).parent.parent
 

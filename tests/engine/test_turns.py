@@ -15,10 +15,10 @@ from minihybrid.core.passes import expand
 from minihybrid.core.plan import Plan
 from minihybrid.core.sym import trace
 from minihybrid.gluon import nn
-from minihybrid.loops.turns import without_loops
 from minihybrid.passes import loops
 from minihybrid.passes.fuse import fuse
 from minihybrid.passes.loops import loops_in, trimmed
+from minihybrid.passes.scan import without_loops
 
 
 class Net(gluon.HybridBlock):

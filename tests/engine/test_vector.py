@@ -73,8 +73,8 @@ def k(a, out):
     ("imports", "value", "widest"),
     [
         ("", "a[i] * a[i]", False),
-        ("from minihybrid.codegen.cpu.polynomial import exp32", "exp32(a[i])", True),
-        ("from minihybrid.codegen.cpu.angle import atan32", "atan32(a[i])", True),
+        ("from minihybrid.codegen.cpu.transcendental import exp32", "exp32(a[i])", True),
+        ("from minihybrid.codegen.cpu.trig import atan32", "atan32(a[i])", True),
     ],
 )
 def test_polynomials_have_the_widest_registers(imports, value, widest, monkeypatch):

@@ -8,11 +8,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from minihybrid.viz import draw, memory_map, plot_network
 
 from minihybrid import nd, sym
 from minihybrid.core.graph import Graph
 from minihybrid.core.op import HybridError, Spec
-from minihybrid.drawing import (
+from minihybrid.passes import fuse, plan_memory
+from minihybrid.view.drawing import (
     KINDS,
     boxes_of,
     columns,
@@ -23,8 +25,6 @@ from minihybrid.drawing import (
     place,
     rows,
 )
-from minihybrid.passes import fuse, plan_memory
-from minihybrid.viz import draw, memory_map, plot_network
 
 SVG = "{http://www.w3.org/2000/svg}"
 ROW, VECTOR = (Spec(s, np.dtype("float32")) for s in ((2, 3), (3,)))

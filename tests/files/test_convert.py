@@ -10,7 +10,7 @@ import pytest
 import minihybrid as mx
 from minihybrid import __main__ as main
 from minihybrid import nd, sym
-from minihybrid.files import convert
+from minihybrid.formats import convert
 
 
 @pytest.fixture

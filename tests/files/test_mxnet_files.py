@@ -10,7 +10,7 @@ import pytest
 from minihybrid import AttrError, HybridError, cpu, gluon, model, nd, npx, sym, viz
 from minihybrid.core import params
 from minihybrid.core.files import FileError
-from minihybrid.files import legacy
+from minihybrid.formats import legacy
 from minihybrid.gluon import nn
 from minihybrid.ops import OPS
 

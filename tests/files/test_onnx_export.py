@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, note, settings
 from minihybrid.nd import NDArray
+from minihybrid.onnx import export_model, write_onnx
 from minihybrid.sym import Symbol
 from random_nets import few, nets, network
 from samples import UNIQUE, cases_of
@@ -17,12 +18,11 @@ from traced import poisoned
 import minihybrid as mx
 from minihybrid import AttrError, HybridError, init, nd, sym
 from minihybrid.core.op import ShapeError, Spec
+from minihybrid.formats.onnx.export import model as export
+from minihybrid.formats.onnx.export.draft import Draft, ExportError, Value, agreed
+from minihybrid.formats.onnx.export.scalar import IDIOMS
 from minihybrid.gluon import HybridBlock, contrib, nn
 from minihybrid.gluon.model_zoo import vision
-from minihybrid.onnx import export_model, write_onnx
-from minihybrid.onnx.export import model as export
-from minihybrid.onnx.export.draft import Draft, ExportError, Value, agreed
-from minihybrid.onnx.export.scalar import IDIOMS
 from minihybrid.ops import OPS
 
 onnx = pytest.importorskip(

@@ -17,9 +17,9 @@ import pytest
 import minihybrid as mx
 from minihybrid import autograd, bench, gluon, nd
 from minihybrid.core.files import FileError
+from minihybrid.formats.onnx.load.file import read_model
+from minihybrid.formats.onnx.load.model import OPERATORS, translate
 from minihybrid.gluon import nn
-from minihybrid.onnx.load.file import read_model
-from minihybrid.onnx.load.model import OPERATORS, translate
 
 onnx = pytest.importorskip(
     "onnx", reason="the library onnx is not installed: no model of another framework can be read"

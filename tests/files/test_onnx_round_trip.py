@@ -5,15 +5,15 @@ import re
 import numpy as np
 import pytest
 from minihybrid.nd import NDArray
+from minihybrid.onnx import import_to_gluon
 from samples import UNIQUE, cases_of
 from test_onnx_export import LAYERS, NETS, Sample, as_list, data_for, parts_of, specs_of
 
 from minihybrid import nd, sym
 from minihybrid.core.files import FileError
 from minihybrid.core.op import Spec
-from minihybrid.onnx import import_to_gluon
-from minihybrid.onnx.export.draft import ExportError
-from minihybrid.onnx.export.model import write_onnx
+from minihybrid.formats.onnx.export.draft import ExportError
+from minihybrid.formats.onnx.export.model import write_onnx
 
 pytest.importorskip(
     "onnx", reason="the library onnx is not installed: no graph goes there and back"

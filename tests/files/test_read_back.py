@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from minihybrid.util import np_shape
 from random_nets import LAYERS, TwoHeads
 
 from minihybrid import gluon, nd, onnx, sym
@@ -12,7 +13,6 @@ from minihybrid.core.arguments import arrays_in, restore
 from minihybrid.core.op import AttrError
 from minihybrid.gluon import nn, rnn
 from minihybrid.gluon.model_zoo import vision
-from minihybrid.util import np_shape
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from minihybrid.recordio import IRHeader, MXIndexedRecordIO, MXRecordIO, pack, pack_img, unpack
 
 from minihybrid import nd, recordio
 from minihybrid.core.files import FileError
 from minihybrid.core.op import AttrError, HybridError
 from minihybrid.gluon.data import DataLoader, RecordFileDataset
 from minihybrid.gluon.data.vision import ImageRecordDataset
-from minihybrid.recordio import IRHeader, MXIndexedRecordIO, MXRecordIO, pack, pack_img, unpack
 
 PROGRAM = Path(__file__).parent / "elsewhere/records.py"
 MAGIC = struct.pack("<I", 0xCED7230A)

@@ -15,18 +15,18 @@ from samples import CASES
 from traced import Program, batches, first_samples, together
 
 from minihybrid import autograd, gluon, nd
-from minihybrid.codegen.c.file import c_file, weights_file
-from minihybrid.codegen.c.kernels import Function as CFunction
-from minihybrid.codegen.c.values import common, literal
 from minihybrid.codegen.numpy.alone import alone
 from minihybrid.codegen.numpy.excerpt import Excerpt, name_of
-from minihybrid.core.numpy import Function
+from minihybrid.core.numpy_target import Function
 from minihybrid.core.op import HybridError, Op, ShapeError, Spec
 from minihybrid.core.passes import expand
 from minihybrid.core.plan import Plan
+from minihybrid.formats.c.file import c_file, weights_file
+from minihybrid.formats.c.kernels import Function as CFunction
+from minihybrid.formats.c.values import common, literal
 from minihybrid.gluon import nn
-from minihybrid.loops.turns import without_loops
 from minihybrid.ops import OPS
+from minihybrid.passes.scan import without_loops
 
 CC = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
 needs_cc = pytest.mark.skipif(CC is None, reason="no C compiler (gcc, cc, clang) here")

@@ -24,6 +24,7 @@ from minihybrid.gluon import nn
 from minihybrid.ops import OPS
 
 PACKAGE = Path(mx.__file__).parent
+COURSE = PACKAGE.parent / "course/minihybrid_course"
 
 
 # -- what the package's own text may do ------------------------------------------------
@@ -43,8 +44,8 @@ FORBIDDEN = {
 RUNS = {  # (file, what runs) -> why it may
     ("codegen/cpu/compiler.py", "exec"): "a kernel's text, written by codegen",
     ("codegen/cpu/compiler.py", "compile"): "the same",
-    ("core/numpy.py", "exec"): "a plan's text, written by codegen",
-    ("core/numpy.py", "compile"): "the same",
+    ("core/numpy_target.py", "exec"): "a plan's text, written by codegen",
+    ("core/numpy_target.py", "compile"): "the same",
     ("codegen/gpu/cuda.py", "exec"): "a GPU kernel's text, written by codegen",
     ("codegen/gpu/cuda.py", "compile"): "the same",
     ("simt/lockstep.py", "exec"): "the same, or a kernel that a student wrote in place",
@@ -53,21 +54,21 @@ RUNS = {  # (file, what runs) -> why it may
     ("simt/checked.py", "compile"): "the same",
     ("simt/fast.py", "exec"): "loops over the threads, written there",
     ("simt/floats.py", "literal_eval"): "a number in such a text, already parsed",
-    ("codegen/read.py", "exec"): "the constants of codegen/cpu/polynomial.py",
+    ("codegen/read.py", "exec"): "the constants of codegen/cpu/transcendental.py",
     ("codegen/read.py", "compile"): "the same",
-    ("codegen/c/helpers.py", "eval"): "a constant of numbers and math, in our own functions",
-    ("look/steps.py", "exec"): "random programs that are written there",
-    ("look/steps.py", "eval"): "sums and products that stand there, of the reader's values",
-    ("look/growing.py", "exec"): "a kernel's text, which the reader's own cells wrote",
-    ("look/growing.py", "eval"): "programs that stand there, of operators of the reader's",
-    ("look/exercises/first.py", "exec"): "a text of numbers that a student's own code wrote",
-    ("look/exercises/first.py", "eval"): "the same",
-    ("look/exercises/nano.py", "exec"): "nano, which we ship",
-    ("look/cells.py", "exec"): "snippets that we ship, in the library that they are about",
-    ("look/cells.py", "compile"): "the same",
-    ("ops/steps.py", "exec"): "calls of an operator's steps, their places by number",
+    ("formats/c/helpers.py", "eval"): "a constant of numbers and math, in our own functions",
+    ("steps.py", "exec"): "random programs that are written there",
+    ("steps.py", "eval"): "sums and products that stand there, of the reader's values",
+    ("growing.py", "exec"): "a kernel's text, which the reader's own cells wrote",
+    ("growing.py", "eval"): "programs that stand there, of operators of the reader's",
+    ("exercises/first.py", "exec"): "a text of numbers that a student's own code wrote",
+    ("exercises/first.py", "eval"): "the same",
+    ("exercises/nano.py", "exec"): "nano, which we ship",
+    ("cells.py", "exec"): "snippets that we ship, in the library that they are about",
+    ("cells.py", "compile"): "the same",
+    ("ops/eager_cache.py", "exec"): "calls of an operator's steps, their places by number",
     ("core/plan.py", "exec"): "what a call does around a plan, written by core/plan.py",
-    ("core/nested.py", "exec"): "what reads nested arguments, of places and names written there",
+    ("core/pytree.py", "exec"): "what reads nested arguments, of places and names written there",
     ("core/arguments.py", "exec"): "the structure of a result, around names that are written there",
 }
 
@@ -76,9 +77,10 @@ RUNS = {  # (file, what runs) -> why it may
 def calls():
     """[(file, node of the syntax tree), ...]: what is called and imported."""
     return [
-        (path.relative_to(PACKAGE).as_posix(), node)
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if "elsewhere" not in path.parts  # snippets that are shown, and run in other libraries
+        (path.relative_to(root).as_posix(), node)
+        for root in (PACKAGE, COURSE)
+        for path in sorted(root.rglob("*.py"))
+        if not {"elsewhere", "grading"} & {*path.parts}  # other libraries; teachers
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, (ast.Call, ast.Import, ast.ImportFrom))
     ]
@@ -127,10 +129,10 @@ WRITERS = {
     "codegen/cache.py": "kernels: a temporary file, then renamed",
     "codegen/cpu/compiler.py": "a pipe",
     "codegen/numpy/alone.py": "the text of a program that is exported: its answers",
-    "files/convert.py": "np.savez into memory, for write_whole",
-    "files/formats.py": "np.savez into memory, for write_whole",
-    "recordio.py": "a file too long for memory: a temporary file, renamed when closed",
-    "look/cells.py": "what a snippet printed, in a folder that is removed",
+    "formats/convert.py": "np.savez into memory, for write_whole",
+    "formats/writers.py": "np.savez into memory, for write_whole",
+    "cells.py": "what a snippet printed, in a folder that is removed",
+    "mxnet/recordio.py": "a file too long for memory: a temporary file, renamed when closed",
 }
 
 
@@ -168,7 +170,7 @@ def net_and_trainer():
 
 def onnx_writer(net, x, path):
     pytest.importorskip("onnx", reason="onnx is not installed")
-    from minihybrid.onnx.export.model import export_model
+    from minihybrid.formats.onnx.export.model import export_model
 
     symbol, params = net.export(f"{path}.parts")
     export_model(symbol, params, [x.shape], onnx_file_path=f"{path}.onnx")
@@ -548,7 +550,7 @@ def test_a_result_that_no_memory_holds_is_refused_before_it_is_made(name):
 
 
 def test_a_result_that_this_memory_does_not_hold_is_an_error_in_words():
-    with pytest.raises(HybridError, match="_zeros: .*needs more memory than there is"):
+    with pytest.raises(HybridError, match="zeros: .*needs more memory than there is"):
         nd.zeros((2**45,))
     with pytest.raises(HybridError, match="tile: .*|Reshape|broadcast_to.*memory than"):
         nd.ones((2, 3)).tile(reps=(2**25, 2**20))
@@ -784,7 +786,7 @@ FILES = {
                                      b"(tR."),
 }
 if mx.onnx is not None:
-    from minihybrid.onnx.load.file import read_model
+    from minihybrid.formats.onnx.load.file import read_model
     FILES |= {
         "onnx: empty": lambda: read_model(b""),
         "onnx: zeros": lambda: read_model(bytes(100_000)),

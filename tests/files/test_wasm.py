@@ -21,7 +21,7 @@ from traced import apply, batches, poisoned
 from minihybrid import nd
 from minihybrid.codegen.lower import lowered
 from minihybrid.core.op import HybridError, Spec
-from minihybrid.files.wasm import write_wasm
+from minihybrid.formats.wasm import write_wasm
 from minihybrid.gluon import nn, rnn
 from minihybrid.gluon.model_zoo import vision
 
@@ -218,6 +218,7 @@ def near(got, wanted, what=""):
     assert np.abs(got - wanted).max() <= 1e-5 * np.abs(wanted).max(), what
 
 
+@pytest.mark.slow
 @needs_node
 def test_each_layer_runs_for_every_batch(tmp_path):
     """One program: the batch that the layer was called with, one sample, and more."""
@@ -235,6 +236,7 @@ def test_each_layer_runs_for_every_batch(tmp_path):
         agree(got[0], array, 1e-5, what)
 
 
+@pytest.mark.slow
 @needs_node
 def test_nets_run_for_every_batch(tmp_path):
     """For the shapes that they were called with, and for another batch."""
@@ -285,6 +287,7 @@ class Squared(nn.HybridBlock):
         return x.sum() / x.shape[0] ** 2
 
 
+@pytest.mark.slow
 @needs_node
 def test_a_net_that_depends_on_its_batch_keeps_it(tmp_path):
     """Python code has written the length into the graph: other batches are refused."""
@@ -296,6 +299,7 @@ def test_a_net_that_depends_on_its_batch_keeps_it(tmp_path):
     assert "takes float32[3,2]; export the net for another shape" in said
 
 
+@pytest.mark.slow
 @needs_node
 def test_the_lines_in_the_head_run_as_they_stand(tmp_path):
     trained("mlp")[0].export(str(tmp_path / "digits"), format="wasm")
@@ -327,6 +331,7 @@ def test_the_same_net_gives_the_same_bytes(tmp_path):
 
 
 # -- other programs, other inputs ------------------------------------------------------
+@pytest.mark.slow
 @needs_node
 def test_the_program_asks_for_functions_only_and_others_are_refused(tmp_path):
     net, (x,), _ = trained("mlp")

@@ -54,7 +54,7 @@ def mutate_onnx(data, rng):
     import onnx
     from google.protobuf.message import DecodeError, EncodeError
 
-    from minihybrid.onnx.load.model import OPERATORS
+    from minihybrid.formats.onnx.load.model import OPERATORS
 
     model = onnx.ModelProto()
     try:

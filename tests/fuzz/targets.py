@@ -64,8 +64,8 @@ def read_graph(data):
 
 def read_onnx(data):
     """An ONNX file: translate it, look at it, run it if it is small."""
-    from minihybrid.onnx.load.file import read_model
-    from minihybrid.onnx.load.model import translate
+    from minihybrid.formats.onnx.load.file import read_model
+    from minihybrid.formats.onnx.load.model import translate
 
     model = read_model(data, "file")
     symbol, scope = translate(model)

@@ -1,7 +1,6 @@
 """The digits are those of the source, split fairly, with their licence beside them."""
 
 import numpy as np
-
 from minihybrid.datasets import DIGITS, digits
 
 PER_CLASS = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]  # as the source tells

@@ -9,8 +9,8 @@ from rings import elsewhere
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd
 from minihybrid.core.op import HybridError
-from minihybrid.device.device import Device, device_of
 from minihybrid.gluon import nn
+from minihybrid.runtime.device import Device, device_of
 
 GPU, OTHER = mx.simulated_gpu(), mx.simulated_gpu(1)
 SGD = "sgd", {"learning_rate": 0.5, "momentum": 0.9, "wd": 0.01}

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import minihybrid as mx
-from minihybrid import ALIASES, INSTEAD, ROADS, faces, gluon, nd, sym
+from minihybrid import ALIASES, INSTEAD, ROADS, gluon, nd, sym
+from minihybrid.core import lazy
 from minihybrid.core.files import FileError
 from minihybrid.gluon import loss, nn, rnn
 
@@ -18,7 +19,7 @@ from minihybrid.gluon import loss, nn, rnn
 @pytest.mark.parametrize("path", ALIASES)
 def test_modules_have_mxnets_names_too(path):
     module = importlib.import_module(f"minihybrid.{path}")
-    real = faces.found(ROADS[path]) if path in ROADS else ALIASES[path]
+    real = lazy.found(ROADS[path]) if path in ROADS else ALIASES[path]
     assert dir(module) == dir(real) or set(dir(module)) < set(dir(real))  # those of its own
     public = [name for name in dir(real) if not name.startswith("_")]
     pairs = [(getattr(module, name), getattr(real, name)) for name in public]

@@ -11,13 +11,13 @@ from pathlib import Path
 import envs
 import numpy as np
 import pytest
+from minihybrid.recordio import IRHeader, MXIndexedRecordIO, pack, pack_img
 
 import minihybrid as mx
 from minihybrid import AttrError, HybridError, image, nd
-from minihybrid.augmenters import Augmenter, CreateAugmenter, SequentialAug
 from minihybrid.core.files import FileError
-from minihybrid.imageiter import ImageIter, ImageRecordIter
-from minihybrid.recordio import IRHeader, MXIndexedRecordIO, pack, pack_img
+from minihybrid.mxnet.augmenters import Augmenter, CreateAugmenter, SequentialAug
+from minihybrid.mxnet.imageiter import ImageIter, ImageRecordIter
 
 PROGRAM = Path(__file__).parent / "elsewhere/pictures.py"
 N = 7
@@ -86,7 +86,7 @@ def test_batches_are_those_of_mxnet(folder, monkeypatch):
     said, names = io.StringIO(), {}
     with redirect_stdout(said):
         exec(compile(first, PROGRAM, "exec"), names)
-        monkeypatch.setattr("minihybrid.augmenters.draws", Half)
+        monkeypatch.setattr("minihybrid.mxnet.augmenters.draws", Half)
         exec(compile("random.uniform =" + second, PROGRAM, "exec"), names)
     found = json.loads(said.getvalue())
     assert found.keys() == wanted.keys()

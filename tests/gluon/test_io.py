@@ -11,12 +11,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from minihybrid.io import DataBatch, DataDesc, DataIter, MNISTIter, NDArrayIter, ResizeIter
 
 import minihybrid as mx
 from minihybrid import AttrError, ShapeError, callback, gluon, nd, sym, test_utils
 from minihybrid.core.files import FileError
 from minihybrid.gluon.utils import check_sha1, download
-from minihybrid.io import DataBatch, DataDesc, DataIter, MNISTIter, NDArrayIter, ResizeIter
 
 GOLDEN = Path(__file__).parents[1] / "golden/training"
 CASES = json.loads((GOLDEN / "iterators.json").read_text())

@@ -11,12 +11,12 @@ from pathlib import Path
 import envs
 import numpy as np
 import pytest
+from minihybrid.io import DataBatch, NDArrayIter
+from minihybrid.module import Module
 
 import minihybrid as mx
 from minihybrid import AttrError, HybridError, ShapeError, init, nd, sym
 from minihybrid.core.files import FileError
-from minihybrid.io import DataBatch, NDArrayIter
-from minihybrid.module import Module
 
 PROGRAM = Path(__file__).parent / "elsewhere/modules.py"
 X = np.random.default_rng(2).normal(size=(10, 3)).astype("float32")

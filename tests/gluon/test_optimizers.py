@@ -6,6 +6,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from minihybrid.optimizer import Optimizer, states_in
 
 import minihybrid as mx
 from minihybrid import (
@@ -20,9 +21,8 @@ from minihybrid import (
     simulated_gpu,
 )
 from minihybrid.core.files import FileError
-from minihybrid.device.device import device_of
 from minihybrid.gluon.trainer import CompiledUpdate
-from minihybrid.optimizer import Optimizer, states_in
+from minihybrid.runtime.device import device_of
 
 GOLDEN = Path(__file__).parents[1] / "golden/training"
 GIVEN, *CASES = json.loads((GOLDEN / "optimizers.json").read_text())

@@ -16,7 +16,7 @@ import pytest
 from gpu_kernels import REPOSITORY
 from gpu_texts import PROMISED
 
-from minihybrid.codegen.gpu import team
+from minihybrid.codegen.gpu import block_shape
 from minihybrid.codegen.gpu.cuda import build
 from minihybrid.core.op import HybridError
 
@@ -83,7 +83,7 @@ def test_five_operators_load_each_input_once(n, width):
 def test_large_kernels_fit():
     """A multiprocessor has 65,536 registers, and a block needs its own at once."""
     steps = {step.kernel: step for step in gpu_kernels.of_large()}
-    assert max(math.prod(step.block) for step in steps.values()) == team.MOST
+    assert max(math.prod(step.block) for step in steps.values()) == block_shape.MOST
     for text, capability, found in tried(gpu_kernels.compiled, "cuda13", steps):
         assert gpu_kernels.faults(text, found) == [], (steps[text].name, capability)
         assert found["registers"] * math.prod(steps[text].block) <= 2**16

@@ -22,11 +22,11 @@ from traced import Program, assert_all, batch_params
 
 from minihybrid import nd, simulated_gpu
 from minihybrid.core.passes.gradient import joint_graph
-from minihybrid.core.placing import placed
+from minihybrid.core.placement import placed
 from minihybrid.core.plan import Plan
-from minihybrid.device.device import device_of
 from minihybrid.ops.random import STREAM
 from minihybrid.passes import expand
+from minihybrid.runtime.device import device_of
 
 # Sums of the simulator and of NumPy have different orders; whole numbers are equal.
 TOLERANCE = {"float32": 5e-6, "float64": 1e-12}

@@ -16,13 +16,13 @@ from minihybrid import simulated_gpu
 from minihybrid.codegen.gpu import kernel as gpukernel
 from minihybrid.codegen.gpu.kernel import GpuKernel
 from minihybrid.core.op import Node, Spec
-from minihybrid.core.placing import placed
+from minihybrid.core.placement import placed
 from minihybrid.core.plan import Plan
-from minihybrid.device.device import device_of
 from minihybrid.ops import OPS
 from minihybrid.ops.gpu import linalg as gpulinalg
 from minihybrid.passes import expand
 from minihybrid.passes.fuse import is_core
+from minihybrid.runtime.device import device_of
 from minihybrid.simt import Program
 
 

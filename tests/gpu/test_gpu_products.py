@@ -13,12 +13,12 @@ from test_gpu_compile import broken, tried
 
 from minihybrid import simulated_gpu, sym
 from minihybrid.core.op import Spec
-from minihybrid.core.placing import placed
+from minihybrid.core.placement import placed
 from minihybrid.core.plan import Plan
-from minihybrid.device.device import device_of
 from minihybrid.ops import OPS
 from minihybrid.ops.gpu import products as gpuproducts
 from minihybrid.ops.gpu.products import form
+from minihybrid.runtime.device import device_of
 from minihybrid.simt import watch
 
 TRANSPOSES = [(False, False), (False, True), (True, False), (True, True)]

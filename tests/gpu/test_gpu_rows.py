@@ -21,16 +21,16 @@ from test_graph_laws import built, programs
 
 from minihybrid import sym
 from minihybrid.codegen.cpu.target import header
-from minihybrid.codegen.device import IMPORTS
+from minihybrid.codegen.device_math import IMPORTS
+from minihybrid.codegen.gpu.block_shape import EACH, MOST, Team
 from minihybrid.codegen.gpu.kernel import GpuKernel
 from minihybrid.codegen.gpu.rows import SUMS
-from minihybrid.codegen.gpu.team import EACH, MOST, Team
 from minihybrid.core.op import Spec
 from minihybrid.core.passes.gradient import joint_graph
 from minihybrid.passes import expand, optimise
 from minihybrid.passes.fuse import merge
 from minihybrid.passes.lower import lower
-from minihybrid.passes.rows import rows_of
+from minihybrid.passes.reduction_schedule import rows_of
 from minihybrid.simt import Program, cuda
 from minihybrid.simt.numbers import CONSTRUCTORS
 from minihybrid.simt.traffic import traffic

@@ -57,7 +57,7 @@ def k(a: float32[100], n: int32[100], out: float32[100]):
         store4(out, i, load4(s, j))
 """,
     "functions": """
-from minihybrid.codegen.device import INF, erfinv32, sigmoid32, unit
+from minihybrid.codegen.device_math import INF, erfinv32, sigmoid32, unit
 def k(a: float32[100], n: int32[100], out: float32[100], key: uint64):
     i = cuda.grid(1)
     if i < 100:

@@ -147,7 +147,7 @@ def test_max_and_min_leave_nan_out():
 
 def test_device_functions_keep_float32():
     text = (
-        "from minihybrid.codegen.device import INF, sigmoid32, unit\n"
+        "from minihybrid.codegen.device_math import INF, sigmoid32, unit\n"
         "def k(a: float32[2], out: float32[4], key: uint64):\n"
         "    out[0] = sigmoid32(a[0])\n"
         "    out[1] = sigmoid32(a[1])\n"
@@ -264,7 +264,7 @@ def test_a_variable_that_becomes_float64_further_down():
 
 
 def test_a_float64_from_elsewhere_is_found_when_it_is_stored():
-    text = "from minihybrid.codegen.device import unit\n" + text_of(
+    text = "from minihybrid.codegen.device_math import unit\n" + text_of(
         "out[i] = unit(uint64(1), i, 0)"
     )
     with pytest.raises(simt.HiddenFloat64Error) as caught:

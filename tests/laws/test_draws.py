@@ -11,9 +11,9 @@ from scipy import stats
 from minihybrid import autograd, function, nd, simulated_gpu
 from minihybrid.core.op import AttrError
 from minihybrid.core.plan import Plan
-from minihybrid.device.device import device_of
 from minihybrid.ops import OPS
 from minihybrid.ops.random import Stream
+from minihybrid.runtime.device import device_of
 
 WIDE = [
     (0, 2**31, "int64"),

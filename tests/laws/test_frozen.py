@@ -17,7 +17,7 @@ import pytest
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, optimizer
 from minihybrid.core import plan
-from minihybrid.core.nested import nesting, reader
+from minihybrid.core.pytree import nesting, reader
 from minihybrid.gluon import nn
 
 

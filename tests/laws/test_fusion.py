@@ -12,14 +12,13 @@ from test_standalone import answers, build, needs_cc
 
 import minihybrid
 from minihybrid import autograd, nd, simulated_gpu, sym
-from minihybrid.codegen.c.file import c_file, weights_file
 from minihybrid.core.graph import Graph
 from minihybrid.core.op import HybridError, Op, Spec
 from minihybrid.core.passes.gradient import joint_graph
-from minihybrid.core.placing import placed
+from minihybrid.core.placement import placed
 from minihybrid.core.plan import Plan
 from minihybrid.core.tracing import direct
-from minihybrid.device.device import device_of
+from minihybrid.formats.c.file import c_file, weights_file
 from minihybrid.gluon import loss, nn, rnn
 from minihybrid.ops import OPS
 from minihybrid.ops.reduce import sum_
@@ -27,7 +26,8 @@ from minihybrid.passes import PASSES, expand, fuse, optimise
 from minihybrid.passes.fuse import LARGEST
 from minihybrid.passes.fuse import PASSES as REDUCTIONS
 from minihybrid.passes.loops import loops_in
-from minihybrid.passes.side_by_side import side_by_side
+from minihybrid.passes.pads_to_concat import side_by_side
+from minihybrid.runtime.device import device_of
 
 TARGETS = ("numpy", "plain", "gpu")
 

@@ -12,13 +12,13 @@ from minihybrid import autograd, gluon, nd, simulated_gpu, sym
 from minihybrid.core.graph import Graph, GraphError
 from minihybrid.core.op import Node, Spec
 from minihybrid.core.passes.gradient import differentiate, joint_graph
-from minihybrid.core.placing import placed
+from minihybrid.core.placement import placed
 from minihybrid.core.plan import Plan
-from minihybrid.device.device import device_of
 from minihybrid.ops import OPS
 from minihybrid.ops.random import STREAM
 from minihybrid.passes import PASSES, cse, dce, expand, fold, fuse, optimise, plan_memory
-from minihybrid.passes.numbers import lift
+from minihybrid.passes.lift_constants import lift
+from minihybrid.runtime.device import device_of
 
 F32 = np.dtype("float32")
 few = settings(

@@ -6,12 +6,12 @@ places; here each is told by hand, as the limit of its surroundings.
 
 import numpy as np
 import pytest
+from minihybrid.optimizer import Optimizer
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, simulated_gpu
 from minihybrid.core.op import ShapeError
 from minihybrid.ops import OPS
-from minihybrid.optimizer import Optimizer
 
 INF, NAN = np.inf, np.nan
 

@@ -17,15 +17,13 @@ from samples import UNIQUE, cases_of, has_samples
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, init, lr_scheduler, metric, nd, optimizer, sym
-from minihybrid.core import autograd as tape
-from minihybrid.core import initial
+from minihybrid.core import definition_checks, initial, tape
 from minihybrid.core.graph import Graph, apply
 from minihybrid.core.op import Node, Spec, number
 from minihybrid.core.passes import PASSES, dce, expand, optimise
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
-from minihybrid.look import record
 from minihybrid.ops.loops import each, loops, store
 from minihybrid.ops.registry import OPS, PLACES, register
 from minihybrid.passes import fuse, plan_memory
@@ -180,10 +178,10 @@ INNER = {
     "core.parameter.in_world",
     "core.parameter.lengths",
     "core.parameter.unknown_lengths",
-    "core.autograd.modes",
-    "core.autograd.seeds_of",
-    "core.autograd.array_of",
-    "core.autograd.free",
+    "core.tape.modes",
+    "core.tape.seeds_of",
+    "core.tape.array_of",
+    "core.tape.free",
     "gluon.loss.check_classes",
     "gluon.trainer.memory",
     "gluon.trainer.CompiledUpdate",
@@ -596,7 +594,9 @@ def test_a_record_needs_names_and_its_first_fields():
 
 def test_every_record_of_the_engine_would_be_registered():
     for op in UNIQUE:
-        record.judge(op.name, (), {key: getattr(op, key) for key in record.FIELDS})
+        definition_checks.judge(
+            op.name, (), {key: getattr(op, key) for key in definition_checks.FIELDS}
+        )
 
 
 @contextmanager

@@ -19,12 +19,12 @@ from traced import FIRST_OF, SIBLINGS, apply, assert_all, batches
 
 from minihybrid import autograd, nd, simulated_gpu
 from minihybrid.core.op import HybridError, Spec
-from minihybrid.core.placing import placed
+from minihybrid.core.placement import placed
 from minihybrid.core.plan import Plan
 from minihybrid.core.tracing import direct
-from minihybrid.device.device import device_of
 from minihybrid.ops import OPS
-from minihybrid.ops.whole import limits
+from minihybrid.ops.integers import limits
+from minihybrid.runtime.device import device_of
 
 
 # -- what stands before, and changes no number; what stands behind, and reads it -------

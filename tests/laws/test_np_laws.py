@@ -11,7 +11,7 @@ from rings import slow
 from samples import np_calls
 
 import minihybrid as mx
-from minihybrid.core import autograd
+from minihybrid.core import tape
 from minihybrid.core.op import HybridError
 from minihybrid.np.public import flat
 
@@ -307,7 +307,7 @@ def weighed(text, values, recorded):
         for value in (scope[k] for k in values):
             value.attach_grad()
     mx.random.seed(7)
-    with autograd.modes(recording=recorded, training=recorded):
+    with tape.modes(recording=recorded, training=recorded):
         out = eval(text, scope)
         parts = [v for v in flat(out) if isinstance(v, mx.nd.NDArray)]
         parts = [v for v in parts if onp.dtype(v.dtype).kind == "f"]

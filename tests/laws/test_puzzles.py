@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from minihybrid_course import puzzles
+from minihybrid_course.puzzles import check
 
 import minihybrid as mx
-from minihybrid.look import puzzles
-from minihybrid.look.puzzles import check
 from minihybrid.simt import KernelError, cuda, float32
 
 CHAPTER = Path(__file__).parents[2] / "notebooks/25_first_kernels.ipynb"

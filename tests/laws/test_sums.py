@@ -15,9 +15,9 @@ from test_scalar import F32, kernels
 from minihybrid import autograd, nd, simulated_gpu
 from minihybrid.codegen.gpu import rows as gpurows
 from minihybrid.core.op import Spec
-from minihybrid.device.device import device_of
 from minihybrid.gluon import nn
 from minihybrid.ops.reduce import LONG, PART, total
+from minihybrid.runtime.device import device_of
 
 # A sum of n numbers in blocks is wrong by no more than so many units of the sum of
 # their sizes; numbers that are added up one after the other, by up to n.

@@ -10,7 +10,7 @@ from rings import numbers_drawn, try_law
 import minihybrid as mx
 from minihybrid import autograd, nd
 from minihybrid.core.targets import TARGETS
-from minihybrid.run import uncompiled
+from minihybrid.runtime import emulated_cpu
 
 COMPILED = TARGETS["cpu"]
 
@@ -18,7 +18,7 @@ COMPILED = TARGETS["cpu"]
 @pytest.fixture
 def page():
     """The target "cpu" as it is in a page."""
-    there = {"load": uncompiled.load, "bound": uncompiled.bound, "tiers": uncompiled.InForce}
+    there = {"load": emulated_cpu.load, "bound": emulated_cpu.bound, "tiers": emulated_cpu.InForce}
     with mock.patch.dict(TARGETS, {"cpu": TARGETS["cpu"]._replace(**there)}):
         yield
 

@@ -24,19 +24,19 @@ from test_standalone import answers, build, needs_cc
 from traced import FORMULAS, SIBLINGS, apply, assert_close
 
 from minihybrid import HybridError, autograd, cpu, function, nd, simulated_gpu, sym
-from minihybrid.codegen.c.file import c_file, weights_file
 from minihybrid.codegen.cpu.scalar import OPTIONS
 from minihybrid.codegen.cpu.target import IMPORTS, functions
 from minihybrid.codegen.source import Kernel
 from minihybrid.core.op import AttrError, DTypeError, Node, Spec
-from minihybrid.core.placing import placed
+from minihybrid.core.placement import placed
 from minihybrid.core.plan import Plan
-from minihybrid.device.device import device_of
+from minihybrid.formats.c.file import c_file, weights_file
 from minihybrid.ops import OPS
 from minihybrid.ops.elementwise import unary
-from minihybrid.ops.whole import limits
+from minihybrid.ops.integers import limits
 from minihybrid.passes import expand
 from minihybrid.passes.fuse import FUSED, Fused
+from minihybrid.runtime.device import device_of
 
 DTYPES = ("int8", "uint8", "int32", "int64", "uint64", "bool")
 BEYOND = {OPS[n] for n in ("smooth_l1", "_hypot", "broadcast_hypot", "_hypot_scalar")}

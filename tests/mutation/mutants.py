@@ -21,11 +21,11 @@ PACKAGE = Path(__file__).parents[2] / "minihybrid"
 ROOMS = {  # room -> its modules
     "records": ["core/op.py", "ops/**/*.py"],
     "passes": ["core/passes/*.py", "passes/*.py"],
-    "code generation": ["core/numpy.py", "codegen/**/*.py"],
+    "code generation": ["core/numpy_target.py", "codegen/**/*.py"],
     "readers": [
         "core/files.py",
         "core/params.py",
-        "files/legacy.py",
+        "formats/legacy.py",
         "core/serial.py",
         "onnx/load/*.py",
     ],

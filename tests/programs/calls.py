@@ -18,7 +18,7 @@ import numpy as np
 
 import minihybrid as mh
 from minihybrid import autograd, nd
-from minihybrid.core.entry import FEW
+from minihybrid.core.cache_entry import FEW
 from minihybrid.core.op import HybridError
 from minihybrid.gluon import HybridBlock
 from programs.draft import ARRAYS

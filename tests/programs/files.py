@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from minihybrid.onnx import export_model, import_to_gluon
 from minihybrid.sym import load as load_symbol
 
 from minihybrid.core.files import FileError
 from minihybrid.core.op import HybridError
+from minihybrid.formats.onnx.export.draft import ExportError
 from minihybrid.gluon import SymbolBlock
-from minihybrid.onnx import export_model, import_to_gluon
-from minihybrid.onnx.export.draft import ExportError
 from programs.draft import ARRAYS
 from programs.run import arrays_of
 from programs.shrink import values_of

@@ -59,7 +59,7 @@ def net():
 
 @pytest.fixture(scope="module")
 def html(net):
-    return mx.look.canvas(net)._repr_html_()
+    return mx.course.canvas(net)._repr_html_()
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,7 @@
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from conftest import Visit, serve
-
-from classroom.slides import write
+from minihybrid_course.grading.slides import write
 
 
 @pytest.fixture(scope="module")

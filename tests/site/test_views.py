@@ -27,12 +27,14 @@ def made():
     """The HTML of one view of each kind, and one more of the first."""
     inputs = nd.ones((8, 4)), nd.ones((4, 6)), nd.ones((6, 3))
     view = mx.explain(mx.function(net), *inputs, timings=False)
-    boxes = mx.look.packing({"a": (0, 1, 128), "b": (1, 2, 64), "c": (2, 3, 192), "d": (3, 4, 128)})
+    boxes = mx.course.packing(
+        {"a": (0, 1, 128), "b": (1, 2, 64), "c": (2, 3, 192), "d": (3, 4, 128)}
+    )
     x = nd.array([3])
     x.attach_grad()
     with autograd.record():
         y = x * x * x
-    walk, tabs = mx.look.walk_back(y, x=x), mx.look.elsewhere("branch")
+    walk, tabs = mx.course.walk_back(y, x=x), mx.course.elsewhere("branch")
     return [part._repr_html_() for part in (view, boxes, walk, view, tabs, tabs)]
 
 

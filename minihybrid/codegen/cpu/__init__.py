@@ -1,5 +1,5 @@
 """Chapter 19. The target "cpu": loops that Numba and LLVM make machine code of."""
 
-from minihybrid import faces
+from minihybrid.core import lazy
 
-__getattr__ = faces.face(globals(), {})
+__getattr__ = lazy.face(globals(), {})

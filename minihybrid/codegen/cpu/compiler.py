@@ -26,15 +26,15 @@ from numba.core import untyped_passes as untyped
 from numba.core.compiler_machinery import PassManager
 
 from minihybrid.codegen.cache import versions
-from minihybrid.codegen.cpu.driver import ARGUMENTS, drive, enter
 from minihybrid.codegen.cpu.flat import Flat
+from minihybrid.codegen.cpu.interpreter import ARGUMENTS, drive, enter
 from minihybrid.codegen.cpu.scalar import OPTIONS
 from minihybrid.ops.cpu.machine import registers
 
 # A loop of more turns stays a loop. One instruction that reads a row, turn after turn,
 # shows the processor what to fetch ahead; a hundred in a line, each once a row, do not.
 UNROLL = "-unroll-full-max-count=12"
-POLYNOMIALS = "minihybrid.codegen.cpu.angle", "minihybrid.codegen.cpu.polynomial"
+POLYNOMIALS = "minihybrid.codegen.cpu.trig", "minihybrid.codegen.cpu.transcendental"
 IDLE_S = 30.0  # after so long without a request the process ends
 WORD = ir.IntType(64)
 

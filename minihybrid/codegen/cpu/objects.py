@@ -23,7 +23,7 @@ import time
 import numpy as np
 
 from minihybrid.codegen.cache import ROOT, processor, read, symbol_of, versions, write
-from minihybrid.core.locked import Locked
+from minihybrid.core.fork_safe import Locked
 from minihybrid.core.op import HybridError
 from minihybrid.ops.cpu.machine import cores
 
@@ -313,7 +313,7 @@ NAME = ctypes.create_string_buffer(b"run")
 def make_runner(address, program):
     """The driver as a built-in function of Python, with a program as its `self`.
 
-    program:  an array of int64 (codegen/cpu/driver.py).
+    program:  an array of int64 (codegen/cpu/interpreter.py).
 
     What C must know of a function (name, address, flags, no description) stands behind
     the program's last number, since Python reads it until it lets go of `self`.

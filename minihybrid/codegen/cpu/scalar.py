@@ -4,7 +4,7 @@ Takes:   numbers.
 Gives:   the compiler's options; the bits of a number; polynomials; and the functions
          of `device`, compiled: `cbrt`, `sigmoid`, `unit` and others.
 
-What is left out: float32, whose functions are in `polynomial` and `angle`.
+What is left out: float32, whose functions are in `transcendental` and `trig`.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from minihybrid.codegen.device import compiled
+from minihybrid.codegen.device_math import compiled
 
 # A kernel computes what NumPy does, bit for bit: each operation is rounded, in the
 # order that is written. What may have another order says so: `add_up`, `multiply_up`.

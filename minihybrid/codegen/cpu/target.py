@@ -6,7 +6,7 @@ Gives:   `generate`, the text of the kernels and of `plan`, which calls them in 
          `call`, the text of that crossing.
 
 The text is what runs, kernel by kernel. Their order needs no compiling: a driver
-(`codegen/cpu/driver.py`) reads it as numbers, so a kernel that two plans have in common
+(`codegen/cpu/interpreter.py`) reads it as numbers, so a kernel that two plans have in common
 is compiled once, and a plan of known kernels not at all.
 """
 
@@ -16,10 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minihybrid.codegen import device
-from minihybrid.codegen.cpu.objects import load_kernels, make_runner
-from minihybrid.codegen.cpu.team import CHUNKS
-from minihybrid.codegen.program import (
+from minihybrid.codegen import device_math as device
+from minihybrid.codegen.bytecode import (
     ARENA,
     ARRAY,
     KEY,
@@ -31,13 +29,15 @@ from minihybrid.codegen.program import (
     n_calls,
     numbers_of,
 )
+from minihybrid.codegen.cpu.objects import load_kernels, make_runner
+from minihybrid.codegen.cpu.thread_pool import CHUNKS
 from minihybrid.codegen.source import WORTH_WAKING, Kernel, type_name
 from minihybrid.core.passes.memory import ALIGN
 from minihybrid.core.targets import Call, Table, in_order
-from minihybrid.loops.turns import Turns
 from minihybrid.ops.cpu.machine import threads
 from minihybrid.passes.loops import loops_in
-from minihybrid.passes.pieces import begin
+from minihybrid.passes.scan import Turns
+from minihybrid.passes.slice_views import begin
 
 __all__ = [
     "SUPPORTED",
@@ -64,9 +64,9 @@ import numpy as np
 IMPORTS = {  # module -> what generated text may use of it
     "numba": " ".join(["bool_", "boolean", *device.NUMBERS]),
     "minihybrid.codegen.cpu.flat": "kernel",
-    "minihybrid.codegen.device": "INF NAN",
-    "minihybrid.codegen.cpu.angle": "acos32 asin32 atan2_32 atan32 cos32 hypot32 sin32 tan32",
-    "minihybrid.codegen.cpu.polynomial": (
+    "minihybrid.codegen.device_math": "INF NAN",
+    "minihybrid.codegen.cpu.trig": "acos32 asin32 atan2_32 atan32 cos32 hypot32 sin32 tan32",
+    "minihybrid.codegen.cpu.transcendental": (
         "acosh32 asinh32 atanh32 cbrt32 cosh32 erf32 erfinv32 exp32 expm1_32 log10_32 log1p32 "
         "log2_32 log32 power32 sigmoid32 sinh32 tanh32"
     ),
@@ -115,7 +115,7 @@ FUNCTIONS = device.FUNCTIONS | {
 FUNCTIONS32 = FUNCTIONS | {"lost": "lost32"}
 FUNCTIONS32 |= {
     name.removesuffix("32").removesuffix("_"): name
-    for module in ("angle", "polynomial")
+    for module in ("trig", "transcendental")
     for name in IMPORTS[f"minihybrid.codegen.cpu.{module}"].split()
 }
 

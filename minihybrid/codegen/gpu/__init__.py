@@ -1,5 +1,5 @@
 """The target "gpu": kernels in CUDA Python, for threads."""
 
-from minihybrid import faces
+from minihybrid.core import lazy
 
-__getattr__ = faces.face(globals(), {})
+__getattr__ = lazy.face(globals(), {})

@@ -29,7 +29,7 @@ from unittest import mock
 import numpy as np
 
 from minihybrid.codegen.cache import read, symbol_of, write
-from minihybrid.codegen.device import compiled
+from minihybrid.codegen.device_math import compiled
 from minihybrid.core.op import HybridError
 
 MISSING = (

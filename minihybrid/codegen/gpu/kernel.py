@@ -15,12 +15,12 @@ import textwrap
 from contextlib import contextmanager
 from math import prod
 
-from minihybrid.codegen.device import functions
+from minihybrid.codegen.device_math import functions
+from minihybrid.codegen.gpu.block_shape import BLOCK, WARP
 from minihybrid.codegen.gpu.rows import GpuRows
-from minihybrid.codegen.gpu.team import BLOCK, WARP
 from minihybrid.codegen.source import Buf, Kernel, joined_axes, place, type_name
 from minihybrid.core.op import Node, Spec
-from minihybrid.passes.rows import rows_of
+from minihybrid.passes.reduction_schedule import rows_of
 
 LINE = 88  # characters
 WIDE = 4  # float32 numbers that one thread can load at once,

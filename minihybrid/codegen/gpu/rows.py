@@ -1,6 +1,6 @@
 """Chapter 26. Reductions on the GPU: threads share a row, and meet in shared memory.
 
-Takes:   a kernel to write into, and what `minihybrid.passes.rows` says of its nodes.
+Takes:   a kernel to write into, and what `minihybrid.passes.reduction_schedule` says of its nodes.
 Gives:   `GpuRows`, the passes over a row, each by all the row's threads at once.
 
 In a pass each thread takes every T-th element of its row: neighbouring threads read
@@ -14,9 +14,9 @@ What is left out: sums by instructions of a warp, which need no shared memory.
 
 from contextlib import contextmanager
 
-from minihybrid.codegen.gpu.team import reductions, team_of
+from minihybrid.codegen.gpu.block_shape import reductions, team_of
 from minihybrid.codegen.rows import RowWriter
-from minihybrid.passes.rows import is_literal, size_of
+from minihybrid.passes.reduction_schedule import is_literal, size_of
 
 BLOCK = 128  # floats that a thread adds up before the sum is added to that of others
 SUMS = 4  # results that go through a tree together, for lack of shared memory

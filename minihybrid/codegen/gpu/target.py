@@ -1,8 +1,8 @@
-"""Chapter 28. Target "gpu": a plan's kernels as Numba-CUDA source, and their launches.
+"""Target "gpu": a plan's kernels as Numba-CUDA source, and their launches.
 
 Takes:   an optimised graph and its memory plan.
 Gives:   `generate`, the text of the kernels and of `plan`, which says what is launched,
-         and the same as steps for the run time (`minihybrid.run.launch`).
+         and the same as steps for the run time (`minihybrid.runtime.launch`).
 
 The plan's text is for readers: `k0_relu[(4, 1, 1), (256, 1, 1)](x0, y0)` is Numba's way
 to launch 4 blocks of 256 threads. What runs is the steps: all launches of a call are
@@ -12,10 +12,10 @@ What is left out: steps that run side by side; they come one after the other.
 
 from typing import NamedTuple
 
+from minihybrid.codegen.bytecode import ARENA, ARRAY, KEY, PARAM, Word
 from minihybrid.codegen.cpu.target import SUPPORTED, further, header, label
-from minihybrid.codegen.device import IMPORTS
+from minihybrid.codegen.device_math import IMPORTS
 from minihybrid.codegen.gpu.kernel import BLOCK, GpuKernel, scratch_of
-from minihybrid.codegen.program import ARENA, ARRAY, KEY, PARAM, Word
 from minihybrid.codegen.source import type_name
 from minihybrid.core.targets import Call, Table
 

@@ -4,9 +4,9 @@ Takes:   a plan for NumPy.
 Gives:   its whole text.
 """
 
-from minihybrid import faces
 from minihybrid.codegen.numpy import whole
+from minihybrid.core import lazy
 
-__getattr__ = faces.face(globals(), {})
+__getattr__ = lazy.face(globals(), {})
 
 __all__ = ["whole"]

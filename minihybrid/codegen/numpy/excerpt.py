@@ -22,7 +22,7 @@ import types
 import numpy as np
 
 from minihybrid.codegen.numpy.special import erf, erfinv, gamma, gammaln, polygamma, special
-from minihybrid.core.numpy import name_of
+from minihybrid.core.numpy_target import name_of
 from minihybrid.core.op import HybridError, Op
 from minihybrid.ops import OPS, functions
 from minihybrid.ops.elementwise import Ufunc

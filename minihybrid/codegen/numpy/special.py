@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from minihybrid.codegen.device import erfinv as erfinv_of
-from minihybrid.codegen.device import polygamma as polygamma_of
+from minihybrid.codegen.device_math import erfinv as erfinv_of
+from minihybrid.codegen.device_math import polygamma as polygamma_of
 from minihybrid.core.hooks import WITHOUT_SCIPY
 from minihybrid.ops.shapes import floating
 

@@ -1,4 +1,4 @@
-"""Chapter 15. The passes that every target needs: each gives a better graph.
+"""The passes that every target needs: each gives a better graph.
 
 Takes:   a traced graph.
 Gives:   `optimise`, which runs passes in order, checks the graph after each, and keeps

@@ -1,4 +1,4 @@
-"""Chapter 15. expand: operators made of simpler ones are replaced by those.
+"""expand: operators made of simpler ones are replaced by those.
 
 Takes:   a traced graph with known shapes, and the mode.
 Gives:   a graph of primitives; Dropout is gone in prediction and a mask in training.

@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from minihybrid.core import nd
+from minihybrid.core.checked_call import Signed
 from minihybrid.core.hooks import own_names
-from minihybrid.core.mistake import Signed
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import (
     AttrError,

@@ -6,14 +6,14 @@ Gives:   `Dataset` and its children.
 
 import os
 
+from minihybrid.core.checked_call import Signed
 from minihybrid.core.files import path_of
 from minihybrid.core.hooks import own_names
-from minihybrid.core.mistake import Signed
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, checked, described, integer, optional
 from minihybrid.core.op import length as lengths
 from minihybrid.gluon.data.sampler import FilterSampler, Sampler, SequentialSampler, each, indexed
-from minihybrid.recordio import MXIndexedRecordIO
+from minihybrid.mxnet.recordio import MXIndexedRecordIO
 
 
 class Dataset(metaclass=Signed):

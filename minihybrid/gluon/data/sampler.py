@@ -10,8 +10,8 @@ Left out: weighted sampling.
 
 import numpy as np
 
+from minihybrid.core.checked_call import Signed
 from minihybrid.core.hooks import own_names
-from minihybrid.core.mistake import Signed
 from minihybrid.core.op import AttrError, checked, count, described, integer
 from minihybrid.core.op import length as lengths
 from minihybrid.ops.random import STREAM

@@ -17,9 +17,9 @@ from minihybrid.core.layers import Activation, Dense, HybridSequential
 from minihybrid.core.op import AttrError, HybridError
 from minihybrid.gluon.contrib.nn import HybridConcurrent
 from minihybrid.gluon.conv_layers import AvgPool2D, Conv2D, GlobalAvgPool2D, MaxPool2D
+from minihybrid.gluon.init import Xavier
 from minihybrid.gluon.nn import Dropout, Flatten
 from minihybrid.gluon.norm_layers import BatchNorm
-from minihybrid.init import Xavier
 
 
 def chain(*blocks):

@@ -15,7 +15,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from minihybrid.core.given import holds
+from minihybrid.core.convert import holds
 from minihybrid.core.op import (
     REQUIRED,
     AttrError,
@@ -31,11 +31,11 @@ from minihybrid.core.op import (
     optional,
 )
 from minihybrid.ops.elementwise import abs_, block_grad, cast, sqrt, square
+from minihybrid.ops.integers import scalar_number
 from minihybrid.ops.layout import reshape
 from minihybrid.ops.reduce import max_, min_, sum_
 from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import as_codes, axes_of, broadcast, floating, known
-from minihybrid.ops.whole import scalar_number
 
 KEPT = [f.name for f in fields(Op) if f.init and f.name != "name"]
 BOOL, FLOAT, LONG = np.dtype("bool"), np.dtype("float32"), np.dtype("int64")

@@ -28,6 +28,7 @@ from minihybrid.core.op import (
 )
 from minihybrid.ops.elementwise import choose, zeros_like
 from minihybrid.ops.filled import made
+from minihybrid.ops.integers import scalar_number
 from minihybrid.ops.joining import concat
 from minihybrid.ops.layout import infer_length, reshape, slice_axis, stretched, transpose, view
 from minihybrid.ops.neural import batch_dot
@@ -39,7 +40,6 @@ from minihybrid.ops.reduce import sum_
 from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import as_codes, axes_of, axis_of, broadcast, forward, known
 from minihybrid.ops.tiling import diagonal, pad, reverse
-from minihybrid.ops.whole import scalar_number
 
 
 # -- products --------------------------------------------------------------------------

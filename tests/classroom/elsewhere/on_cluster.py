@@ -9,10 +9,9 @@ from pathlib import Path
 
 import killed
 from distributed import LocalCluster
+from minihybrid_course.grading import grade as grading
+from minihybrid_course.grading.cluster import there
 from small_assignment import assignment
-
-from classroom import grade as grading
-from classroom.cluster import there
 
 if __name__ == "__main__":
     folder, out = map(Path, sys.argv[1:])

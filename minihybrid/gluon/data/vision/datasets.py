@@ -24,8 +24,8 @@ from minihybrid.core.op import AttrError, boolean, checked, described
 from minihybrid.core.parameter import in_world
 from minihybrid.core.switches import is_np_array
 from minihybrid.gluon.data.dataset import Dataset, RecordFileDataset
-from minihybrid.image import imdecode, imread
-from minihybrid.recordio import unpack
+from minihybrid.mxnet.image import imdecode, imread
+from minihybrid.mxnet.recordio import unpack
 
 PACKED = 1032  # bytes that gzip can make of one
 MAX_MEMBER = 1 << 28  # bytes of a file in an archive; the largest of those published has 2^27

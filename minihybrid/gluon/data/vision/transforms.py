@@ -16,7 +16,7 @@ import itertools
 import numpy as np
 
 from minihybrid.core.block import Block, HybridBlock
-from minihybrid.core.given import dtype_of
+from minihybrid.core.convert import dtype_of
 from minihybrid.core.hooks import own_names
 from minihybrid.core.layers import HybridSequential, Sequential
 from minihybrid.core.op import (
@@ -29,7 +29,7 @@ from minihybrid.core.op import (
     not_negative,
     share,
 )
-from minihybrid.image import (
+from minihybrid.mxnet.image import (
     center_crop,
     draws,
     fixed_crop,

@@ -1,0 +1,155 @@
+"""Exercises that answer back: `mx.check`, `mx.hint` and `mx.exercises`.
+
+Takes:   an exercise's number, as "02.3", and an answer.
+Gives:   a sentence that says what is wrong with it, or that it is right; hints, one after
+         the other; a table of what is done, kept in a small file of the user's.
+What is left out: nothing is sent anywhere, and no marks are given.
+"""
+
+import contextlib
+import functools
+import json
+from html import escape
+from pathlib import Path
+
+from minihybrid.codegen.cache import cache_dir
+from minihybrid.core.files import write_whole
+from minihybrid.core.op import HybridError
+from minihybrid_course import HERE
+from minihybrid_course.exercises import (
+    first,
+    graphs,
+    hybrids,
+    inside,
+    kernels,
+    launches,
+    machine,
+    nano,
+    packing,
+    readers,
+    records,
+    texts,
+    threads,
+    traced,
+    training,
+    using,
+    writing,
+)
+from minihybrid_course.exercises.judging import Verdict
+
+CHAPTERS = (
+    *(first, graphs, hybrids, nano, traced, training, using),
+    *(writing, inside, machine, packing, kernels, records, texts, readers, launches, threads),
+)
+_FOUND = {n: exercise for chapter in CHAPTERS for n, exercise in chapter.EXERCISES.items()}
+TABLE = dict(sorted(_FOUND.items(), key=lambda item: [int(n) for n in item[0].split(".")]))
+_shown = {}  # exercise -> how many of its hints were shown
+
+
+@functools.cache
+def hints():
+    """Exercise -> its hints, which are those of the chapters."""
+    return json.loads((HERE / "data/hints.json").read_text(encoding="utf-8"))
+
+
+def _number(text, known, what):
+    """The number of an exercise, without leading zeros."""
+    chapter, _, rest = str(text).partition(".")
+    number = f"{chapter.lstrip('0') or '0'}.{rest}"
+    if number not in known:
+        same = [n for n in known if n.partition(".")[0] == number.partition(".")[0]]
+        there = f"chapter {chapter} has {', '.join(same)}" if same else "no such chapter has any"
+        raise HybridError(f'{what}("{text}"): there is no such exercise here; {there}')
+    return number
+
+
+def check(number, answer=None):
+    """Explain what's wrong with the answer to an exercise, or confirm that it's right.
+
+    number:  as "02.3": the third exercise of chapter 02.
+    answer:  your answer; without one, the check says what it needs.
+    Returns: a `Verdict`, whose text is a sentence.
+
+    >>> check("02.1", 24)
+    not yet: the number of bytes is not 24: that's the arena; the output also needs memory
+    """
+    key = _number(number, TABLE, "check")
+    verdict = TABLE[key](answer)
+    if verdict.right:
+        exercises.note(key)
+    return verdict
+
+
+def hint(number):
+    """The next hint of an exercise; after the last one, the first again.
+
+    >>> hint("02.1")
+    hint 1 of 3: Draw the live ranges. When `q` is written, is that the last time `p` is read?
+    """
+    key = _number(number, hints(), "hint")
+    found = hints()[key]
+    k = _shown.get(key, 0) % len(found)
+    _shown[key] = k + 1
+    return Verdict(False, f"hint {k + 1} of {len(found)}: {found[k]}")
+
+
+class Exercises:
+    """The exercises that can be checked, and which of them are done, as a table.
+
+    It's kept in a small file in the user's cache, or in memory if that can't be written.
+    """
+
+    def __init__(self):
+        self._done = set()
+
+    def _file(self):
+        folder = cache_dir()
+        return None if folder is None else Path(folder) / "exercises.json"
+
+    @property
+    def done(self):
+        """The numbers of the exercises that are done."""
+        with contextlib.suppress(OSError, ValueError, HybridError, TypeError):
+            if file := self._file():
+                self._done |= set(json.loads(file.read_text(encoding="utf-8")))
+        return [number for number in TABLE if number in self._done]
+
+    def note(self, number):
+        """Remember that an exercise is done."""
+        if number in self.done:
+            return
+        self._done.add(number)
+        with contextlib.suppress(OSError, HybridError):
+            if file := self._file():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(file, json.dumps(self.done).encode())
+
+    def _rows(self):
+        done, chapters = self.done, {}
+        for number in TABLE:
+            chapters.setdefault(number.partition(".")[0], []).append(number)
+        for chapter, numbers in chapters.items():
+            yield f"{int(chapter):02}", [(n, n in done) for n in numbers]
+
+    def __repr__(self):
+        lines = [
+            f"{chapter}  "
+            + "  ".join(f"{number} {'done' if there else '-'}" for number, there in row)
+            for chapter, row in self._rows()
+        ]
+        return "\n".join([*lines, f"{len(self.done)} of {len(TABLE)} are done"])
+
+    def _repr_html_(self):
+        rows = "".join(
+            f"<tr><th scope='row'>{escape(chapter)}</th>"
+            + "".join(f"<td>{n} {'done' if there else '–'}</td>" for n, there in row)
+            + "</tr>"
+            for chapter, row in self._rows()
+        )
+        return (
+            f"<table><caption>Exercises: {len(self.done)} of {len(TABLE)} are done</caption>"
+            f"{rows}</table>"
+        )
+
+
+exercises = Exercises()

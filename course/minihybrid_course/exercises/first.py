@@ -1,0 +1,201 @@
+"""Chapters 00 and 01: checkers of their exercises.
+
+Takes:   answers.
+Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
+What is left out: exercises that measure; a time is neither right nor wrong.
+"""
+
+import math
+
+from minihybrid.core.op import ShapeError
+from minihybrid.core.tracing import TraceError
+from minihybrid_course.exercises.judging import (
+    Exercise,
+    NotYet,
+    Part,
+    Parts,
+    Refusal,
+    kind,
+    need,
+    tried,
+)
+
+
+def two_losses(answer):
+    """Check 0.3: lower with momentum, and not for a trivial reason."""
+    need(
+        isinstance(answer, (tuple, list)) and len(answer) == 2,
+        f"expected two losses, without and with momentum, but got {kind(answer)}",
+    )
+    numbers = all(isinstance(loss, (int, float)) and math.isfinite(loss) for loss in answer)
+    need(numbers, f"a loss is a finite number, but got {answer}")
+    plain, moving = answer
+    need(
+        plain != moving,
+        f"both losses are {plain}: the trainer didn't get the momentum, or you passed the same "
+        "loss twice",
+    )
+    need(
+        moving < plain,
+        f"{moving} with momentum is above {plain} without: they're in the wrong order, or "
+        "the second network didn't start from the same seed",
+    )
+    need(
+        plain < 2.5,
+        f"{plain} without momentum is worse than guessing, which gives 2.3: divide the summed "
+        "loss by the number of images",
+    )
+    return f"after five epochs the loss is {plain / max(moving, 1e-9):.1f} times lower"
+
+
+RECIPES = (  # small ones first
+    (("y = a",), {"a": 3.0}),
+    (("y = a + b",), {"a": 3.0, "b": 4.0}),
+    (("s = a + b", "y = s * 2"), {"a": 3.0, "b": 4.0}),
+    (("s = a + b", "t = s * s", "y = t * s"), {"a": 3.0, "b": 4.0}),
+    (("a1 = a - b", "y = a - a1"), {"a": 3.0, "b": 4.0}),
+)
+
+
+def merged(function):
+    """Check 1.3: one expression means what the lines mean."""
+    for lines, values in RECIPES:
+        recipe = "; ".join(lines)
+        text = tried(f"the recipe `{recipe}`", function, list(lines))
+        need(isinstance(text, str), f"for `{recipe}`, expected a string, but got {kind(text)}")
+        need("=" not in text, f"for `{recipe}`, it returns `{text}`: an expression has no `=`")
+        exec("\n".join(lines), wanted := dict(values))
+        try:
+            found = eval(text, dict(values))
+        except NameError as error:
+            raise NotYet(
+                f"for `{recipe}`, it returns `{text}`, which still contains {error.name}: "
+                "replace it by its expression"
+            ) from None
+        except SyntaxError:
+            raise NotYet(
+                f"for `{recipe}`, it returns `{text}`, which isn't an expression"
+            ) from None
+        need(
+            found == wanted["y"],
+            f"for `{recipe}`, it returns `{text}`, which is {found} rather than {wanted['y']}: put "
+            "each inserted expression in parentheses",
+        )
+    return "one expression for each of five recipes, with the same result"
+
+
+EXERCISES = {
+    "0.1": Exercise(
+        "a pair: the number of parameters and the number of kernels",
+        Parts(
+            "0.1",
+            "the new layer adds a matrix, a bias per row, and one product",
+            Part(
+                "the number of parameters",
+                "00adba7af0",
+                "for each layer, multiply inputs by outputs, and add one bias per output",
+                {
+                    4810: "that's the original network; add the third layer",
+                    4160: "that's the new layer alone; add the other two",
+                    8832: "those are the weights; each output also has a bias",
+                    8906: "the new layer also has 64 biases",
+                },
+            ),
+            Part(
+                "the number of kernels",
+                "158c355429",
+                "count the products; elementwise operators are fused into them",
+                {
+                    2: "that's the original network; the new product needs its own kernel",
+                    5: "the two relus run inside the kernels of their products",
+                    6: "biases and relus run inside the kernels of their products",
+                },
+            ),
+        ),
+    ),
+    "0.2": Exercise(
+        "a function that makes the error, such as `lambda: net(...)`",
+        Refusal(
+            "the message names the operator, the 49 pixels, and the weight that would fit",
+            ShapeError,
+            r"\b49\b",
+            lambda found: (
+                f"the network returned shape {getattr(found, 'shape', None)}: it expects 8 by 8 "
+                "pixels, so pass it 7 by 7"
+            ),
+            {
+                r"\(64, 7\)": "those are 7 images of 7 pixels: the batch axis is missing",
+                r"is not defined": "this is Python's own error: run the cells above",
+            },
+        ),
+    ),
+    "0.3": Exercise(
+        "a pair: the final loss without momentum and the final loss with it", two_losses
+    ),
+    "1.1": Exercise(
+        "a pair: the number of operators in the first graph and in the second",
+        Parts(
+            "1.1",
+            "each call records an operator, however often its result is used",
+            Part(
+                "the number for `square(x) + square(x)`",
+                "68caa96782",
+                "each call records one operator, and the sum is another",
+                {1: "also count the products", 4: "x is a variable, not an operator"},
+            ),
+            Part(
+                "the number for `twice(square(x))`",
+                "3e673fb0fd",
+                "square is called once; its result is used twice",
+                {
+                    3: "square is called once here; its result is used twice",
+                    1: "square records a product, and then twice records a sum",
+                },
+            ),
+            whole={(2, 3): "you swapped the two: two calls record two operators"},
+        ),
+    ),
+    "1.2": Exercise(
+        "a function that makes the error, such as `lambda: ...`",
+        Refusal(
+            "the error names the array among the symbols, and how to pass it instead",
+            TraceError,
+            "NDArray",
+            lambda found: (
+                f"it returned a {type(found).__name__}: one factor must be a symbol, one an array"
+            ),
+            {
+                r"is not defined": "this is Python's own error: run the cells above",
+                r"shape": "both factors are arrays here; one must be a symbol",
+            },
+        ),
+    ),
+    "1.3": Exercise("your function merge_lines(lines)", merged),
+    "1.4": Exercise(
+        "a pair: the number of calls from Python, for bill and for the compiled function",
+        Parts(
+            "1.4",
+            "Python makes fewer calls, however small the arrays are",
+            Part(
+                "the number for bill",
+                "f1e7445f6e",
+                "count the infix operators between arrays in the three lines",
+                {
+                    2: "the last line also contains an operator",
+                    1: "that's the compiled function; in bill, each infix operator is a call",
+                    4: "an assignment doesn't call an operator",
+                },
+            ),
+            Part(
+                "the number for the compiled function",
+                "abb7e3f58b",
+                "which calls are left once all operators are in one program?",
+                {
+                    3: "the operators are inside the program, and Python calls only that",
+                    2: "products and sums are in the same program",
+                    0: "the program itself has to be called",
+                },
+            ),
+        ),
+    ),
+}

@@ -1,0 +1,344 @@
+"""Chapter 03. How an exercise answers: with a sentence that explains what's wrong.
+
+Takes:   what a reader hands in: numbers, words, a function, a pass, a block, an error.
+Gives:   `Exercise` and `judged`, which judge it; `Verdict`, the sentence; `Parts` for numbers
+         and words, `Refusal` for errors; `tried`, which calls the reader's function, but not
+         for ever.
+
+A judge raises `NotYet` with a sentence, or returns the praise, or a `Verdict` of its own.
+Functions are judged by laws, small inputs first; numbers by fingerprints, so that nobody
+reads the answer here.
+What is left out: judging style.
+"""
+
+import hashlib
+import linecache
+import re
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+import minihybrid
+from minihybrid.core.array import NDArray
+from minihybrid.core.graph import Graph
+from minihybrid.core.passes import expand
+from minihybrid.view.viz import scrolling
+
+LIBRARIES = (str(Path(linecache.__file__).parent), str(Path(np.__file__).parents[1]))
+OURS = tuple(str(Path(file).parent) for file in (minihybrid.__file__, Path(__file__).parent))
+OTHERS = ("minihybrid", "minihybrid_course", "numpy")  # their lines are not the reader's
+TURNS, SECONDS = 200_000, 10  # lines of the reader's; seconds of this thread at work
+
+
+class NotYet(Exception):
+    """What a judge has found; its text is a sentence."""
+
+
+class Endless(BaseException):
+    """Raised in a loop of the reader's that does not end; `except Exception` lets it by."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `check` found: whether the answer is right, a sentence, and perhaps a picture."""
+
+    right: bool
+    sentence: str
+    picture: object = None  # of who uses what, with an `svg`
+
+    def __repr__(self):
+        return self.sentence
+
+    def _repr_html_(self):
+        words = re.sub("`(.*?)`", r"<code>\1</code>", escape(self.sentence))
+        picture = (
+            ""
+            if self.picture is None
+            else scrolling(
+                f'<div style="width:max-content">{self.picture.svg}</div>', "who uses what"
+            )
+        )
+        return f"<p>{words}</p>{picture}"
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """What an exercise asks for, in words, and the function that judges an answer."""
+
+    asks: str
+    judge: Callable
+
+    def __call__(self, answer):
+        """Returns: a `Verdict`, whatever the answer is and does."""
+        if answer is None or answer is ...:
+            return Verdict(False, f"not yet: nothing is filled in; hand in {self.asks}")
+        return judged("right", self.judge, answer)
+
+
+def judged(title, judge, *args):
+    """The `Verdict` of a judge, whatever the reader's lines do; `title` is said of right ones."""
+    try:
+        with np.errstate(all="ignore"):
+            found = limited(judge, *args)
+            return found if isinstance(found, Verdict) else Verdict(True, f"{title}: {found}")
+    except (NotYet, Endless) as error:
+        return Verdict(False, f"not yet: {error}")
+    except Exception as error:
+        return Verdict(False, f"not yet: {told(error)}")
+
+
+def need(right, sentence):
+    """Say the sentence, unless what it complains of is right."""
+    if not right:
+        raise NotYet(sentence)
+
+
+# A browser's page has one thread, and no clock of its own for it.
+clock = getattr(time, "thread_time", time.process_time)
+
+
+def limited(function, *args):
+    """Call a function; raise `Endless` after many lines of the reader's, or much work.
+
+    Lines are counted by Python's own tracing, which every system and every thread has.
+    """
+    left, end, before = TURNS, clock() + SECONDS, sys.gettrace()
+
+    def watch(frame, event, arg):
+        nonlocal left
+        name = frame.f_globals.get("__name__", "")  # a named tuple's says whose __new__ it is
+        ours = name.partition(".")[0] in OTHERS or name.startswith("namedtuple_")
+        # Numba, compiling, loops in libraries; a kernel's loops have limits of their own.
+        ours = ours or frame.f_code.co_filename.startswith(("<kernel ", "<frozen ", *LIBRARIES))
+        left -= not ours
+        if left < 0 or clock() > end:
+            name = frame.f_code.co_name
+            raise Endless(
+                f"a loop in {name} does not end" if left < 0 else f"{name} takes too long"
+            )
+        return None if ours else watch
+
+    sys.settrace(watch)
+    try:
+        return function(*args)
+    finally:
+        sys.settrace(before)
+
+
+def uncounted(function, *args):
+    """Call what is compiled: the compiler's lines are no lines of the reader's."""
+    before = sys.gettrace()
+    sys.settrace(None)
+    try:
+        return function(*args)
+    finally:
+        sys.settrace(before)
+
+
+def told(error):
+    """An error in words, with the reader's last line on the way to it."""
+    text, where = f"{type(error).__name__}: {' '.join(str(error).split())}", ""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename.startswith((*OURS, *LIBRARIES)):
+            continue
+        line = (frame.line or linecache.getline(frame.filename, frame.lineno)).strip()
+        if line:
+            return f"{text} (in {frame.name}, line {frame.lineno}: `{line}`)"
+        where = where or f" (in {frame.name}, line {frame.lineno})"  # of a text that was executed
+    return text + where
+
+
+def tried(what, function, *args, **kwargs):
+    """The result of the reader's function; `what` is the call in words."""
+    need(callable(function), f"expected a function, but got {kind(function)}")
+    try:
+        found = function(*args, **kwargs)
+    except Endless as error:
+        raise NotYet(f"{what}: {error}") from None
+    except Exception as error:
+        raise NotYet(f"{what} raises {told(error)}") from None
+    there = found is not None and found is not ...
+    need(there, f"{what} returns nothing: is a `return` missing?")
+    return found
+
+
+def kind(answer):
+    """What was handed in, in words.
+
+    >>> kind("24"), kind([1, 2]), kind(len)
+    ("the text '24'", 'a list of 2', 'the function len')
+    """
+    match answer:
+        case str():
+            return f"the text {answer!r}"
+        case list() | tuple():
+            return f"a {type(answer).__name__} of {len(answer)}"
+        case bool() | int() | float():
+            return f"{answer}"
+    if callable(answer) and hasattr(answer, "__name__"):
+        return f"the function {answer.__name__}"
+    return f"a {type(answer).__name__}"
+
+
+# -- numbers and words -------------------------------------------------------------------
+def said(value):
+    """How a number, a few words or a shape are compared: not type, case, spaces or quotes."""
+    if isinstance(value, (str, tuple)):
+        value = str(value)
+        return re.sub(r"[^a-z0-9.,+*/=<>_-]", "", value.lower()).strip(",")
+    return f"{float(value):.6g}"
+
+
+def fingerprint(salt, value):
+    """What stands here in place of a right answer."""
+    return hashlib.blake2s(f"{salt}:{said(value)}".encode(), digest_size=5).hexdigest()
+
+
+def forms(value, name):
+    """The ways in which an answer may be meant: `True` is yes, and "48 bytes" is 48 in bytes.
+
+    >>> forms("48 bytes", "the number of bytes"), forms(False, "the answer")
+    (['48 bytes', 48.0], [False, 'no'])
+    """
+    if isinstance(value, bool):
+        return [value, "yes" if value else "no"]
+    number, _, unit = str(value).partition(" ")
+    plain = unit and unit in name and re.fullmatch(r"[\d.,]+", number)
+    return [value, float(number.replace(",", ""))] if plain else [value]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One number or word of an answer.
+
+    right:   its fingerprint.
+    advice:  how to find it, for an answer that nobody expected.
+    wrong:   typical wrong answers -> what was overlooked.
+    """
+
+    name: str
+    right: str
+    advice: str
+    wrong: dict = field(default_factory=dict)
+
+
+class Parts:
+    """Judges numbers and words: each part has its right answer, and its wrong ones.
+
+    whole:    wrong answers of several parts -> what was overlooked.
+    ordered:  whether the order of the parts matters.
+    """
+
+    def __init__(self, salt, praise, *parts, whole=None, ordered=True):
+        self.salt, self.praise, self.parts, self.whole = salt, praise, parts, whole or {}
+        self.ordered = ordered
+
+    def __call__(self, answer):
+        """Judge one value, or as many as there are parts."""
+        n = len(self.parts)
+        data = answer.asnumpy() if isinstance(answer, NDArray) else getattr(answer, "data", None)
+        if isinstance(answer, np.ndarray) or isinstance(data, np.ndarray):  # nano's arrays, too
+            answer = (answer if isinstance(answer, np.ndarray) else data).reshape(-1).tolist()
+        values = list(answer) if isinstance(answer, (list, tuple)) else [answer]
+        names = ", ".join(part.name for part in self.parts)
+        values = [tuple(v) if isinstance(v, list) else v for v in values]
+        fits = all(isinstance(v, (bool, int, float, str, tuple, np.number)) for v in values)
+        need(
+            fits and len(values) == n,
+            f"expected {n} value{'s' * (n != 1)} ({names}), but got {kind(answer)}",
+        )
+        values = values if self.ordered else sorted(values, key=str)
+        key = tuple(values) if n > 1 else values[0]
+        need(key not in self.whole, f"{answer}: {self.whole.get(key)}")
+        for part, value in zip(self.parts, values, strict=True):
+            if part.right in {fingerprint(self.salt, form) for form in forms(value, part.name)}:
+                continue
+            why = {said(v): text for v, text in part.wrong.items()}.get(said(value), part.advice)
+            raise NotYet(f"{part.name} is not {value}: {why}")
+        return self.praise
+
+
+# -- errors ------------------------------------------------------------------------------
+ELSEWHERE = {r"is not defined": "this is Python's own error: run the cells above"}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Judges an error: the reader hands in a function that makes the engine refuse.
+
+    kind, words:  the error that is meant, and an expression that its text must hold.
+    taken:        what the call gave, when nothing was refused -> a sentence.
+    others:       expressions in texts of other errors -> what was tried instead.
+    """
+
+    praise: str
+    kind: type
+    words: str
+    taken: Callable
+    others: dict = field(default_factory=dict)
+
+    def __call__(self, answer):
+        """Judge an error, or what a function raises."""
+        if callable(answer) and not isinstance(answer, type):
+            try:
+                found = answer()
+            except Exception as error:
+                answer = error
+            else:
+                need(found is not ..., "put the call that makes the error in place of the dots")
+                raise NotYet(f"there was no error: {self.taken(found)}")
+        need(
+            isinstance(answer, Exception),
+            f"expected an error, or a function that raises it, such as `lambda: ...`, but got "
+            f"{kind(answer)}",
+        )
+        text = f"{answer}\n{getattr(answer, 'stderr', None) or ''}"  # of another process
+        if isinstance(answer, self.kind) and re.search(self.words, text):
+            return self.praise
+        for words, why in self.others.items():
+            need(not re.search(words, text), f"{told(answer)}; {why}")
+        raise NotYet(
+            f"this is a different error, {told(answer)}; the exercise is about {self.kind.__name__}"
+        )
+
+
+# -- passes ------------------------------------------------------------------------------
+def after(pass_, graph, text):
+    """The graph that a pass makes, if it is one."""
+    found = tried(f"{getattr(pass_, '__name__', 'the pass')} of `{text}`", pass_, graph)
+    need(
+        isinstance(found, Graph),
+        f"a pass must return a Graph, but for `{text}` yours returns {kind(found)}",
+    )
+    seen = set()
+    for node in found.nodes:
+        for old, _ in node.inputs:
+            need(
+                old in seen,
+                f"in `{text}`, {node.name} reads {old.name}, which doesn't come before it: "
+                "use the inputs passed to the rule, not those of the old node",
+            )
+        seen.add(node)
+    gone = {v.name for v in graph.variables} - {v.name for v in found.variables}
+    need(not gone, f"in `{text}` the variable {min(gone, default='')} is gone")
+    return found
+
+
+def means_the_same(before, now, text, given):
+    """Both graphs give the same numbers; `given` has an array for each name."""
+    given = {v.name: given[v.name] for v in before.variables}
+    for wanted, found in zip(*(expand(g).evaluate(given) for g in (before, now)), strict=True):
+        shapes = f"`{text}` has shape {found.shape}, but had {wanted.shape}"
+        need(found.shape == wanted.shape, f"after the pass, {shapes}")
+        numbers = ", ".join(f"{name} = {value.tolist()}" for name, value in given.items())
+        need(
+            np.allclose(found, wanted, rtol=1e-4, atol=1e-5),
+            f"the pass changes the semantics of `{text}`: for {numbers}, the result was "
+            f"{wanted.tolist()} before and is {found.tolist()} after",
+        )

@@ -1,0 +1,149 @@
+"""Chapters 17 and 18: checkers of the exercises about the text of kernels.
+
+Takes:   answers; kernels written by hand.
+Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
+What is left out: the times of chapter 18; here its registers are counted.
+"""
+
+import numpy as np
+
+from minihybrid.core.op import ShapeError
+from minihybrid_course.exercises.judging import (
+    Exercise,
+    Part,
+    Parts,
+    Refusal,
+    kind,
+    need,
+    tried,
+    uncounted,
+)
+
+ELSEWHERE = {
+    r"is not defined": "this is Python's own error: a name is missing, so run the cells above"
+}
+
+
+def written(kernel, *arrays, size):
+    """What a kernel writes, when its text runs as Python, where every index is checked."""
+    out = np.full(size, np.nan, "float32")
+    tried("the kernel's text, run as Python,", lambda: kernel.py_func(*arrays, out) or out)
+    return out
+
+
+def softsign(kernel):
+    """Judge 17.3: y = w x / (1 + |x|) for 2 rows of 3, in float32, as text and compiled."""
+    need(
+        hasattr(kernel, "py_func"),
+        f"expected a kernel, with @kernel(F, F, F) above it, but got {kind(kernel)}",
+    )
+    x, w = np.float32([[1, -1, 3], [0, -4, 0.5]]), np.float32([10, 20, 30])
+    wanted = w * x / (1 + abs(x))
+    found = written(kernel, x.ravel(), w, size=6).reshape(2, 3)
+    for i, j in np.ndindex(2, 3):
+        one, right = found[i, j], wanted[i, j]
+        need(not np.isnan(one), f"nothing was written for row {i}, column {j}")
+        need(
+            np.isclose(one, right, rtol=1e-5),
+            f"row {i}, column {j} is {one:g}, but for x = {x[i, j]:g} and w = {w[j]:g} it should "
+            f"be {right:g}",
+        )
+    x = np.random.default_rng(0).normal(size=(100, 2, 3)).astype("float32")
+    single = w * x / (1 + abs(x))
+    double = (w.astype("float64") * x / (1.0 + abs(x.astype("float64")))).astype("float32")
+    half = (w * x / (1.0 + abs(x.astype("float64")))).astype("float32")
+    found = np.full_like(x, np.nan)
+    for one, result in zip(x, found, strict=True):
+        uncounted(kernel, one.ravel(), w, result.reshape(-1))
+    need(
+        np.array_equal(found, single)
+        or not any(np.array_equal(found, wide) for wide in (double, half)),
+        "compiled, it computes in float64, as the last digits show: a literal without a type "
+        "widens the operations that use it",
+    )
+    return "the same loops as the generator's, in float32 throughout"
+
+
+def ran(found):
+    """The message if 17.2 raised no error."""
+    return (
+        "the text ran to the end: make the last iteration read one element too far, and call "
+        "py_func, because machine code doesn't check indices"
+    )
+
+
+EXERCISES = {
+    "17.1": Exercise(
+        'a pair: "rows" or "columns", and how many products with a half (or divisions) are made',
+        Parts(
+            "17.1",
+            "a row is contiguous, and only complete sums are multiplied by one half",
+            Part(
+                "the outer loop",
+                "335ca82451",
+                "which order makes the inner loop contiguous?",
+                {"columns": "then the inner loop would have a stride of three elements"},
+            ),
+            Part(
+                "the number of products",
+                "401d7dba6d",
+                "find the loop of plan.kernels[0] that contains it",
+                {
+                    6: "don't halve the elements before the sum; halve the sum",
+                    2: "there's one sum per column, not per row",
+                    1: "there's more than one sum",
+                    0: "a mean isn't just a sum; look for `* float32(0.5)`",
+                },
+            ),
+        ),
+    ),
+    "17.2": Exercise(
+        "a function that makes the error, such as `lambda: to_the_front.py_func(...)`",
+        Refusal(
+            "NumPy checks each index; machine code would have read past the end of the array",
+            IndexError,
+            r"out of bounds",
+            ran,
+            {
+                r"positional argument": "the kernel takes two arrays, a and out",
+                r"not subscriptable|has no len|has no attribute": "the kernel takes NumPy arrays",
+                **ELSEWHERE,
+            },
+        ),
+    ),
+    "17.3": Exercise("your kernel softsign(x, w, out), for 2 rows and 3 columns", softsign),
+    "18.2": Exercise(
+        "the number of registers that the largest of the tiles needs",
+        Parts(
+            "18.2",
+            "none of these processors has that many, so the compiler has to spill",
+            Part(
+                "the number of registers",
+                "585bf65e92",
+                "each vector of the tile needs a register, and what else does? Step 4 counts them",
+                {
+                    32: "these hold the sums; the row of b and the element of a need some as well",
+                    36: "the element of a needs one as well",
+                    33: "the row of b needs one per vector",
+                    19: "that's the 8 x 2 tile, which isn't the largest",
+                    16: "that's what many processors have, not what the tile needs",
+                },
+            ),
+        ),
+    ),
+    "18.4": Exercise(
+        "a function that makes the error, such as `lambda: ...`",
+        Refusal(
+            "the operator definition checks the shapes before any plan is built",
+            ShapeError,
+            r"the inner lengths \d+ and \d+ must be equal",
+            lambda found: (
+                f"it returned a product of shape {np.shape(found)}: these inner lengths match"
+            ),
+            {
+                r"shape|axes|axis": "the shapes are rejected, but not for their inner lengths",
+                **ELSEWHERE,
+            },
+        ),
+    ),
+}

@@ -1,0 +1,42 @@
+"""Figures of the book, drawn from what they are about, so that they stay true.
+
+Each function takes live objects (a plan, a graph, a tape, a kernel with its launch) and
+reads all numbers from them. What it gives is a picture in a notebook and a few sentences
+in a terminal.
+"""
+
+from minihybrid_course.figures.calls import bill, microseconds, who_calls
+from minihybrid_course.figures.graphs import grouped, shape_flow, tape, vanishing
+from minihybrid_course.figures.memory import cache_lines, lifetimes, sharing, travel
+from minihybrid_course.figures.plans import stages, tiers, training_step
+from minihybrid_course.figures.records import journey, readers, two_ways
+from minihybrid_course.figures.threads import grid, roofline, stream, tree
+from minihybrid_course.figures.tiles import banks, pieces, registers, tiles
+
+__all__ = [
+    "banks",
+    "bill",
+    "cache_lines",
+    "grid",
+    "grouped",
+    "journey",
+    "lifetimes",
+    "microseconds",
+    "pieces",
+    "readers",
+    "registers",
+    "roofline",
+    "shape_flow",
+    "sharing",
+    "stages",
+    "stream",
+    "tape",
+    "tiers",
+    "tiles",
+    "training_step",
+    "travel",
+    "tree",
+    "two_ways",
+    "vanishing",
+    "who_calls",
+]

@@ -1,0 +1,190 @@
+"""Figures of memory: who lies where, for how long, and what travels.
+
+Takes:   a memory plan; graphs; arrays; the steps of a loop.
+Gives:   `lifetimes`, `travel`, `sharing`, `cache_lines`.
+
+What is left out: plans of more than `MOST` values, whose picture nobody could read.
+"""
+
+import numpy as np
+
+from minihybrid.core.op import HybridError
+from minihybrid.core.plan import nbytes_moved
+from minihybrid.view.viz import plural
+from minihybrid_course.ink import LETTER, LINE, WIDTH, Figure, Panel, fitting
+
+MOST = 12
+
+
+def lifetimes(memory):
+    """The lifetime of each value of a memory plan, and the bytes in use at each step.
+
+    >>> import numpy as np
+    >>> from minihybrid.core import sym
+    >>> from minihybrid.core.op import Spec
+    >>> x = Spec((4,), np.dtype("float32"))
+    >>> graph, _ = sym.trace(lambda x: x.exp().sin(), {"x": x})
+    >>> from minihybrid.core.passes import plan_memory
+    >>> lifetimes(plan_memory(graph))
+    Values of 32 bytes share 16; at most 16 are in use
+      2 values in 16 bytes: exp0, 16 bytes, steps 0 to 1, output 0. sin0, 16 bytes, \
+step 1, output 0. Most is in use at step 0: 16 bytes.
+    """
+    rows = _few("lifetimes", memory.steps)
+    n_steps = 1 + max(last for *_, last, _ in rows)
+    total = memory.nbytes + memory.outs_nbytes
+    panel = Panel(f"{plural(len(rows), 'value')} in {total:,} bytes")
+    left = 118
+    across = (WIDTH - left) / n_steps
+    y = panel.row(LINE, 0)
+    panel.text(left - 6, y + 12, "step", anchor="end")
+    for k in range(0, n_steps, -(-n_steps // 10)):
+        panel.text(left + across * (k + 0.5), y + 12, str(k))
+    for name, nbytes, first, last, place in rows:
+        y, wide = panel.row(30, 4), (last - first + 1) * across - 2
+        panel.text(0, y + 12, fitting(name, left - 6), anchor="start", bold=True)
+        panel.text(0, y + 26, f"{nbytes:,} bytes", anchor="start")
+        ink = "array" if place.startswith("at") else "kernel"
+        label = place if LETTER * len(place) < wide - 4 else place.split()[-1]
+        panel.box(left + first * across + 1, y + 2, wide, 26, label, ink)
+        steps = f"steps {first} to {last}" if last > first else f"step {first}"
+        panel.tell(f"{name}, {nbytes:,} bytes, {steps}, {place}.")
+    panel.y += 4
+    used = [_used([row for row in rows if row[2] <= k <= row[3]]) for k in range(n_steps)]
+    y, most = panel.row(52), max(used)
+    panel.text(0, y + 46, "bytes in use", anchor="start")
+    for k, nbytes in enumerate(used):
+        high = max(34 * nbytes / most, 1)
+        panel.box(left + k * across + 1, y + 52 - high, across - 2, high, ink="python")
+        if across > 7 * len(f"{nbytes:,}"):
+            panel.text(left + across * (k + 0.5), y + 48 - high, f"{nbytes:,}", size=11)
+    panel.note("at: byte in the arena; output: memory of the result")
+    panel.tell(f"Most is in use at step {used.index(most)}: {most:,} bytes.")
+    apart = sum(nbytes for _, nbytes, *_ in rows)
+    return Figure(f"Values of {apart:,} bytes share {total:,}; at most {most:,} are in use", panel)
+
+
+def _used(rows):
+    """The bytes of some values; who is written over another has none of its own."""
+    sizes = {}
+    for _, nbytes, _, _, place in rows:
+        sizes[place] = max(sizes.get(place, 0), nbytes)
+    return sum(sizes.values())
+
+
+def _few(what, rows):
+    if not 1 <= len(rows) <= MOST:
+        raise HybridError(
+            f"{what}: there are {len(rows)} values, but 1 to {MOST} can be drawn; "
+            "take a smaller program, or print the plan"
+        )
+    return rows
+
+
+def travel(*graphs):
+    """What each kernel of a graph fetches from memory and brings back.
+
+    graphs:  one panel each; every operator of a graph stands for one kernel.
+    Units:   bytes; their sum is `nbytes_moved(graph)`.
+    """
+    first, *_, last = (*map(nbytes_moved, graphs), nbytes_moved(graphs[-1]))
+    caption = f"{last:,} bytes travel" + f" instead of {first:,}" * (last != first)
+    return Figure(caption, *map(_travel, graphs))
+
+
+def _travel(graph):
+    names = graph.names()
+    kernels = _few("travel", [n for n in graph.nodes if n.op and not n.op.view])
+    panel = Panel(f"{plural(len(kernels), 'kernel')}, {nbytes_moved(graph):,} bytes")
+    reads = {node: list(dict.fromkeys(node.inputs)) for node in kernels}
+    writes = {node: [(node, i) for i in range(node.n_outputs)] for node in kernels}
+    refs = list(dict.fromkeys(ref for node in kernels for ref in (*reads[node], *writes[node])))
+    y = panel.row(LINE)
+    panel.text(55, y + 12, "memory")
+    panel.text(WIDTH - 65, y + 12, "kernels")
+    place = {}
+    for n, i in refs:
+        place[n, i] = y = panel.row(38, 12)
+        name = names[n] + f"[{i}]" * (n.n_outputs > 1)
+        panel.box(0, y, 120, 38, [name, f"{n.specs[i].nbytes:,} bytes"], "array")
+    room, y = (panel.y - place[refs[0]]) / len(kernels), place[refs[0]]
+    for node in kernels:
+        lines, middle = _inside(node), y + room / 2
+        high = LINE * len(lines) + 22
+        panel.box(WIDTH - 130, middle - high / 2, 130, high, lines, "kernel")
+        ways = [(ref, True) for ref in reads[node]] + [(ref, False) for ref in writes[node]]
+        for k, (ref, comes) in enumerate(ways):
+            left = 122, place[ref] + (12 if comes else 26)
+            right = WIDTH - 132, middle + (k - (len(ways) - 1) / 2) * 12
+            ends, ink = ((*left, *right), "given") if comes else ((*right, *left), "gone")
+            panel.arrow(*ends, ink, 1.8, dashed=not comes)
+            verb = "reads" if comes else "writes"
+            told = f"{names[ref[0]]}, {ref[0].specs[ref[1]].nbytes:,} bytes."
+            panel.tell(f"{' + '.join(lines)} {verb} {told}")
+        y += room
+    panel.note("solid arrow: read; dashed: written")
+    return panel
+
+
+def _inside(node):
+    """The operators of a kernel, a line each."""
+    inner = node.attrs.get("graph")
+    names = [n.op.name for n in inner.nodes if n.op] if inner else [node.op.name]
+    return names if len(names) <= 4 else [*names[:3], f"and {len(names) - 3} more"]
+
+
+def sharing(x, **others):
+    """The memory of an array, and which other arrays look into it.
+
+    others:  arrays by name; those that share no byte with `x` have memory of their own.
+    """
+    data, count = x.data, x.data.size
+    if count > MOST:
+        raise HybridError(
+            f"sharing: the array has {count} numbers, but at most {MOST} can be drawn"
+        )
+    across = WIDTH / max(count, 1)
+    panel = Panel(f"x: {count} numbers, {data.nbytes} bytes")
+    y = panel.row(26)
+    for k, number in enumerate(data.ravel()):
+        panel.box(k * across, y, across, 26, f"{number:g}", "array")
+    start = data.ctypes.data
+    for name, other in others.items():
+        other = getattr(other, "data", other) if not isinstance(other, np.ndarray) else other
+        shares = np.shares_memory(data, other)
+        y = panel.row(26, 8)
+        if shares:
+            first = (other.ctypes.data - start) // data.itemsize
+            panel.box(first * across, y, other.size * across, 26, name, "kernel")
+            panel.tell(f"{name} looks into numbers {first} to {first + other.size - 1} of x.")
+            continue
+        panel.box(0, y, other.size * across, 26, f"{name}: a copy", "gone", dashed=True)
+        panel.tell(f"{name} has {other.nbytes} bytes of its own.")
+    panel.note("solid: the same bytes as above; dashed: bytes of its own")
+    return Figure("Who looks into the memory of x", panel)
+
+
+def cache_lines(n, steps, size=4, line=64):
+    """How many cache lines a loop fetches, for several strides.
+
+    n:       how many elements it reads;  steps: strides, such as 1 for adjacent elements
+    size, line:  bytes of an element, and of a line.
+    """
+    panel, each = Panel(f"{n:,} elements, in cache lines of {line} bytes"), line // size
+    across = WIDTH / (2 * each)
+    for step in steps:
+        count = len({i * step // each for i in range(n)})
+        told = f"stride {step}: {plural(count, 'line')}, {count * line:,} bytes fetched"
+        panel.note(told)
+        panel.tell(f"{told}.")
+        y = panel.row(20, 8)
+        for k in range(2 * each):
+            ink = {"ink": "array", "fill": 0.7} if k % step == 0 else {"fill": 0}
+            panel.box(k * across, y, across - 1 - 3 * (k % each == each - 1), 20, **ink)
+    panel.note(f"two of the lines, {each} elements each; filled: requested")
+    least, most = (len({i * step // each for i in range(n)}) for step in (min(steps), max(steps)))
+    caption = (
+        f"With stride {max(steps)}, a loop fetches {most / least:g} times as many bytes "
+        f"as with stride {min(steps)}, for the same {n:,} elements"
+    )
+    return Figure(caption, panel)

@@ -1,0 +1,154 @@
+"""Figures of programs and records: what is known when, and who reads what.
+
+Takes:   a function, an operator, a net with its files.
+Gives:   `two_ways`, `readers`, `journey`.
+
+What is left out: functions that call others, of which `two_ways` shows the outer one.
+"""
+
+import inspect
+import json
+import sys
+from pathlib import Path
+
+from minihybrid.core.block import SymbolBlock
+from minihybrid.core.graph import Graph
+from minihybrid.core.name import NameManager
+from minihybrid.core.nd import load
+from minihybrid.core.sym import var
+from minihybrid.view.viz import plural
+from minihybrid_course.ink import LINE, WIDTH, Figure, Panel, fitting, wrapped
+
+READERS = {  # field of a record -> (who reads it, what it is for)
+    "eager": ("arrays", "compute with NumPy"),
+    "grad": ("the tape", "the rule of the gradient"),
+    "infer": ("symbols", "shapes and dtypes"),
+    "expr": ("kernels", "one number of a loop"),
+    "name": ("files", "what JSON calls it"),
+}
+
+
+def two_ways(function, *values):
+    """What Python knows after each line of a function, and what its graph knows.
+
+    values:  its arguments; the same function is run on symbols, too.
+    """
+    names = list(inspect.signature(function).parameters)
+    left = Panel("line by line: values, and no next line")
+    for text, value in _spied(function, values):
+        y = left.row(LINE + 8, 2)
+        left.box(0, y, WIDTH, LINE + 8, ink="python")
+        left.text(8, y + LINE, text, anchor="start")
+        left.text(WIDTH - 8, y + LINE, value, anchor="end", bold=True)
+        left.tell(f"{text}: {value}.")
+        if not text.startswith("return"):
+            left.box(40, left.row(18, 4), WIDTH - 80, 18, "next line: not known", "plain", True)
+    right = Panel("traced: every line, and no values")
+    with NameManager():  # names count from zero
+        graph = Graph.of(function(*map(var, names)))
+    shown, uses = graph.names(), graph.uses()
+    right.box(0, right.row(LINE + 8, 4), WIDTH, LINE + 8, f"inputs: {', '.join(names)}", "given")
+    for node in [n for n in graph.nodes if n.op]:
+        y, readers = right.row(2 * LINE + 8, 4), [shown[n] for n in uses.get((node, 0), ())]
+        args = ", ".join(shown[n] for n, _ in node.inputs)
+        text = f"{shown[node]} = {node.op.name}({args})"
+        last = f"read by {', '.join(dict.fromkeys(readers))}" if readers else "the result"
+        right.box(0, y, WIDTH, 2 * LINE + 8, ink="kernel")
+        right.text(8, y + LINE, fitting(text, WIDTH - 16), anchor="start")
+        right.text(WIDTH - 8, y + 2 * LINE, fitting(last, WIDTH - 16), anchor="end")
+        right.tell(f"{text}, {last}.")
+    n = plural(sum(node.op is not None for node in graph.nodes), "operator")
+    return Figure(f"Run, the function has values; traced, it has {n} and every use", left, right)
+
+
+def _spied(function, values):
+    """(text of a line, what it gave) of each line of a function that runs."""
+    lines, first = inspect.getsourcelines(function)
+    seen, before = [], [None, {}]
+
+    def note(frame, event, arg):
+        if frame.f_code is not function.__code__ or event == "call":
+            return note
+        line, known = before
+        if line is not None:
+            new = [v for k, v in frame.f_locals.items() if k not in known or known[k] is not v]
+            found = arg if event == "return" else new[-1] if new else None
+            seen.append((lines[line - first].strip(), "" if found is None else f"{found}"))
+        before[:] = frame.f_lineno, dict(frame.f_locals)
+        return note
+
+    old = sys.gettrace()
+    sys.settrace(note)
+    try:
+        function(*values)
+    finally:
+        sys.settrace(old)
+    return seen
+
+
+def readers(op):
+    """The fields of an operator's record, and who reads each of them."""
+    panel, left = Panel(f"the record of {op.name}"), 96
+    for field, (who, why) in READERS.items():
+        value = getattr(op, field)
+        said = [why, *wrapped(value, WIDTH - left - 16)] if isinstance(value, str) else [why]
+        said = said if value is not None else [f"{why}: empty"]
+        high = LINE * (1 + len(said)) + 8
+        y = panel.row(high, 8)
+        panel.box(0, y, 56, high, field, "kernel", bold=True)
+        panel.arrow(60, y + high / 2, left - 4, y + high / 2)
+        panel.box(left, y, WIDTH - left, high, ink="plain" if value is None else "array")
+        for i, line in enumerate([who, *said]):
+            panel.text(left + 8, y + LINE * (i + 1), line, anchor="start", bold=i == 0)
+        panel.tell(f"{who}: {field}, {' '.join(said)}.")
+    return Figure("One record, five readers", panel)
+
+
+def journey(net, symbol, params):
+    """From a class to two files, and from these to a block that needs no class.
+
+    symbol, params:  the names of the files that `net.export` wrote.
+    """
+    graph = json.loads(Path(symbol).read_text(encoding="utf-8"))
+    arrays = load(params)
+    names = {name.partition(":")[2] for name in arrays}
+    inputs = [n["name"] for n in graph["nodes"] if n["op"] == "null" and n["name"] not in names]
+    block = SymbolBlock.imports(symbol, inputs, params)
+    panel = Panel("class, two files, block")
+    _station(panel, "python", f"class {type(net).__name__}", "its Python code", _numbers(net))
+    y = panel.row(34, 2)
+    panel.text(WIDTH / 2, y + 20, "net.export")
+    panel.arrow(WIDTH / 4, y, WIDTH / 4, y + 30)
+    panel.arrow(WIDTH * 3 / 4, y, WIDTH * 3 / 4, y + 30)
+    half, y = WIDTH / 2 - 4, panel.row(70, 2)
+    for x, name, holds in (
+        (0, symbol, plural(len(graph["nodes"]), "node")),
+        (WIDTH / 2 + 4, params, plural(len(arrays), "array")),
+    ):
+        size = f"{Path(name).stat().st_size:,} bytes"
+        panel.box(x, y, half, 70, [Path(name).name, holds, size], "file")
+        panel.tell(f"{Path(name).name}: {holds}, {size}.")
+    y = panel.row(34, 2)
+    panel.text(WIDTH / 2, y + 20, "imports")
+    panel.arrow(WIDTH / 4, y, WIDTH / 4, y + 30)
+    panel.arrow(WIDTH * 3 / 4, y, WIDTH * 3 / 4, y + 30)
+    _station(
+        panel, "kernel", type(block).__name__, "the graph in place of the code", _numbers(block)
+    )
+    size = sum(Path(name).stat().st_size for name in (symbol, params))
+    return Figure(f"Two files of {size:,} bytes travel; the class doesn't", panel)
+
+
+def _station(panel, ink, title, *lines):
+    y = panel.row(70, 2)
+    panel.box(0, y, WIDTH, 70, ink=ink)
+    panel.text(WIDTH / 2, y + 22, title, bold=True)
+    for i, line in enumerate(lines):
+        panel.text(WIDTH / 2, y + 40 + LINE * i, line)
+    panel.tell(f"{title}: {', '.join(lines)}.")
+
+
+def _numbers(block):
+    params = block.collect_params().values()
+    numbers = sum(p.data().size for p in params)
+    return f"{plural(len(params), 'parameter')}, {plural(numbers, 'number')}"

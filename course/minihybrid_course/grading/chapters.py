@@ -1,0 +1,195 @@
+"""The book's chapters as a teacher prints and shows them: questions, cells, texts.
+
+    for chapter in chapters():
+        for question in chapter.questions():
+            print(question.asked)
+
+Texts are Markdown until `html` makes HTML of them; links are dropped, for a sheet of paper
+or a lecture hall has nowhere to go.
+"""
+
+import ast
+import re
+from dataclasses import dataclass, field
+from functools import cache
+
+import nbformat
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+from minihybrid_course.grading.sources import ROOT, tags
+
+QUOTED = re.compile(r"^> ?", re.MULTILINE)
+FOLDED = re.compile(r"<details><summary>(.*?)</summary>\n(.*?)</details>\n?", re.DOTALL)
+ASSERTED = re.compile(r"^assert .*\n?", re.MULTILINE)
+ROLE = re.compile(r"\{(?:term|download)\}(?=`)")
+COLOURS = re.compile(r"\x1b\[[\d;]*m")
+TEMPLATES = Environment(
+    loader=FileSystemLoader(ROOT / "course/minihybrid_course/grading/templates"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=StrictUndefined,
+)
+
+
+@dataclass
+class Question:
+    """A prediction: what is asked, what must be known for it, and what answers."""
+
+    cell: nbformat.NotebookNode
+    before: str  # the text above it
+    asked: str
+    boxes: list  # what is to be filled in: {"label", "answer", perhaps "options"}
+    tells: bool  # whether the text of a cell that answers says it, beside its output
+    folded: list  # [(title, text)]: the answer or a hint, as the page folds it
+    answers: list = field(default_factory=list)  # the cells below whose outputs answer
+    needs: list = field(default_factory=list)  # cells above that define what it speaks of
+
+    def code(self):
+        """The texts of the cells that answer, as far as they do not say it."""
+        texts = ["" if self.tells else ASSERTED.sub("", c.source) for c in self.answers]
+        return [text for text in texts if text.strip()]
+
+
+@dataclass
+class Chapter:
+    """A notebook of the book."""
+
+    stem: str
+    number: int
+    title: str
+    cells: list
+
+    def questions(self):
+        """The chapter's predictions, in order."""
+        found, shown = [], set()
+        for cell in self.cells:
+            if "predict" in cell.metadata:
+                found.append(question(cell))
+            elif "answer" in tags(cell):
+                found[-1].answers.append(cell)
+        for asked in found:
+            first = asked.answers[0] if asked.answers else asked.cell
+            needs = needed(asked, self.cells[: self.cells.index(first)])
+            asked.needs = [c for c in needs if c.id not in shown]
+            shown |= {c.id for c in asked.needs + asked.answers}
+        return found
+
+
+@cache
+def chapters():
+    """All chapters, in order."""
+    return [chapter(path) for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))]
+
+
+def chapter(path):
+    """One chapter, of its file."""
+    cells = nbformat.read(path, as_version=4).cells
+    title = re.match(r"# (.*)", cells[0].source)[1]
+    return Chapter(path.stem, int(path.stem[:2]), title, cells)
+
+
+def question(cell):
+    """The question of a cell with the metadata `predict`."""
+    before, mark, rest = cell.source.partition("> **Predict.**")
+    quoted = re.match(r"(?:^>.*\n?)*", mark + rest, re.MULTILINE)[0]
+    text = QUOTED.sub("", quoted)
+    asked = FOLDED.sub("", text).strip().removeprefix("**Predict.**").strip()
+    folded = [(title, body.strip()) for title, body in FOLDED.findall(text)]
+    form = cell.metadata["predict"]
+    boxes, tells = form.get("boxes", []), form.get("tells", False)
+    return Question(cell, before.strip(), asked, boxes, tells, folded)
+
+
+# -- what a question needs -----------------------------------------------------------------
+def python(cell):
+    """The syntax tree of a cell, without lines for IPython; empty if there is none."""
+    lines = ["pass" if s.lstrip()[:1] in ("%", "!") else s for s in cell.source.splitlines()]
+    try:
+        return ast.parse("\n".join(lines))
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def defines(cell):
+    """The names that a cell gives a value to, imported ones left out."""
+    found = set()
+    for node in python(cell).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.Assign(targets=targets):
+                found |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    return found - {"_"}
+
+
+def needed(asked, above):
+    """The cells above that define what a question, or a cell that answers it, speaks of."""
+    names = set(re.findall(r"[A-Za-z_]\w*", " ".join(re.findall(r"`([^`]+)`", asked.asked))))
+    for cell in asked.answers:
+        names |= {n.id for n in ast.walk(python(cell)) if isinstance(n, ast.Name)}
+    found = []
+    for cell in reversed(above):
+        if cell.cell_type == "code" and (here := names & defines(cell)):
+            names -= here  # by the last cell that gives it a value
+            found += [] if hidden(cell) else [cell]
+    return found[::-1]
+
+
+def hidden(cell):
+    """A cell that the page folds, or a part of nano, which the reader writes himself."""
+    return any(t.startswith(("hide-", "nano-", "starter")) for t in tags(cell))
+
+
+# -- as HTML -------------------------------------------------------------------------------
+def coloured(text, name="", attributes=""):
+    """A program as HTML; what is no Python stays as it is."""
+    is_python = name in ("python", "py", "ipython3")
+    return highlight(text, PythonLexer(), HtmlFormatter(nowrap=True)) if is_python else ""
+
+
+def code(text):
+    """A block of Python that a keyboard can scroll."""
+    return f'<pre class="code" tabindex="0">{coloured(text, "python").rstrip()}</pre>'
+
+
+MARKDOWN = MarkdownIt("commonmark", {"html": True, "highlight": coloured}).enable("table")
+for _kind in ("link_open", "link_close"):
+    MARKDOWN.add_render_rule(_kind, lambda *arguments: "")
+
+
+def html(text):
+    """Markdown as HTML without links; its headings stand below those of a page."""
+    tokens = MARKDOWN.parse(ROLE.sub("", text))
+    for token in tokens:
+        if token.type.startswith("heading"):
+            token.tag = "h3"
+    return MARKDOWN.renderer.render(tokens, MARKDOWN.options, {})
+
+
+def line(text):
+    """One line of Markdown, such as a title, as HTML."""
+    return MARKDOWN.renderInline(ROLE.sub("", text))
+
+
+def printed(cell):
+    """What a code cell printed, as text."""
+    parts = []
+    for out in cell.get("outputs", []):
+        if out.output_type == "error":
+            parts.append(f"{out.ename}: {out.evalue}")
+        else:
+            parts.append(out.text if out.output_type == "stream" else out.data["text/plain"])
+    return COLOURS.sub("", "\n".join(p.rstrip("\n") for p in parts))
+
+
+TEMPLATES.filters |= {"html": html, "line": line, "code": code, "printed": printed}
+
+
+def page(template, **values):
+    """A page of a template; what the filters make is HTML already."""
+    return TEMPLATES.get_template(template).render(**values)

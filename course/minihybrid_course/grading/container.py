@@ -1,0 +1,58 @@
+"""A sandbox in a container, for those who have Docker: `make grade GRADE_WITH=docker ...`.
+
+Each sandbox is a container of its own: no network, no capability, no file of the machine but
+the engine and worker.py, which are read-only; only /tmp can be written, and it is in memory.
+"""
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+
+from minihybrid_course.grading.sources import ROOT, ClassroomError
+
+IMAGE = "minihybrid-sandbox"
+BUILD = f"docker build --tag {IMAGE} classroom"
+THERE = "/course"
+
+
+def mount(source, target):
+    """The option that shows a file or folder, whose path may hold commas, to read only."""
+    text = io.StringIO()
+    parts = ["type=bind", f"source={source}", f"target={target}", "readonly"]
+    csv.writer(text, lineterminator="").writerow(parts)
+    return f"--mount={text.getvalue()}"
+
+
+def command(name, settings, variables, user, memory, megabytes, processes):
+    """The command that starts `worker.py` in a container of this name."""
+    return [
+        *("docker", "run", "--rm", "--interactive", f"--name={name}", "--pull=never"),
+        *("--network=none", "--read-only", "--cap-drop=ALL"),
+        *("--security-opt=no-new-privileges", f"--user={user}:{user}"),
+        *(f"--memory={memory}", f"--memory-swap={memory}", f"--pids-limit={processes}"),
+        *(f"--tmpfs=/tmp:rw,exec,mode=1777,size={megabytes}m", "--workdir=/tmp"),
+        *(f"--env={key}={value}" for key, value in variables.items()),
+        mount(ROOT / "minihybrid", f"{THERE}/minihybrid"),
+        mount(ROOT / "course/minihybrid_course", f"{THERE}/minihybrid_course"),
+        *(IMAGE, "python", "-I", f"{THERE}/minihybrid_course/grading/worker.py"),
+        json.dumps(settings | {"path": [THERE]}),
+    ]
+
+
+def end(name):
+    """End a container and all that runs in it: ending the program `docker` does not."""
+    subprocess.run(["docker", "rm", "--force", name], capture_output=True)
+
+
+def must_be_ready():
+    """Raise ClassroomError, with the remedy, if no sandbox can start."""
+    if not shutil.which("docker"):
+        raise ClassroomError("GRADE_WITH=docker needs the program docker, which is not on the PATH")
+    found = subprocess.run(["docker", "image", "inspect", IMAGE], capture_output=True, text=True)
+    if found.returncode:
+        reason = (found.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise ClassroomError(
+            f"docker shows no image {IMAGE} ({reason}); start Docker, and make it: {BUILD}"
+        )

@@ -1,0 +1,96 @@
+"""What students get: an assignment without solutions, outputs and hidden tests.
+
+    python -m minihybrid_course.grading.release --variant 7   # into _build/assignments/7
+    python -m minihybrid_course.grading.release --variant 7 --course course   # as nbgrader does
+    python -m minihybrid_course.grading.release --roster roster.csv   # a folder for each student
+
+It needs nbgrader, which does the removing, in an environment of its own:
+`make assignments VARIANT=7`.
+"""
+
+import argparse
+import functools
+import itertools
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+from nbgrader.preprocessors import (
+    CheckCellMetadata,
+    ClearHiddenTests,
+    ClearOutput,
+    ClearSolutions,
+    ComputeChecksums,
+    LockCells,
+)
+from traitlets.config import Config
+
+from minihybrid_course.grading.sources import NANO, ROOT, chosen, names, roster, source, tags
+
+STEPS = (CheckCellMetadata, LockCells, ClearSolutions, ClearOutput, ClearHiddenTests)
+STUB = Config({"ClearSolutions": {"code_stub": {"python": "...  # your lines"}}})
+LATER = "# What is asked here is tried when your work is graded."
+
+# The first cell, for Colab and other places where there is nothing of ours. How the engine is
+# installed the chapters say (book/make_setup.py).
+CHAPTER = ROOT / "notebooks/00_tour.ipynb"
+SETUP = """\
+import importlib.util
+import os
+
+if not importlib.util.find_spec("minihybrid"):
+{install}
+os.environ["MINIHYBRID_WAIT"] = "1"  # calls wait for their kernels, see chapter 20"""
+BESIDE = """
+if not os.path.exists("nano.py"):
+    print("nano.py is missing: put it beside this notebook (in Colab: Files, on the left)")"""
+
+
+def setup(notebook):
+    """The cell that installs the engine where it is missing, and looks for nano.py."""
+    text = "\n".join(c.source for c in nbformat.read(CHAPTER, as_version=4).cells)
+    install = re.search(r"^ +%pip install .*$", text, re.MULTILINE)[0]
+    needs_nano = any("from nano import" in c.source for c in notebook.cells)
+    text = SETUP.format(install=install) + BESIDE * needs_nano
+    return nbformat.v4.new_code_cell(text, id="setup")
+
+
+def released(name, variant):
+    """The students' notebook of an assignment."""
+    notebook, resources = chosen(source(name), variant), {}
+    notebook.cells = [c for c in notebook.cells if not {"explanation", "hidden"} & set(tags(c))]
+    for step in STEPS:
+        notebook, resources = step(config=STUB).preprocess(notebook, resources)
+    for cell in notebook.cells:
+        # Tags name what was not drawn, but the check of visible tests needs these two.
+        if not (needed := [tag for tag in tags(cell) if tag in ("judge", "apart")]):
+            cell.metadata.pop("tags", None)
+        cell.metadata.update({"tags": needed} if needed else {})
+        cell.source = cell.source.strip("\n") or LATER
+    notebook.cells.insert(1, setup(notebook))
+    return ComputeChecksums().preprocess(notebook, resources)[0]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--variant", type=int, default=0)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--course", type=Path, help="nbgrader's folder of the course")
+    parser.add_argument("--roster", help="a table: student[, variant]; each gets a folder")
+    asked = parser.parse_args()
+    out = asked.out or ROOT / "_build/assignments"
+    folders = {out if asked.out else out / str(asked.variant): asked.variant}
+    if asked.roster:
+        folders = {out / s: v for s, v in roster(asked.roster, asked.variant).items()}
+    text_of = functools.cache(lambda *which: nbformat.writes(released(*which)))
+    for name, (place, variant) in itertools.product(names(), folders.items()):
+        folder = asked.course / "release" / name if asked.course else place
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.ipynb").write_text(text_of(name, variant), encoding="utf-8")
+        shutil.copy(NANO, folder)
+        print(folder / f"{name}.ipynb")
+
+
+if __name__ == "__main__":
+    main()

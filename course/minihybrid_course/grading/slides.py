@@ -1,0 +1,172 @@
+"""Lecture slides, made of the chapters as they stand: text, programs, and what they print.
+
+    python -m minihybrid_course.grading.slides                     # into _build/slides
+
+One HTML file a chapter, which needs no other and no network. A slide has the first
+paragraph of a cell of text, and the programs below it; the whole text is in its notes. A
+prediction waits: what answers comes with the next key. Exercises are slides, their hints and
+solutions are not. The pages scroll where there are no scripts, and print as they are.
+"""
+
+import argparse
+import re
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+from pygments.formatters import HtmlFormatter
+
+from book.make_blank import with_gaps
+from minihybrid_course.grading.chapters import COLOURS, FOLDED, MARKDOWN, Question, chapters, page
+from minihybrid_course.grading.sources import ROOT, tags
+
+MOST_LINES = 16  # of programs on one slide, unless a single cell has more
+QUOTED = re.compile(r"^> \*\*Predict\..*\n?(?:>.*\n?)*", re.MULTILINE)
+HEADING = re.compile(r"^(?=##+ )", re.MULTILINE)
+SENTENCE = re.compile(r".*?[.:!?](?:\*\*|`|\))?(?=\s|$)", re.DOTALL)
+ITEM = re.compile(r"^(?=(?:[-*]|\d+\.) )", re.MULTILINE)
+SHOWN = ("bullet_list_open", "ordered_list_open", "table_open", "fence")
+STYLES = {"light": "a11y-high-contrast-light", "dark": "a11y-high-contrast-dark"}
+
+
+@dataclass
+class Slide:
+    """One slide; texts are Markdown, cells are code cells."""
+
+    title: str
+    whole: str = ""
+    cells: list = field(default_factory=list)
+    asked: Question | None = None
+
+    @property
+    def text(self):
+        """What stands on the slide; an exercise does so whole."""
+        return self.whole if self.title.startswith("Exercise ") else shown(self.whole)
+
+    @property
+    def notes(self):
+        """The whole text, where it says more."""
+        return self.whole if self.whole != self.text else ""
+
+    def has_room_for(self, cell):
+        """Whether a cell may stand below the others; a question has its answers only."""
+        if self.asked:
+            return cell in self.asked.answers
+        lines = sum(n_lines(c) for c in [*self.cells, cell])
+        return not self.cells or lines <= MOST_LINES
+
+
+def n_lines(cell):
+    return cell.source.count("\n") + 1
+
+
+def slides(chapter):
+    """The slides of a chapter, in order."""
+    first, questions = chapter.cells[0], {q.cell.id: q for q in chapter.questions()}
+    opening = first.source.partition("\n")[2].strip()
+    found = [Slide(f"{chapter.number}. {chapter.title}", opening)]
+    setup = next(c for c in chapter.cells if c.cell_type == "code")
+    for cell in chapter.cells[1:]:
+        if cell.cell_type == "markdown":
+            found += of_text(cell, found[-1].title if len(found) > 1 else "", questions)
+        elif cell is not setup and not {"hide-cell", "starter"} & set(tags(cell)):
+            if not found[-1].has_room_for(cell) or len(found) == 1:
+                found.append(Slide(found[-1].title if len(found) > 1 else ""))
+            found[-1].cells.append(cell)
+    return [s for s in found if s.text or s.asked or s.cells]
+
+
+def of_text(cell, title, questions):
+    """The slides of a cell of text: one for each of its headings, and one for a question."""
+    found, parts = [], HEADING.split(cell.source)
+    for part in parts:
+        heading = re.match(r"#+ (.*)\n*", part)
+        title, body = (heading[1], part[heading.end() :]) if heading else (title, part)
+        asked = questions[cell.id] if QUOTED.search(body) else None
+        text = FOLDED.sub("", QUOTED.sub("", body)).strip()
+        if text or asked or (heading and part is parts[-1]):  # or a heading above programs
+            found.append(Slide(title, text, asked=asked))
+    return found
+
+
+def shown(text):
+    """What of a text stands on the slide: its first paragraph, and lists, each point short."""
+    lines, kept = text.split("\n"), []
+    for token in MARKDOWN.parse(text):
+        if token.level or token.nesting < 0 or not token.map:
+            continue
+        block = "\n".join(lines[slice(*token.map)])
+        if token.type in SHOWN:
+            points = [short(item) for item in ITEM.split(block) if item]
+            kept.append("\n".join(points) if "list" in token.type else block)
+        elif token.type == "paragraph_open" and not kept:
+            kept.append(block)
+    return "\n\n".join(kept)
+
+
+def short(item):
+    """A point of a list up to the end of its first sentence."""
+    sentence = SENTENCE.match(item, re.match(r"\d*", item).end() + 1)
+    return item[: sentence.end()] if sentence else item.rstrip()
+
+
+def program(cell):
+    """What is seen of a cell's text: nothing where the page folds it, gaps where readers write."""
+    if "hide-input" in tags(cell):
+        return ""
+    return with_gaps(cell.source) if "gap" in tags(cell) else cell.source
+
+
+def outputs(cell):
+    """What a cell shows, as HTML."""
+    found, alt = [], cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+    for out in cell.outputs:
+        data = out.get("data", {})
+        if "text/html" in data:
+            found.append(f'<div class="figure">{data["text/html"]}</div>')
+        elif "image/png" in data:
+            picture = f'src="data:image/png;base64,{data["image/png"].strip()}" alt="{escape(alt)}"'
+            found.append(f'<div class="figure"><img {picture}></div>')
+        else:
+            text = f"{out.ename}: {out.evalue}" if out.output_type == "error" else ""
+            text = text or out.get("text") or data["text/plain"]
+            plain = escape(COLOURS.sub("", text).rstrip())
+            found.append(f'<pre class="out" tabindex="0">{plain}</pre>')
+    return "\n".join(found)
+
+
+def colours():
+    """The style sheet of programs, in light and in dark."""
+    light, dark = (HtmlFormatter(style=s).get_style_defs("pre.code") for s in STYLES.values())
+    return f"{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n}}"
+
+
+def write(out):
+    """Write the slides of all chapters, and a list of them: {chapter: its number of slides}."""
+    out.mkdir(parents=True, exist_ok=True)
+    made = {chapter.stem: slides(chapter) for chapter in chapters()}
+    for chapter in chapters():
+        text = page(
+            "slides.html",
+            chapter=chapter,
+            slides=made[chapter.stem],
+            colours=colours(),
+            program=program,
+            outputs=outputs,
+        )
+        (out / f"{chapter.stem}.html").write_text(text, encoding="utf-8")
+    index = page("lectures.html", chapters=chapters(), slides=made)
+    (out / "index.html").write_text(index, encoding="utf-8")
+    return {stem: len(found) for stem, found in made.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, default=ROOT / "_build/slides")
+    out = parser.parse_args().out
+    made = write(out)
+    print(f"{sum(made.values())} slides of {len(made)} chapters: {out / 'index.html'}")
+
+
+if __name__ == "__main__":
+    main()

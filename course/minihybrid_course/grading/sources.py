@@ -1,0 +1,161 @@
+"""An assignment's source notebook: its cells, what they are worth, and its variants.
+
+A source has solutions, hidden tests, and several alternatives of each task. A variant, a
+number, keeps one alternative of each: cells tagged `only-cumsum` are kept where the variant
+draws `cumsum`. Its numbers are drawn from the line `VARIANT = 0` of the cell tagged `judge`.
+
+What cells are is written in nbgrader's metadata:
+
+- given:    locked, and worth nothing; run for everybody as the source has it;
+- given, tagged `apart`: what it defines is called in a process of its own, without the
+            student's code;
+- solution: what the student wrote is run;
+- hidden:   locked, tagged `judge` and `hidden`; what only hidden tests compute with;
+- tests:    locked, and worth points. The lines between `### BEGIN HIDDEN TESTS` and
+            `### END HIDDEN TESTS` are not in what students get.
+"""
+
+import ast
+import copy
+import csv
+import hashlib
+import re
+import unicodedata
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+FOLDER = ROOT / "notebooks/assignments"
+NANO = ROOT / "notebooks/build/nano.py"
+NUMBER = re.compile(r"^VARIANT = \d+$", re.MULTILINE)
+
+
+class ClassroomError(Exception):
+    """What a teacher asked for cannot be done; the message says what to do."""
+
+
+def table(path, *columns):
+    """The rows of a teacher's CSV table with these columns, as dicts: [(line number, row), ...].
+
+    Raises:  ClassroomError if there is no such table, or a column is missing.
+    """
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, restval="")
+            rows = [(reader.line_num, row) for row in reader]
+    except (OSError, UnicodeError, csv.Error) as error:
+        raise ClassroomError(f"{path} can't be read as a CSV table in UTF-8: {error}") from None
+    if missing := set(columns) - set(reader.fieldnames or ()):
+        raise ClassroomError(f"{path} has no column {', '.join(sorted(missing))}; add it")
+    return [(k, {c: unicodedata.normalize("NFC", str(v)).strip() for c, v in row.items()})
+            for k, row in rows]  # fmt: skip
+
+
+def roster(path, variant):
+    """Student (ID or name) -> variant: the column `variant`, or one drawn from the student."""
+    students = {}
+    for line, row in table(path, "student"):
+        stated, drawn_from = row.get("variant", ""), hashlib.sha256(row["student"].encode())
+        if stated and not stated.isdecimal():
+            raise ClassroomError(f"{path}, line {line}: {stated!r} is no variant; use 0, 1, 2, ...")
+        students[row["student"]] = int(stated or variant + int(drawn_from.hexdigest(), 16) % 27)
+    return students
+
+
+def names():
+    """The names of all assignments, such as 1_autograd."""
+    return sorted(path.stem for path in FOLDER.glob("*.ipynb"))
+
+
+def full_name(name, choices=None):
+    """The full name of an assignment, from its name or number."""
+    choices = choices or names()
+    matches = [n for n in choices if str(name) in (n, n.partition("_")[0])]
+    if not matches:
+        raise ClassroomError(f"there is no assignment {name}; choose from {', '.join(choices)}")
+    return matches[0]
+
+
+def source(name):
+    """The source of an assignment, given as its name or its number."""
+    import nbformat  # takes most of a second, which the process of each submission saves
+
+    return nbformat.read(FOLDER / f"{full_name(name)}.ipynb", as_version=4)
+
+
+def drawn(notebook, variant):
+    """Task -> its alternative; the next variant shares none with this one.
+
+    >>> import nbformat
+    >>> notebook = nbformat.v4.new_notebook()
+    >>> notebook.metadata.variant = {"one": ["a", "b", "c"], "two": ["d", "e", "f"]}
+    >>> drawn(notebook, 2), drawn(notebook, 3)
+    ({'one': 'c', 'two': 'f'}, {'one': 'a', 'two': 'e'})
+    """
+    chosen = {}
+    for k, (task, options) in enumerate(notebook.metadata.variant.items()):
+        n = len(options)
+        chosen[task] = options[(variant + (variant // n**k if k else 0)) % n]
+    return chosen
+
+
+def chosen(notebook, variant):
+    """A notebook with the cells of one variant."""
+    new, kept = copy.deepcopy(notebook), set(drawn(notebook, variant).values())
+    new.cells = [c for c in new.cells if kept.issuperset(only(c))]
+    for cell in new.cells:
+        if "judge" in tags(cell):
+            cell.source = NUMBER.sub(f"VARIANT = {variant}", cell.source)
+    new.metadata.variant = variant
+    return new
+
+
+def tags(cell):
+    return cell["metadata"].get("tags", [])
+
+
+def only(cell):
+    """The alternatives for which a cell is."""
+    return [tag.removeprefix("only-") for tag in tags(cell) if tag.startswith("only-")]
+
+
+def kind(cell):
+    """What a cell of the source is: "text", "given", "solution" or "tests"."""
+    known = cell["metadata"].get("nbgrader", {})
+    if cell["cell_type"] != "code":
+        return "text"
+    return "tests" if known.get("grade") else "solution" if known.get("solution") else "given"
+
+
+def id_of(cell):
+    """The name of a cell, which students cannot change in Jupyter; None if it has none."""
+    known = cell["metadata"].get("nbgrader")
+    name = known.get("grade_id") if isinstance(known, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def points(cell):
+    return cell["metadata"]["nbgrader"]["points"]
+
+
+def defined(cell):
+    """The names that a cell of code defines; none if it isn't valid Python."""
+    found = set()
+    try:
+        body = ast.parse(cell["source"]).body
+    except (SyntaxError, ValueError, RecursionError):
+        return found
+    for node in body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.Assign(targets=targets):
+                found.update(t.id for t in targets if isinstance(t, ast.Name))
+            case ast.ImportFrom(names=imported) | ast.Import(names=imported):
+                found.update(name.asname or name.name for name in imported)
+    return found
+
+
+def names_of(notebook, *kinds):
+    """The names that cells of these kinds define in the student's process."""
+    cells = [c for c in notebook["cells"] if kind(c) in kinds and "judge" not in tags(c)]
+    return set().union(*map(defined, cells))

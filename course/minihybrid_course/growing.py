@@ -1,0 +1,471 @@
+"""Chapter 12. Checks of the upgrades of nano in later chapters.
+
+Takes:   the names defined by an upgrade in a notebook, after those of the earlier steps.
+Gives:   `check`, which explains in one sentence what's wrong with an upgrade, and `beside`,
+         which shows lines of nano next to their counterpart in this engine.
+
+This engine computes the expected values, gradients, graph listings and bytes of files. Left
+out: compiled kernels. The checks run the same source in Python instead.
+"""
+
+import ast
+import contextlib
+import io
+import math
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from minihybrid import gluon
+from minihybrid.core import nd, sym
+from minihybrid.core.files import write_whole
+from minihybrid.core.op import Spec
+from minihybrid.gluon.autograd import record
+from minihybrid.ops import OPS
+from minihybrid.view.show import listed, show
+from minihybrid_course.building import stage, tried
+from minihybrid_course.exercises.judging import need
+from minihybrid_course.steps import equal, random_program, there
+
+
+def beside(yours, *ours, step=9):
+    """Print a definition of nano, such as "Op.infer", and its counterpart in this engine.
+
+    >>> beside("relu", nd.sign)
+    # nano.py: relu
+    relu = Op("relu", lambda a: np.maximum(a, 0), lambda g, y, a: (g * sign(y),))
+    <BLANKLINE>
+    # minihybrid/ops/elementwise.py: sign
+    ...
+    """
+    text = stage(step)
+    node = definition(text, yours)
+    lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
+    own = (line for line in lines if line.strip() != "# your lines")
+    print(listed("nano.py", yours, "\n".join(own)))
+    for thing in ours:
+        print()
+        show(thing)
+
+
+def definition(text, name):
+    """The statement of a text that defines a name; of several, the last."""
+    found = ast.parse(text)
+    for part in name.split("."):
+        found = [s for s in found.body if part in defined(s)][-1]
+    return found
+
+
+def defined(statement):
+    """The names that a statement defines."""
+    if isinstance(statement, ast.Assign):
+        return {
+            n.id
+            for n in ast.walk(statement)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+    return {getattr(statement, "name", None)}
+
+
+def check(step):
+    """Try an upgrade of nano, 10 to 16, as the notebook has defined it."""
+    return tried(step, sys._getframe(1).f_globals, STEPS)
+
+
+def spec(*shape):
+    """This engine's Spec of a shape, with float32."""
+    return Spec(shape, np.dtype("float32"))
+
+
+def gradients(n, f, *arrays):
+    """Value and gradients of `f`, compiled by nano; `f` gets arrays or symbols."""
+    shapes = {f"x{k}": a.shape for k, a in enumerate(arrays)}
+    y, back = n.compiled(n.with_gradient(n.trace(f, **shapes)))(*arrays)
+    return [np.array(y), *map(np.array, back(np.ones(y.shape, "f")))]
+
+
+def of_this_engine(f, *arrays):
+    """The same, by this engine's tape."""
+    xs = [nd.array(a) for a in arrays]
+    for x in xs:
+        x.attach_grad()
+    with record():
+        y = f(*xs)
+    y.backward()
+    return [y.asnumpy(), *(x.grad.asnumpy() for x in xs)]
+
+
+def listing(graph):
+    """[(operator, numbers of its inputs, shape), ...] of nano's graph, or of this engine's."""
+    place = {x: k for k, x in enumerate(graph.nodes)}
+    return [
+        (
+            x.op.name.replace("elemwise", "broadcast") if x.op else None,
+            tuple(place[i[0] if isinstance(i, tuple) else i] for i in x.inputs),
+            x.specs[0].shape if hasattr(x, "specs") else x.shape,
+        )
+        for x in graph.nodes
+    ]
+
+
+X = np.float32([[0.5, -1, 3], [2, 1, -0.25]])
+SAMPLES = {  # operator -> the arrays and attributes that its laws are tried on
+    "broadcast_add": ([X, X[0]], {}),
+    "broadcast_mul": ([X, X[0]], {}),
+    "_plus_scalar": ([X], {"scalar": 3}),
+    "_mul_scalar": ([X], {"scalar": 3}),
+    "sign": ([X], {}),
+    "relu": ([X], {}),
+    "dot": ([X, X.T + 1], {}),
+    "transpose": ([X], {}),
+    "Reshape": ([X], {"shape": (3, 2)}),
+    "sum": ([X], {"axis": (0,)}),
+    "broadcast_to": ([X[:1]], {"shape": (4, 3)}),
+    "exp": ([X], {}),
+    "log_softmax": ([X], {}),
+    "one_hot": ([np.float32([0.5, 1.5])], {"depth": 3}),
+}
+
+
+def _step_10(n):
+    missing = [name for name in SAMPLES if name not in n.OPS]
+    need(not missing, f"OPS has no {', '.join(missing)}")
+    for name, (arrays, attrs) in SAMPLES.items():
+        shapes = [a.shape for a in arrays]
+        said = there(n.OPS[name].infer(*shapes, **attrs), f"infer of {name}")
+        true = n.OPS[name].eager(*arrays, **attrs).shape
+        need(said == true, f"{name}.infer returns {said} for the shapes {shapes} instead of {true}")
+        wide = [np.float64(a) for a in arrays]
+        n.law_of_shape(n.OPS[name], *wide, **attrs)
+        n.law_of_gradient(n.OPS[name], *wide, **attrs)
+    said = n.add.infer((2, 1), (1, 3))
+    need(said == OPS["broadcast_add"].infer([spec(2, 1), spec(1, 3)])[1][0].shape, f"{said}")
+    own = n.Op("own", np.negative, lambda g, y, a: (g,), lambda a: (*a, 7))
+    need(n.OPS.get("own") is own, "a new Op doesn't add itself to OPS")
+    need(own.infer((2,)) == (2, 7), "infer doesn't use an Op's own shape rule")
+    del n.OPS["own"]
+    try:
+        n.add.infer((2, 3), (4,))
+    except ValueError as error:
+        text = str(error)
+        need("broadcast_add" in text and "(4,)" in text, f"the error is only: {text}")
+    wrong = n.Op("wrong", np.square, lambda g, y, a: (g * a,), n.relu.rule)
+    tall = n.Op("tall", np.square, wrong.grad, lambda a: (7, *a))
+    for law, op in ((n.law_of_gradient, wrong), (n.law_of_shape, tall)):
+        del n.OPS[op.name]
+        try:
+            law(op, np.float64(X))
+        except AssertionError as error:
+            need(op.name in str(error), f"{law.__name__} doesn't name the operator: {error}")
+        else:
+            need(False, f"{law.__name__} accepts a wrong Op")
+
+
+def _step_11(n):
+    y = there(n.NDArray(X) > 1, "array > 1")
+    equal(y.data, (nd.array(X) > 1).asnumpy(), "x > 1")
+
+    def choose(where):
+        return lambda x, y: where(x > 1, x * y, y * 3)
+
+    graph = n.trace(choose(n.where), x=(2, 3), y=(2, 3))
+    theirs, _ = sym.trace(choose(sym.where), {"x": spec(2, 3), "y": spec(2, 3)})
+    ours, theirs = ([line for line in listing(g) if line[0]] for g in (graph, theirs))
+    need(
+        [line[0] for line in ours] == [line[0] for line in theirs] and len(ours) == 4,
+        f"the operators of where(x > 1, x * y, y * 3) are {[line[0] for line in ours]}",
+    )
+    found = gradients(n, choose(n.where), X, X + 2)
+    for name, a, b in zip(
+        ("y", "dx", "dy"), found, of_this_engine(choose(nd.where), X, X + 2), strict=True
+    ):
+        equal(a, b, f"{name} of where(x > 1, x * y, y * 3)")
+
+    def branches(x):
+        return x * 2 if x > 1 else x
+
+    for f, ask in ((branches, "a branch"), (lambda x: x * float(x.sum()), "float(x)")):
+        try:
+            n.trace(f, x=(2, 3))
+        except TypeError as error:
+            text = str(error)
+            for word in ("where", f.__name__, "(2, 3)" if f is branches else "()"):
+                need(word in text, f"the error of {ask} doesn't contain {word}: {text}")
+        else:
+            need(False, f"{ask} on a symbol must raise a TypeError")
+
+
+def operators(graph):
+    """The names of a graph's operators."""
+    return [x.op.name for x in graph.nodes if x.op]
+
+
+FOLDED = {  # program -> the operators that are left
+    "x * 1": [],
+    "x * 1 + 2": ["_plus_scalar"],
+    "transpose(transpose(x))": [],
+    "reshape(reshape(x, shape=(6,)), shape=(3, 2))": ["Reshape"],
+    "reshape(x, shape=(2, 3))": [],
+    "transpose(x)": ["transpose"],
+    "relu(transpose(x))": ["transpose", "relu"],
+    "reshape(transpose(x), shape=(2, 3))": ["transpose", "Reshape"],
+    "x + 1": ["_plus_scalar"],
+    "x + 0": ["_plus_scalar"],  # -0.0 + 0 is 0.0
+    "x * 2 * 3": ["_mul_scalar", "_mul_scalar"],
+    "x > 1": ["_greater_scalar"],
+}
+
+
+def _step_12(n):
+    for text, left in FOLDED.items():
+        graph = n.trace(eval(f"lambda x: {text}", vars(n)), x=(2, 3))
+        small = n.dce(there(n.fold(graph), "fold"))
+        found = operators(small)
+        need(
+            found == left, f"after fold and dce, {text} has the operators {found} instead of {left}"
+        )
+        need(len(small.variables) == 1, f"after fold, the variable of {text} is missing")
+        before, after = (n.run(g, n.NDArray(X))[0].data for g in (graph, small))
+        need(np.array_equal(before, after), f"fold changes the value of {text}")
+    _programs(n, "fold", lambda graph, text: n.fold(graph))
+    both = n.with_gradient(n.trace(lambda x, w: n.relu(n.dot(x, w * 1)), x=(2, 3), w=(3, 4)))
+    small = n.fold(both)
+    names = [x.name for x in small.nodes]
+    need(small.variables[-1].name == "g", "after fold, the variable g isn't the last one")
+    forward = operators(n.Graph(small.nodes[: names.index("g")], []))
+    need("dot" in forward, "fold moves nodes of the forward pass after g")
+    need(n.compiled(both) is not None, "compiled returns None: its code is still missing")
+    w = np.float32(np.arange(12).reshape(3, 4) - 5)
+    _same_gradients(n, lambda dot, relu: lambda x, w: relu(dot(x, w * 1)), X, w)
+    for f in ("fold", "cse", "dce"):
+        need(getattr(n, f) in n.PASSES, f"{f} isn't in PASSES")
+
+
+def _same_gradients(n, program, *arrays):
+    found = gradients(n, program(n.dot, n.relu), *arrays)
+    for name, a, b in zip(
+        ("the value", "the gradient of x", "the gradient of w"),
+        found,
+        of_this_engine(program(nd.dot, nd.relu), *arrays),
+        strict=False,
+    ):
+        equal(a, b, f"compiled: {name}")
+
+
+def _programs(n, name, change):
+    """Random programs keep their values and don't grow."""
+    x = np.float32([[0.5, -1], [2, 1]])
+    for size in range(1, 7):
+        for seed in range(4):
+            f, text = random_program(n, size, seed)
+            graph = n.trace(f, x=(2, 2))
+            small = change(graph, text)
+            need(len(operators(small)) <= len(operators(graph)), f"{name} makes {text} longer")
+            equal(
+                n.run(small, n.NDArray(x))[0].data, f(n.NDArray(x)).data, f"after {name}, {text}:"
+            )
+
+
+CHAINS = {  # program -> how many operators each of its chains has
+    "relu(x * w + 1) * 2": [4],
+    "(x * 2).sum()": [1],
+    "relu(x * 2).sum() * 3": [2, 1],
+    "(lambda y: dot(y, transpose(y)) + 1)(x * 2 + 1)": [2, 1],
+    "(lambda y: y * y)(x + 1)": [2],
+    "(lambda y: (y * 2).sum(0) + (y * 3).sum(0))(x + 1)": [1, 1, 1, 1],
+}
+
+
+def _step_13(n):
+    for text, sizes in CHAINS.items():
+        graph = n.trace(eval(f"lambda x, w: {text}", vars(n)), x=(2, 3), w=(2, 3))
+        found = [len(c) for c in there(n.chains(graph), "chains")]
+        need(
+            sorted(found) == sorted(sizes),
+            f"the chains of {text} have {found} operators instead of {sizes}",
+        )
+    graph = n.trace(lambda x, w: n.relu(x * w + 1) * 2, x=(2, 3), w=(2, 3))
+    (chain,) = n.chains(graph)
+    text, reads = there(n.kernel(chain), "kernel")
+    need(reads == list(graph.variables), "kernel doesn't return the nodes that it reads")
+    need(text.count("[i]") == 3, f"2 loads and a store are enough: {text}")
+    found = in_python(text, [X, X - 1])
+    equal(found, nd.relu(nd.array(X) * nd.array(X - 1) + 1).asnumpy() * 2, "the kernel's result")
+    with without_compiler(n):
+        _programs(n, "fuse", lambda graph, text: n.dce(n.fuse(graph)))
+        small = n.dce(n.fuse(graph))
+        need(len(operators(small)) == 1, f"after fuse, {operators(small)} remain")
+        _same_gradients(n, lambda dot, relu: lambda x, w: relu(x * w * 2 + 1), X, X - 1)
+    need(n.fuse in n.PASSES, "fuse isn't in PASSES")
+
+
+def in_python(text, arrays):
+    """The result of a kernel's source, run by Python."""
+    scope, out = {"float32": np.float32, "math": math}, np.empty(arrays[0].size, "f")
+    exec(text, scope)
+    scope["kernel"](*map(np.ravel, arrays), out)
+    return out.reshape(arrays[0].shape)
+
+
+@contextlib.contextmanager
+def without_compiler(n):
+    """Nano's kernels run in Python."""
+    names = vars(n)
+    before, names["njit"] = names.get("njit"), lambda function, **options: function
+    try:
+        n.machine.cache_clear()
+        yield
+    finally:
+        names["njit"] = before
+        n.machine.cache_clear()
+
+
+def _step_14(n):
+    def deep(x, w):
+        for _ in range(4):
+            x = n.relu(n.dot(x, w) + 1)
+        return x
+
+    both = n.with_gradient(n.trace(deep, x=(8, 8), w=(8, 8)))
+    graph = n.dce(n.cse(n.fold(both)))
+    boxes = there(n.arena(graph), "arena")
+    need(
+        len(boxes) >= 4, f"arena has offsets for {len(boxes)} results, but at least 4 are temporary"
+    )
+    place = {x: k for k, x in enumerate(graph.nodes)}
+    readers = {x: [y for y in graph.nodes if x in y.inputs] for x in graph.nodes}
+    views = (n.reshape, n.transpose, n.broadcast_to)
+
+    def last(x):
+        return max([last(y) if y.op in views else place[y] for y in readers[x]], default=place[x])
+
+    middle = place[graph.variables[-1]]
+    for x, (first, end) in boxes.items():
+        need(end - first == np.prod(x.shape), f"the buffer of {x.name} has {end - first} elements")
+        need(x not in graph.heads, f"{x.name} is an output, but its memory is reused")
+        crosses = place[x] < middle < last(x)
+        need(
+            not crosses,
+            f"{x.name} is read by backward, which may run later or twice, but its memory is reused",
+        )
+        for y, (start, stop) in boxes.items():
+            apart = end <= start or stop <= first or last(x) < place[y] or last(y) < place[x]
+            need(
+                x is y or apart,
+                f"the live ranges of {x.name} and {y.name} overlap, but so do their buffers",
+            )
+    whole = max(end for _, end in boxes.values())
+    need(whole < sum(end - first for first, end in boxes.values()), "no memory is reused")
+    with without_compiler(n):
+        need(n.settle in n.PASSES, "settle isn't in PASSES")
+        plan = there(n.compiled(both), "compiled")
+        a, w = (np.random.default_rng(k).normal(size=(8, 8)).astype("f") / 4 for k in (0, 1))
+        y, back = plan(a, w)
+        kept, g = y.copy(), np.ones_like(y)
+        once = [d.copy() for d in back(g)]
+        plan(w, a)
+        equal(y, kept, "an output, after another call,")
+        for name, first, again in zip("xw", once, back(g), strict=True):
+            equal(again, first, f"a second backward, after another call: the gradient of {name}")
+
+
+def _step_15(n):
+    arrays = {"arg:w": X, "arg:b": X[0]}
+    with tempfile.TemporaryDirectory() as folder:
+        ours, theirs = Path(folder, "ours.params"), Path(folder, "theirs.params")
+        n.save(ours, arrays)
+        nd.save(str(theirs), {name: nd.array(a) for name, a in arrays.items()})
+        a, b = ours.read_bytes(), theirs.read_bytes()
+        at = next((k for k, (i, j) in enumerate(zip(a, b, strict=False)) if i != j), len(a))
+        need(
+            a == b,
+            f"save: wrote {len(a)} bytes instead of {len(b)}; byte {at} is the first that differs",
+        )
+        found = there(n.load(theirs), "load")
+        need(list(found) == list(arrays), f"load returns the names {list(found)}")
+        for name, array in found.items():
+            equal(array, arrays[name], f"load: {name}")
+        write_whole(theirs, b"?" + b[1:])
+        try:
+            n.load(theirs)
+        except ValueError:
+            pass
+        else:
+            need(False, "load must raise a ValueError for a file that starts with other bytes")
+        _exchanged(n, f"{folder}/net")
+
+
+def _exchanged(n, path):
+    """Both engines load each other's files."""
+    net, x = n.HybridSequential(), np.float32(np.arange(12).reshape(2, 2, 3)) / 8
+    net.add(n.Dense(5, activation="relu"), n.Dense(3))
+    net.initialize(n.Xavier())
+    net.hybridize()
+    with without_compiler(n):
+        answer = net(n.NDArray(x)).data
+        files = there(net.export(path), "export")
+        small = _scaled(n)
+        small(n.NDArray(x))
+        text = Path(there(small.export(f"{path}1"), "export")[0]).read_text()
+        right = sym.fromjson(text).tojson()
+        at = next((k for k, (a, b) in enumerate(zip(text, right, strict=False)) if a != b), None)
+        need(text == right, f"the JSON differs from MXNet's from character {at} on")
+        again = gluon.SymbolBlock.imports(files[0], ["data"], files[1])
+        equal(again(nd.array(x)).asnumpy(), answer, "this engine, with nano's files,")
+        real = gluon.nn.HybridSequential()
+        real.add(gluon.nn.Dense(5, activation="relu"), gluon.nn.Dense(3))
+        real.initialize()
+        answer = real(nd.array(x)).asnumpy()
+        real(sym.var("data")).save(f"{path}2.json")
+        params = {f"arg:{name}": p.data() for name, p in real.collect_params().items()}
+        nd.save(f"{path}2.params", params)
+        opened = n.SymbolBlock.imports(f"{path}2.json", ["data"], f"{path}2.params")
+        equal(
+            there(opened(n.NDArray(x)), "imports").data, answer, "nano, with this engine's files,"
+        )
+
+
+def _scaled(n):
+    """A block of nano that computes relu(x * w) + 2."""
+
+    class Scaled(n.Block):
+        def __init__(self):
+            self.w = n.Parameter("w")
+
+        def forward(self, x):
+            return n.relu(x * self.w.value(x, (3,))) + 2.0
+
+    block = Scaled()
+    block.hybridize()
+    return block
+
+
+def _step_16(n):
+    graph = n.trace(lambda x, w: n.relu(x * w + 1) * 2, x=(10, 13), w=(10, 13))
+    (chain,) = n.chains(graph)
+    rng = np.random.default_rng(0)
+    x, w = (rng.normal(size=(10, 13)).astype("f") for _ in range(2))
+    with contextlib.redirect_stdout(io.StringIO()):
+        out, counts = there(n.launch(chain, x, w, block=32), "launch")
+    equal(out, nd.relu(nd.array(x) * nd.array(w) + 1).asnumpy() * 2, "the simulated GPU's answer")
+    found = counts.global_loads, counts.global_stores
+    need(found == (260, 130), f"260 loads and 130 stores are enough for 130 elements, not {found}")
+    need(counts.n_threads == 160, f"{counts.n_threads} threads; 5 blocks of 32 are needed")
+
+
+# step -> the names it defines, its check, and the message if it's right
+STEPS = {
+    10: ("law_of_shape law_of_gradient OPS", _step_10, "14 operators have both properties"),
+    11: ("greater where", _step_11, "the graph selects, and a branch raises a helpful error"),
+    12: ("rewrite PASSES fold", _step_12, "24 random programs give the same bits"),
+    13: (
+        "chains kernel machine fuse",
+        _step_13,
+        "one loop per chain, and 24 programs give the same results",
+    ),
+    14: ("arena settle", _step_14, "nothing is overwritten before its last use"),
+    15: ("save load export imports", _step_15, "the same bytes, which both engines load"),
+    16: ("launch", _step_16, "two loads and a store per thread, and nothing out of bounds"),
+}

@@ -1,0 +1,195 @@
+"""Chapter 10. The same idea in other libraries: run where they are installed, else recorded.
+
+Takes:   a topic of the scripts `data/elsewhere/in_*.py`.
+Gives:   `elsewhere`, HTML with a tab for each library, or the same as text: the program,
+         and what it printed, here and now, or when it was recorded, which is said aloud.
+
+The other libraries run in a process of their own, which gets a whole script.
+What is left out: installing them.
+"""
+
+import json
+import keyword
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from html import escape
+from importlib.util import find_spec
+from io import StringIO
+from pathlib import Path
+from tokenize import COMMENT, NAME, STRING, generate_tokens
+
+from minihybrid.core.op import HybridError
+from minihybrid.view.hybrid_view import page
+from minihybrid_course import HERE
+from minihybrid_course.cells import cells
+
+FOLDER = HERE / "data" / "elsewhere"
+RECORDS = FOLDER / "records.json"
+RUNNER = Path(__file__).with_name("cells.py")
+LIBRARIES = {"mxnet": "MXNet", "torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
+LIMIT_S = 900  # a script that takes longer has failed
+QUIET = {  # the processor only, and no words about the machine
+    "CUDA_VISIBLE_DEVICES": "-1",
+    "JAX_PLATFORMS": "cpu",
+    "MXNET_SUBGRAPH_VERBOSE": "0",
+    **dict.fromkeys(  # one thread, as in the book's benchmarks
+        ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "NPROC"), "1"
+    ),
+    "TORCH_LOGS": "-dynamic",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "TF_ENABLE_ONEDNN_OPTS": "0",
+}
+
+
+def script(library):
+    """The file that holds a library's cells."""
+    return FOLDER / f"in_{library}.py"
+
+
+def script_cells(library):
+    """The cells of a library's script, in order."""
+    return cells(script(library).read_text(encoding="utf-8"))
+
+
+def recorded():
+    """library -> what it printed when it was recorded, with versions and date."""
+    return json.loads(RECORDS.read_text(encoding="utf-8"))
+
+
+def ran(library, python=sys.executable):
+    """What a library prints now: as in the records, without a date."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        run = subprocess.run(
+            [python, "-P", RUNNER, script(library), library, report],
+            env=os.environ | QUIET,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+        if run.returncode:
+            said = (run.stderr.strip() or f"code {run.returncode}").splitlines()[-1]
+            raise HybridError(f"elsewhere: the script of {LIBRARIES[library]} stopped: {said}")
+        return json.loads(report.read_text(encoding="utf-8"))
+
+
+@cache
+def found(library):
+    """(what a library printed, a sentence that says when and where)."""
+    name, spec, problem = LIBRARIES[library], find_spec(library), "it is not installed"
+    if spec and spec.origin:
+        try:
+            here = ran(library)
+            return here, f"Run here and now by {name} {here['version']}, Python {here['python']}."
+        except (HybridError, subprocess.TimeoutExpired) as error:
+            problem = f"it is installed, but {error}"
+    record = recorded()[library]
+    return record, (
+        f"NOT RUN HERE ({problem}). Recorded on {record['date']} with {name} "
+        f"{record['version']}, Python {record['python']}."
+    )
+
+
+class Elsewhere:
+    """One topic in some libraries: their programs, and what these printed."""
+
+    def __init__(self, topic, libraries):
+        self.topic, self.parts = topic, []
+        for library in libraries:
+            chosen = [cell for cell in script_cells(library) if cell.topic == topic]
+            if chosen:
+                printed, note = found(library)
+                rows = [(cell, "\n".join(printed["printed"][cell.key])) for cell in chosen]
+                self.parts.append((library, LIBRARIES[library], note, rows))
+
+    def __repr__(self):
+        lines = []
+        for _, name, note, rows in self.parts:
+            lines += [f"{name} ".ljust(72, "="), note, ""]
+            for cell, output in rows:
+                lines += [f"# {cell.sentence}", cell.source, *_quoted(output), ""]
+        return "\n".join(lines).rstrip()
+
+    def _repr_html_(self):
+        sections = "".join(
+            f'<section data-name="{library}" aria-label="{name}">'
+            f'<p class="head">{name}</p>'
+            f'<p class="note{" recorded" * note.startswith("NOT")}">{escape(note)}</p>'
+            f"{''.join(map(_html, rows))}</section>\n"
+            for library, name, note, rows in self.parts
+        )
+        return page(f'<div class="bar"></div>\n{sections}', "tabs", HERE)
+
+
+def _quoted(output):
+    return [f"| {line}".rstrip() for line in output.splitlines()] or ["| (prints nothing)"]
+
+
+def _html(row):
+    """A cell: what it shows in a sentence, its program, and what that printed."""
+    cell, output = row
+    sentence = re.sub("`(.*?)`", r"<code>\1</code>", escape(cell.sentence))
+    below = (
+        f'<pre class="out" tabindex="0" role="group" aria-label="output">{escape(output)}</pre>'
+        if output
+        else '<p class="nothing">(prints nothing)</p>'
+    )
+    return (
+        f'<p class="what">{sentence}</p><pre class="code" tabindex="0" role="group" '
+        f'aria-label="program">{_marked(cell.source)}</pre>{below}'
+    )
+
+
+def _marked(source):
+    """Python as HTML: keywords, strings and comments stand out without colours."""
+    lines = source.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    parts, at = [], 0
+    for token in generate_tokens(StringIO(source).readline):
+        kind = {COMMENT: "i", STRING: "i"}.get(token.type)
+        if token.type == NAME and keyword.iskeyword(token.string):
+            kind = "b"
+        if kind:
+            first, last = (starts[line - 1] + column for line, column in (token.start, token.end))
+            parts.append(f"{escape(source[at:first])}<{kind}>{escape(source[first:last])}</{kind}>")
+            at = last
+    return "".join([*parts, escape(source[at:])])
+
+
+def elsewhere(topic, *libraries):
+    """The same idea in other libraries, each in its own words.
+
+    topic:      "write", "trace", "steps", "look", "print", "number", "branch", "shape",
+                "save", "list", "loop" or "race": a part of the scripts in the folder
+                `course/minihybrid_course/data/elsewhere`.
+    libraries:  some of "mxnet", "torch", "tensorflow", "jax"; without any, all that have
+                something to say.
+
+    A library that is installed runs its script when it is first asked for, which may take
+    a minute. Of others the recorded output is shown, and it says so.
+
+    >>> elsewhere("write", "mxnet")
+    MXNet ==...
+    NOT RUN HERE (it is not installed). Recorded on ... with MXNet 1.9.1, Python 3.11...
+    ...
+    """
+    for library in libraries:
+        if library not in LIBRARIES:
+            raise HybridError(
+                f"elsewhere: found the library {library!r:.40}, but one of "
+                f"{', '.join(LIBRARIES)} is needed"
+            )
+    libraries = libraries or tuple(LIBRARIES)
+    topics = dict.fromkeys(c.topic for library in libraries for c in script_cells(library))
+    if topic not in topics:
+        raise HybridError(
+            f"elsewhere: found the topic {topic!r:.40}, but one of {', '.join(topics)} is needed"
+        )
+    return Elsewhere(topic, libraries)

@@ -1,0 +1,492 @@
+"""Checks of the nine steps of nano, the engine that the reader builds.
+
+Takes:   the reader's names, as attributes.
+Gives:   `STEPS`, from a step to its check, and helpers for the checks of later steps.
+
+Every check starts with small inputs, so that the example in its message is small. This
+engine or NumPy computes the expected values. Left out: style.
+"""
+
+import ast
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from minihybrid.core import nd, sym
+from minihybrid.core.op import HybridError
+from minihybrid.gluon.autograd import record
+from minihybrid_course.exercises.judging import NotYet, kind, need, told
+from minihybrid_course.exercises.judging import tried as called
+
+
+def there(value, what):
+    """The value, unless it is None."""
+    need(value is not None, f"{what} returns None: code or a `return` is still missing")
+    return value
+
+
+def of(kinds, value, what):
+    """The value, if it is one of these kinds."""
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    names = " or ".join(k.__name__ for k in kinds)
+    there(value, what)
+    need(isinstance(value, kinds), f"{what} must return {names}, but it returns {kind(value)}")
+    return value
+
+
+def equal(found, wanted, what):
+    """Compare arrays, and name the first wrong element."""
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    need(found.shape == wanted.shape, f"{what} has shape {found.shape} instead of {wanted.shape}")
+    equal = np.isclose(found, wanted, rtol=1e-4, atol=1e-5)
+    if not equal.all():
+        k = tuple(map(int, np.argwhere(~equal)[0]))
+        where = f" at [{', '.join(map(str, k))}]" if k else ""
+        raise NotYet(f"{what} is {found[k]:g}{where} instead of {wanted[k]:g}")
+
+
+# -- the steps -------------------------------------------------------------------------
+def _step_1(n):
+    double = n.Op("double", lambda a: 2 * a, None)
+    need(getattr(double, "name", None) == "double", "Op(...) doesn't store its name")
+    shape = of(tuple, double.infer((2, 3)), "Op.infer")
+    need(shape == (2, 3), f"infer of `2 * a` returns {shape} for shape (2, 3) instead of (2, 3)")
+    shape = n.total.infer((2, 3), axis=(0,))
+    need(
+        shape == (1, 3), f"infer loses attributes: the sum over axis 0 of (2, 3) has shape {shape}"
+    )
+
+    class Low(n.Value):
+        level, shape = 5, (2, 3)
+
+        @staticmethod
+        def interpret(op, inputs, attrs):
+            return "low", op.name, inputs, attrs
+
+    class High(Low):
+        level = 6
+
+        @staticmethod
+        def interpret(op, inputs, attrs):
+            return "high", op.name, inputs, attrs
+
+    low, high = Low(), High()
+    said = of(tuple, n.transpose(low), "`Op.__call__`, which returns the result of `interpret`,")
+    inputs = said[2]
+    need(type(inputs) is tuple, f"interpret gets {kind(inputs)} instead of the tuple of inputs")
+    need(said == ("low", "transpose", (low,), {}), f"transpose(x) calls interpret with {said[1:]}")
+    said = n.reshape(low, shape=(6,))
+    need(said[3] == {"shape": (6,)}, f"attributes are lost: reshape passes {said[3]} to interpret")
+    said = n.dot(low, high)
+    need(
+        said[0] == "high",
+        "the input with the lower level interprets the operator; it must be the higher one",
+    )
+    need(said[2] == (low, high), "the order of the inputs changes")
+    for sign, both, number in (("+", n.add, n.add_number), ("*", n.mul, n.mul_number)):
+        for text, op, inputs, attrs in (
+            (f"x {sign} y", both, (low, high), {}),
+            (f"x {sign} 3", number, (low,), {"scalar": 3}),
+            (f"3 {sign} x", number, (low,), {"scalar": 3}),
+        ):
+            said = called(f"`{text}`", lambda t=text: eval(t, {"x": low, "y": high}))
+            need(said[1] == op.name, f"`{text}` applies {said[1]} instead of {op.name}")
+            need(said[2:] == (inputs, attrs), f"`{text}` passes {said[2:]} to interpret")
+
+
+def _step_2(n):
+    a, b = np.float32([[1, 2], [3, 4]]), np.float32([[5, 6], [7, 8]])
+    y = n.NDArray(a) * n.NDArray(b)
+    of(n.NDArray, y, "NDArray.interpret")
+    equal(y.data, (nd.array(a) * nd.array(b)).asnumpy(), "x * y")
+    equal(n.NDArray(a).sum().data, a.sum(), "x.sum()")
+    x = n.NDArray(a)
+    x.attach_grad()
+    of(n.NDArray, x.grad, "x.grad after attach_grad()")
+    equal(x.grad.data, 0 * a, "x.grad after attach_grad()")
+    need((x * 2).op is None, "outside of record(), x * 2 remembers its operator")
+    switch = n.record()
+    with switch:
+        need(n.STATE.recording is True, "inside record(), STATE.recording is not True")
+        y, plain, deep = x * 2, n.NDArray(a) * 2, (x * 2) * 3
+    need(n.STATE.recording is False, "after record(), STATE.recording is still set")
+    need(y.op is n.mul_number, "inside record(), x * 2 doesn't remember its op")
+    need(y.inputs == (x,) and y.attrs == {"scalar": 2}, "x * 2 remembers wrong inputs or attrs")
+    need(plain.op is None, "a result that depends on no variable is recorded on the tape")
+    kept = n.NDArray(a)
+    with n.record():
+        result = there(kept.made_by(n.mul_number, (x,), {"scalar": 2}), "NDArray.made_by")
+    need(result is kept, f"made_by returns {kind(result)} instead of the array itself")
+    need(deep.op is not None, "(x * 2) * 3 isn't recorded, although it depends on x")
+    try:
+        with n.record():
+            raise KeyError
+    except KeyError:
+        need(n.STATE.recording is False, "after an error in the block, recording is still on")
+    else:
+        raise NotYet("__exit__ suppresses an error of the block, because it returns a true value")
+
+
+def _both(n, f, *arrays):
+    """Values and gradients of `f`, by nano and by this engine."""
+    results, lost = [], "x.grad after y.backward()"
+    for make, recording in ((n.NDArray, n.record), (nd.array, record)):
+        xs = [make(a) for a in arrays]
+        for x in xs:
+            x.attach_grad()
+        with recording():
+            y = f(*xs)
+        before = xs[0].grad
+        y.backward()
+        need(
+            xs[0].grad is not before or make is nd.array,
+            f"{lost} hasn't changed: code is still missing",
+        )
+        results.append([y, *(x.grad for x in xs)])
+    ours, theirs = results
+    for x_grad in ours[1:]:
+        of(n.NDArray, x_grad, f"{lost}, whose seed is an NDArray of ones,")
+    return [v.data for v in ours], [v.asnumpy() for v in theirs]
+
+
+GRADIENTS = {
+    "x * 3": lambda x: x * 3,
+    "x + x": lambda x: x + x,
+    "x * x": lambda x: x * x,
+    "x * x * x": lambda x: x * x * x,
+    "x * (x + x * x)": lambda x: x * (x + x * x),
+    "(x * x).sum(0) * 2": lambda x: (x * x).sum(0) * 2,
+}
+
+
+def _step_3(n):
+    known = n.NDArray.__dict__.get("backward") is n.backward
+    need(known, "NDArray has no method backward, or an older one; run the cell of step 3 again")
+    x = n.NDArray([[1, -2], [3, 4]])
+    x.attach_grad()
+    with n.record():
+        half = x * x
+        y = half + half * x
+    order = there(n.behind([y]), "behind")
+    need(len(set(order)) == len(order), "behind returns a value twice")
+    need(set(order) >= {x, half, y}, f"behind returns {len(order)} of the 4 values")
+    for k, value in enumerate(order):
+        early = all(i in order[:k] for i in value.inputs)
+        need(early, "behind returns a value before one of its inputs")
+    try:
+        grads = of(dict, n.gradient(y, n.NDArray(np.ones((2, 2)))), "gradient")
+    except KeyError as error:
+        raise NotYet(
+            "gradient reads a gradient before there is one; process the most recent values "
+            f"first, and store the first gradient of an input instead of adding it ({told(error)})"
+        ) from None
+    need(x in grads, "gradient returns none for the variable")
+    for text, f in GRADIENTS.items():
+        ours, theirs = _both(n, f, x.data)
+        equal(ours[1], theirs[1], f"the gradient of {text}, at x = {x.data.tolist()},")
+    with n.record():
+        y = x * 3
+    y.backward(), y.backward()
+    equal(x.grad.data, np.full((2, 2), 3), "after a second backward, which replaces x.grad, it")
+    row = np.float32([10, 20])
+    ours, theirs = _both(n, lambda x, r: x * r, x.data, row)
+    equal(ours[2], (x.data).sum(0), "the gradient of a row that was broadcast")
+
+
+def _step_4(n):
+    n.STATE.trace = []
+    a = n.Symbol((2, 3), "a")
+    y = n.Symbol.interpret(n.relu, (a,), {})
+    of(n.Symbol, y, "Symbol.interpret")
+    need(y.shape == (2, 3), f"relu of a symbol of shape (2, 3) has shape {y.shape}")
+    need(
+        y.op is n.relu and tuple(y.inputs) == (a,), "the symbol doesn't remember its op and inputs"
+    )
+    need(
+        y.name == "relu1",
+        f"the first result after one variable is called {y.name} instead of relu1, which is the "
+        "operator's name and the number of symbols before it",
+    )
+    y = n.reshape(a, shape=(6,))
+    need(y.shape == (6,), f"reshape of a symbol to (6,) has shape {y.shape}; use op.infer")
+    need(y.name == "reshape2", f"{y.name} should be called reshape2, in lower case")
+    try:
+        n.add(a, n.NDArray([1]))
+    except TypeError:
+        pass
+    except Exception as error:
+        raise NotYet(
+            f"mixing an array with symbols must raise a TypeError: {told(error)}"
+        ) from None
+    else:
+        raise NotYet("mixing an array with symbols must raise a TypeError, but it raises nothing")
+    graph = of(n.Graph, n.trace(lambda x: x * x * 3 + x, x=(2, 3)), "trace")
+    of((list, tuple), graph.heads, "the Graph's heads")
+    found = [x.op.name if x.op else x.name for x in graph.nodes]
+    wanted = ["x", "broadcast_mul", "_mul_scalar", "broadcast_add"]
+    need(found == wanted, f"the trace of x * x * 3 + x is {found} instead of {wanted}")
+    need(list(graph.heads) == [graph.nodes[-1]], "the head isn't the function's result")
+    again = n.trace(lambda x, y: x * y, x=(1,), y=(1,))
+    need(len(again.nodes) == 3, f"a second trace has {len(again.nodes)} nodes instead of 3")
+
+
+def _step_5(n):
+    graph = n.trace(lambda x: x * 3 + x, x=(2,))
+    lines = of(str, n.show(graph), "show").splitlines()
+    need(len(lines) == 4, f"show returns {len(lines)} lines for 3 nodes and `return`")
+    for line, parts in zip(
+        lines,
+        (("x", "(2,)"), ("_mul_scalar", "x", "3"), ("broadcast_add",), ("return",)),
+        strict=True,
+    ):
+        for part in parts:
+            need(part in line, f"the line `{line}` from show doesn't contain {part}")
+    found = of((list, tuple), n.run(graph, n.NDArray([1, 2])), "run")
+    need(
+        len(found) == 1,
+        f"run returns {len(found)} values; it must be a list with one value per head",
+    )
+    of(n.NDArray, found[0], "run, which should look up the values of a node's inputs,")
+    equal(found[0].data, [4, 8], "run of x * 3 + x on [1, 2]")
+    for size in range(1, 7):
+        for seed in range(6):
+            f, text = random_program(n, size, seed)
+            x = np.float32([[0.5, -1], [2, 1]])
+            equal(
+                n.run(n.trace(f, x=(2, 2)), n.NDArray(x))[0].data,
+                f(n.NDArray(x)).data,
+                f"run of {text}",
+            )
+
+
+def random_program(n, size, seed):
+    """A function of x, made of `size` operators of nano, and its source.
+
+    It contains duplicate lines and dead ones.
+    """
+    rng = np.random.default_rng((size, seed))
+    steps = [(int(rng.integers(5)), *map(int, rng.integers(0, k + 1, 2))) for k in range(size)]
+    if size > 1:
+        steps[-2] = steps[0]  # for cse
+    signs = ("v{} + v{}", "v{} * v{}", "v{} * 0.5", "v{} + 2", "relu(v{})")
+    lines = [f"v{k + 1} = {signs[op].format(i, j)}" for k, (op, i, j) in enumerate(steps)]
+
+    def program(x):
+        names = {"v0": x, "relu": n.relu}
+        exec("\n".join(lines), names)
+        return names[f"v{size}"]
+
+    return program, "; ".join(["v0 = x", *lines])
+
+
+def _step_6(n):
+    x = np.float32([[0.5, -1], [2, 1]])
+    for size in range(1, 8):
+        for seed in range(8):
+            f, text = random_program(n, size, seed)
+            graph = n.trace(f, x=(2, 2))
+            wanted = f(n.NDArray(x)).data
+            for name in ("cse", "dce"):
+                before = _contents(graph)
+                small = of(n.Graph, getattr(n, name)(graph), name)
+                need(_contents(graph) == before, f"{name} changes its argument: {text}")
+                _check_invariants(name, small, text, graph)
+                found = n.run(small, n.NDArray(x))[0].data
+                equal(found, wanted, f"after {name}, the value of `{text}`")
+    for text, f in (("x + y", lambda x, y: x + y), ("y * 2", lambda x, y: y * 2)):
+        graph = n.trace(f, x=(2,), y=(2,))
+        for name in ("cse", "dce"):
+            _check_invariants(name, getattr(n, name)(graph), f"{text}, of x and y", graph)
+    small = n.run(n.cse(n.trace(lambda x: x * 2 + x * 3, x=(2, 2))), n.NDArray(x))[0].data
+    equal(small, 5 * x, "after cse, the value of x * 2 + x * 3, whose products differ in `scalar`,")
+    for name, f, most in (
+        ("cse", lambda x: (x * x + 1) * (x * x + 1), 3),
+        ("dce", lambda x: (x * 2, x * 3)[1], 1),
+    ):
+        graph = getattr(n, name)(n.trace(f, x=(2, 2)))
+        count = sum(node.op is not None for node in graph.nodes)
+        wasted = "(x * x + 1) * (x * x + 1)" if name == "cse" else "a program with a dead line"
+        need(count == most, f"after {name}, {wasted} has {count} operators; {most} are enough")
+
+
+def _contents(graph):
+    """Everything that a pass could change in a graph."""
+    nodes = [(x, x.op, x.name, x.shape, tuple(x.inputs), repr(x.attrs)) for x in graph.nodes]
+    return nodes, list(graph.heads), list(graph.variables)
+
+
+def _check_invariants(name, graph, text, before):
+    """Each node follows its inputs, no node occurs twice, and variables remain."""
+    seen = set()
+    for node in graph.nodes:
+        for i in node.inputs:
+            need(i in seen, f"after {name}, {node.name} uses a node that isn't before it: {text}")
+        need(node not in seen, f"after {name}, {node.name} is in the graph twice: {text}")
+        seen.add(node)
+    need(set(graph.heads) <= seen, f"after {name}, the head isn't in the graph: {text}")
+    gone = [v.name for v in before.variables if v.name not in [w.name for w in graph.variables]]
+    need(not gone, f"after {name}, the variable {', '.join(gone)} is missing: {text}")
+
+
+def _step_7(n):
+    graph = n.trace(lambda x, w: n.relu(n.dot(x, w)).sum(), x=(2, 3), w=(3, 4))
+    both = of(n.Graph, n.with_gradient(graph), "with_gradient")
+    need(
+        len(both.heads) == 3,
+        f"with_gradient returns {len(both.heads)} heads instead of 3, a value and 2 gradients",
+    )
+    need(both.variables[-1].name == "g", "the last variable isn't called g")
+    for head, shape in zip(both.heads, [(), (2, 3), (3, 4)], strict=True):
+        need(head.shape == shape, f"a head has shape {head.shape} instead of {shape}")
+    _check_invariants(
+        "with_gradient", both, "does STATE.trace start with all nodes of the graph?", graph
+    )
+    text = of(str, n.source(both), "source")
+    need(text.startswith("def plan("), "the source doesn't start with `def plan(`")
+    try:
+        ast.parse(text)
+    except SyntaxError as error:
+        raise NotYet(f"the source isn't valid Python: {error}") from None
+    rng = np.random.default_rng(0)
+    x, w = (rng.normal(size=s).astype("f") for s in [(2, 3), (3, 4)])
+    plan = there(n.compiled(both), "compiled")
+    y, back = of(tuple, plan(x, w), "the plan, whose results are its value and `backward`,")
+    theirs = _theirs(x, w)
+    equal(y, theirs[0], "the plan's value")
+    found = back(np.float32(1))
+    need(len(found) == 2, f"backward returns {len(found)} gradients for 2 variables")
+    for name, a, b in zip("xw", found, theirs[1:], strict=True):
+        equal(a, b, f"the plan's gradient of {name}")
+    for node in both.nodes:
+        node.name = node.name if node.name == "g" else f"chosen by {node.name}"
+    need(
+        "chosen" not in n.source(both),
+        "the source contains a name that a user chose; number the names instead",
+    )
+    sole = n.compiled(n.with_gradient(n.trace(lambda x: x * 2, x=(2,))))
+    found = sole(np.ones(2, "f"))[1](np.ones(2, "f"))
+    need(
+        type(found) is tuple, "backward of one variable doesn't return a tuple; end it with a comma"
+    )
+    unused = n.compiled(n.with_gradient(n.trace(lambda x, u: x * 2, x=(2,), u=(2,))))
+    equal(unused(np.ones(2), np.ones(2))[1](np.ones(2))[1], [0, 0], "an unused gradient")
+
+
+def _theirs(x, w):
+    """relu(x @ w) summed, and its gradients, by this engine."""
+    x, w = nd.array(x), nd.array(w)
+    x.attach_grad(), w.attach_grad()
+    with record():
+        y = nd.relu(nd.dot(x, w)).sum()
+    y.backward()
+    return y.asnumpy().reshape(()), x.grad.asnumpy(), w.grad.asnumpy()
+
+
+def _step_8(n):
+    p = n.Parameter("p")
+    p.draw = np.ones
+    x = n.NDArray([1, 2])
+    value = there(p.value(x, (2,)), "Parameter.value")
+    equal(value.data, [1, 1], "a parameter's first value")
+    need(value is p.array and p.value(x, (2,)) is value, "a second call draws new values")
+    need(value.grad is not None, "the parameter's array has no grad, but it's a variable")
+    late, n.STATE.trace = n.Parameter("late"), []
+    of(n.Symbol, late.value(n.Symbol((2,), "x"), (2,)), "Parameter.value, called with a symbol,")
+    need(
+        late.array is not None,
+        "a parameter that is first used in a trace draws no values; its shape is known, so draw "
+        "them there, and `forward` doesn't have to run twice",
+    )
+    graph = n.trace(lambda x: x * p.value(x, (2,)) + p.value(x, (2,)), x=(2,))
+    names = [v.name for v in graph.variables]
+    need(names == ["x", "p"], f"a parameter that is used twice creates the variables {names}")
+    net, calls = _scaling(n)
+    eager = there(net(x), "calling a Block")
+    equal(eager.data, [2, 6], "the block's eager value")
+    net.hybridize()
+    calls.clear()
+    for data in ([1, 2], [3, 4], [5, 6]):
+        data = np.float32(data)
+        y = of(n.NDArray, net(n.NDArray(data)), "a hybridized Block")
+        equal(y.data, data * (data + 1), "a hybridized block's value")
+    need(
+        len(calls) == 1, f"3 calls with one shape ran `forward` {len(calls)} times instead of once"
+    )
+    net(n.NDArray([1, 2, 3])), net(n.NDArray([1, 2]))
+    need(len(net.plans) == 2, f"after two shapes, there are {len(net.plans)} plans instead of 2")
+    of(n.Graph, getattr(net, "graph", None), "`graph` of a block, its most recent trace,")
+    twice = n.Block()
+    twice.inner, twice.forward = net, lambda x: net(net(x))
+    twice.hybridize()
+    equal(twice(n.NDArray([1, 2])).data, [6, 42], "a hybridized block in a hybridized block")
+    x.attach_grad()
+    with n.record():
+        y = (net(x) * 2).sum()
+    y.backward()
+    equal(x.grad.data, [6, 10], "hybridized, the gradient of (x * (x + p)).sum() * 2")
+    equal(net.p.array.grad.data, [6], "hybridized, the gradient of p")
+    net.p.array.data = net.p.array.data * 2
+    equal(net(x).data, [3, 8], "after a change of p, y")
+
+
+def _scaling(n):
+    """A block that computes x * (x + p), with p = 1, and a list of its calls."""
+    calls = []
+
+    class Scaling(n.Block):
+        def __init__(self):
+            self.p = n.Parameter("p")
+            self.p.draw = np.ones
+
+        def forward(self, x):
+            calls.append(x)
+            return x * (x + self.p.value(x, (1,)))
+
+    return Scaling(), calls
+
+
+def _step_9(n):
+    net, part = n.Block(), _scaling(n)[0]
+    net.part, net.forward = part, lambda x: part(x) * 2
+    net.hybridize()
+    x = n.NDArray([1, 2])
+    net(x)
+    part.p.array.data = part.p.array.data * 3
+    with tempfile.TemporaryDirectory() as folder:
+        files = there(net.export(f"{folder}/net"), "export")
+        for file in files:
+            need(Path(file).exists(), f"export returns {Path(file).name}, which doesn't exist")
+        _is_mxnets(files[0])
+        again = of(n.SymbolBlock, n.SymbolBlock.imports(files[0], ["data"], files[1]), "imports")
+    equal(of(n.NDArray, again(x), "SymbolBlock.forward").data, [8, 20], "the loaded block's value")
+    equal(again(n.NDArray([1, 2, 3])).data, [8, 20, 36], "the loaded block's value for 3 elements")
+    again.hybridize()
+    equal(again(x).data, [8, 20], "the loaded block's hybridized value")
+
+
+def _is_mxnets(path):
+    """Check that a file has MXNet's format, and that this engine reads it."""
+    for node in of(list, json.loads(Path(path).read_text()).get("nodes"), '"nodes" in the file'):
+        name, attrs = node.get("name"), node.get("attrs", {})
+        texts = all(isinstance(v, str) for v in attrs.values())
+        need(texts, f"the attributes of {name} are {attrs}, but their values must be strings")
+    try:
+        sym.load(str(path))
+    except HybridError as error:
+        raise NotYet(f"the book's engine can't load the program: {error}") from None
+
+
+# step -> the names it defines, its check, and the message if it's right
+STEPS = {
+    1: ("Op Value add", _step_1, "operators don't need to know about arrays"),
+    2: ("NDArray STATE record", _step_2, "arrays compute, and record when they should"),
+    3: ("behind gradient backward", _step_3, "its gradients equal minihybrid's"),
+    4: ("Symbol Graph trace", _step_4, "a function that runs on symbols records itself"),
+    5: ("show run", _step_5, "36 random programs give the same results as graphs"),
+    6: ("cse dce", _step_6, "56 random programs shrink and give the same results"),
+    7: ("with_gradient source compiled", _step_7, "its source computes minihybrid's gradients"),
+    8: ("Parameter Block", _step_8, "one plan per shape, recorded as one operator"),
+    9: ("export SymbolBlock imports", _step_9, "the network runs again without its class"),
+}

@@ -1,0 +1,214 @@
+"""The tape walked back: values, and gradients as they arrive, one step at a time.
+
+Takes:   an array that was computed under `record()`.
+Gives:   `walk_back`, HTML with the tape drawn, and a slider through the steps of the
+         walk; and a text.
+
+The steps are those of `backprop.gradient`, which tells each of them.
+What is left out: a walk over a tape that an earlier backward has freed.
+"""
+
+import itertools
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+
+from minihybrid.core import tape
+from minihybrid.core.array import Leaf, NDArray
+from minihybrid.core.backprop import gradient
+from minihybrid.core.graph import Graph, shown_attrs, topological
+from minihybrid.core.op import HybridError, Node, Spec
+from minihybrid.view.hybrid_view import page
+from minihybrid.view.viz import Drawing, columns_of, scrolling
+from minihybrid_course import HERE
+
+
+class Step(NamedTuple):
+    """One step of the walk: who hands on, in words, and who has which gradient now."""
+
+    node: str
+    text: str
+    grads: dict  # name -> text of its gradient, of those that changed
+
+
+class Walk:
+    """A tape and the steps that a gradient takes over it, from the end.
+
+    graph:   the tape with a name for each node;  values: name -> its value as text.
+    rows:    (name, what it is, its value) of each output, in the program's order.
+    steps:   the `Step`s, in order; the first puts a 1 at the end.
+    """
+
+    def __init__(self, head, names):
+        if head.node is None or any(
+            n.inputs is None for n in topological([(head.node, head.index)])
+        ):
+            raise HybridError(
+                "walk_back: the array has no tape; compute it inside `with "
+                "autograd.record():` from arrays with attach_grad(), and walk back "
+                "before backward() frees it, or call backward(retain_graph=True)"
+            )
+        ref = head.node, head.index
+        order = topological([ref])
+        self.names = _named(order, names)
+        self.graph = _copied(order, ref, self.names)
+        self.values = {
+            self.name(n, i): shown(n.values[i]) for n in order for i in range(n.n_outputs)
+        }
+        self.rows = [
+            (self.name(n, i), self.what(n), self.values[self.name(n, i)])
+            for n in order
+            for i in range(n.n_outputs)
+        ]
+        self.steps = self._walked(ref, [n for n in order if isinstance(n.info, Leaf)])
+
+    def name(self, node, i):
+        """The name of one output of a node."""
+        return self.names[node] + f"[{i}]" * (node.n_outputs > 1)
+
+    def _walked(self, ref, leaves):
+        """The steps, as the engine tells them."""
+        handed, one = [], NDArray(np.ones_like(ref[0].values[ref[1]]))
+        with tape.pause(train_mode=True):
+            gradient(
+                [ref],
+                [one],
+                [(n, 0) for n in leaves],
+                lambda r: NDArray(r[0].values[r[1]], *r),
+                lambda *found: handed.append(found),
+            )
+        grads, name = {ref: one}, self.name(*ref)
+        steps = [
+            Step(
+                self.names[ref[0]], f"{name} begins with {shown(one.data)}", {name: shown(one.data)}
+            )
+        ]
+        for node, found in itertools.groupby(handed, key=lambda each: each[0]):
+            now, said = {}, []
+            for _, source, g in found:
+                said.append(f"{shown(g.data)}{' more' * (source in grads)} to {self.name(*source)}")
+                grads[source] = grads[source] + g if source in grads else g
+                now[self.name(*source)] = shown(grads[source].data)
+            steps.append(
+                Step(
+                    self.names[node],
+                    f"{self.names[node]} = {self.what(node)} hands {' and '.join(said)}",
+                    now,
+                )
+            )
+        return steps
+
+    def what(self, node):
+        """A node in words: what was applied to what."""
+        if node.op is None:
+            return "variable"
+        attrs = [f"{k}={v}" for k, v in shown_attrs(node).items()]
+        args = [self.name(*ref) for ref in node.inputs]
+        return f"{node.op.name}({', '.join([*args, *attrs])})"
+
+    def __repr__(self):
+        rows = [("name", "what", "value"), *self.rows]
+        return "\n".join(
+            [
+                columns_of(rows, align="<"),
+                "",
+                *(f"{i}. {step.text}" for i, step in enumerate(self.steps)),
+            ]
+        )
+
+    def _repr_html_(self):
+        marks = {n: f' data-name="{escape(n.name)}"' for n in self.graph.nodes}
+        steps = "".join(
+            f'<li value="{i}" data-node="{escape(step.node)}" '
+            f'data-to="{escape(" ".join(step.grads))}">{escape(step.text)}</li>'
+            for i, step in enumerate(self.steps)
+        )
+        return page(
+            '<p class="buttons"><button type="button" data-do="-1">back</button> '
+            '<button type="button" data-do="1">next step</button> '
+            '<label>step <input type="range" min="0" value="0" step="1" '
+            f'max="{len(self.steps) - 1}"></label></p>\n'
+            f'<ol class="steps">{steps}</ol>\n<div class="both">'
+            f'<div class="drawn">{Drawing(self.graph, marks=marks).figure()}</div>'
+            f"{scrolling(self._table(), 'values and gradients')}</div>",
+            "tape",
+            HERE,
+        )
+
+    def _table(self):
+        """Each node with its value, and its gradient since each step."""
+        parts = [
+            "<table><thead><tr><th scope=col>name</th><th scope=col>what</th><th "
+            "scope=col>value</th><th scope=col>gradient</th></tr></thead><tbody>"
+        ]
+        for name, what, value in self.rows:
+            history = [
+                (i, step.grads[name]) for i, step in enumerate(self.steps) if name in step.grads
+            ]
+            grads = " <b>→</b> ".join(
+                f'<span data-from="{i}">{escape(text)}</span>' for i, text in history
+            )
+            cells = "".join(f"<td>{escape(text)}</td>" for text in (what, value))
+            parts.append(
+                f'<tr data-name="{escape(name)}"><th scope=row>{escape(name)}'
+                f'</th>{cells}<td class="grad">{grads}</td></tr>'
+            )
+        return "".join([*parts, "</tbody></table>"])
+
+
+def _named(order, names):
+    """node -> a name without blanks: the reader's, else v0, v1 or t0, t1, ..."""
+    told = {array.node: name for name, array in names.items()}
+    counts = {"v": itertools.count(), "t": itertools.count()}
+
+    def free(kind):
+        return next(name for i in counts[kind] if (name := f"{kind}{i}") not in names)
+
+    return {node: told.get(node) or free("t" if node.op else "v") for node in order}
+
+
+def _copied(order, ref, names):
+    """The tape as a graph with names and shapes, to be drawn."""
+    made = {}
+    for node in order:
+        specs = tuple(Spec(v.shape, v.dtype) for v in node.values[: node.n_outputs])
+        made[node] = Node(
+            node.op, tuple((made[n], i) for n, i in node.inputs), node.attrs, names[node], specs
+        )
+    return Graph(made.values(), [(made[ref[0]], ref[1])])
+
+
+def shown(array, most=60):
+    """An array's numbers in one short line."""
+    text = np.array2string(
+        np.asarray(array),
+        precision=4,
+        separator=", ",
+        threshold=12,
+        edgeitems=2,
+        suppress_small=True,
+    )
+    text = " ".join(text.split()).replace("[ ", "[").replace(" ]", "]")
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def walk_back(y, **names):
+    """The walk back from an array, to be looked at step by step.
+
+    names:   arrays of yours by the names that they should have: `walk_back(y, x=x)`.
+    Raises:  HybridError if the array is not on the tape, or its tape is freed.
+
+    >>> from minihybrid.core import nd
+    >>> x = nd.array([3]); x.attach_grad()
+    >>> with autograd.record():
+    ...     y = x * x
+    >>> walk_back(y, x=x)
+    name  what                value
+    x     variable            [3.]
+    t0    elemwise_mul(x, x)  [9.]
+    <BLANKLINE>
+    0. t0 begins with [1.]
+    1. t0 = elemwise_mul(x, x) hands [3.] to x and [3.] more to x
+    """
+    return Walk(y, names)

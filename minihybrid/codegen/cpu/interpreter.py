@@ -1,0 +1,263 @@
+"""Chapter 19. The one function that runs every plan: kernel after kernel.
+
+Takes:   a plan's program (numbers), the arrays of a call.
+Gives:   `drive`, compiled once a machine; `enter`, what Python calls it through.
+
+Several threads may drive one program together. A step's chunks are pieces of its
+outermost loop; whoever is free takes the next one, so a thread that comes late, or not
+at all, delays nobody. Every second thread takes them from the back, so that each of two
+finds in its core's caches what it read and wrote there before.
+
+To wake a thread up takes as long as a small net. So a helper that has just been of use
+looks at a board for a while, without Python; who has a program puts it there, drives it,
+takes it away, and waits for those who are still at it: what they read is his.
+What is left out: a step that begins before all of the last one is done; two programs on
+one board.
+"""
+
+import sys
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from minihybrid.codegen.bytecode import (
+    ARENA,
+    ARRAY,
+    COUNTERS,
+    INSIDE,
+    KEY,
+    OWNED,
+    PARAM,
+    POSTED,
+    STEP,
+    WORK,
+)
+from minihybrid.codegen.cpu.flat import Flat
+
+HEAD = object.__basicsize__ // 8  # words of a Python object before an array's own:
+DATA, FLAGS = HEAD, HEAD + 6  # address of the data, and NumPy's flags
+PLAIN = 0x0101  # flags of C order and of aligned memory
+SPINS = 64  # looks at a counter before another thread may run
+
+ARGUMENTS = (Flat(types.int64),) * 3 + (types.int64,) * 4 + (Flat(types.int64),)
+
+
+@intrinsic
+def words(typing, address):
+    """The numbers that lie at an address."""
+
+    def codegen(context, builder, signature, args):
+        return builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+
+    return Flat(types.int64)(types.int64), codegen
+
+
+@intrinsic
+def call(typing, address, given):
+    """Call the kernel at an address with the address of its words."""
+
+    def codegen(context, builder, signature, args):
+        kind = ir.FunctionType(ir.VoidType(), [args[1].type])
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), [args[1]])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, Flat(types.int64)), codegen
+
+
+@intrinsic
+def address_of(typing, numbers):
+    """The address where numbers lie."""
+
+    def codegen(context, builder, signature, args):
+        return builder.ptrtoint(args[0], ir.IntType(64))
+
+    return types.int64(Flat(types.int64)), codegen
+
+
+@intrinsic
+def add(typing, address, number):
+    """Add to a number that threads share; what it was before."""
+
+    def codegen(context, builder, signature, args):
+        where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.atomic_rmw("add", where, args[1], "seq_cst")
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def put(typing, address, number):
+    """Write a number that threads share; what it was before."""
+
+    def codegen(context, builder, signature, args):
+        where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.atomic_rmw("xchg", where, args[1], "seq_cst")
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def look(typing, address):
+    """A number that threads share."""
+
+    def codegen(context, builder, signature, args):
+        where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.load_atomic(where, "seq_cst", 8)
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def rest(typing):
+    """Let another thread run."""
+
+    def codegen(context, builder, signature, args):
+        name = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+        kind = ir.FunctionType(ir.IntType(32), [])
+        builder.call(
+            builder.module.globals.get(name) or ir.Function(builder.module, kind, name), []
+        )
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+def drive(program, objects, done, key, until, shared, thread, given):
+    """Run the first `until` steps of a program.
+
+    objects:  addresses of NumPy arrays: inputs, outputs, the arena, the parameters'
+              addresses.
+    done:     becomes 1; stays 0 if an array does not lie in plain order.
+    key:      of the random numbers.
+    shared:   address of what threads share (codegen/bytecode.py); 0 if there is one only.
+    thread:   0 for whoever has the program. A helper has a board instead: it runs what it
+              finds there, until it has looked `until` times in vain.
+    given:    room for a kernel's words, two more than the program's longest step has.
+    """
+    for i in range(program[0]):
+        if words(objects[i])[FLAGS] & PLAIN != PLAIN:
+            return
+    steps, room, board = until, program[2], words(shared)[0] if shared != 0 else 0
+    helps, leads = board != 0 and thread != 0, False
+    posted = words(board + POSTED)
+    if board != 0 and thread == 0:
+        leads = put(board + OWNED, 1) == 0
+        if leads:
+            posted[0], posted[1], posted[2] = address_of(program), address_of(objects), key
+            posted[3], posted[4] = until, shared
+            add(board, 1)
+        else:  # the helpers are with another call
+            shared = 0
+    ticket = last = looks = 0
+    while looks < until or not helps:
+        if helps:
+            ticket = look(board)
+            looks += 1
+            if ticket % 2 == 0 or ticket == last:
+                if looks % SPINS == 0:
+                    rest()
+                continue
+            add(board + INSIDE, 1)
+            if look(board) != ticket or words(posted[0])[2] > room:  # gone, or too long
+                add(board + INSIDE, -1)
+                continue
+            program, objects, key = words(posted[0]), words(posted[1]), posted[2]
+            steps, shared = posted[3], posted[4]
+            last, looks = ticket, 0
+        n_arrays = program[0]
+        arena = words(objects[n_arrays])[DATA]
+        params = words(words(objects[n_arrays + 1])[DATA])
+        at, turn = 5, 0
+        for step in range(min(program[1], steps)):
+            chunks, n_words = program[at + 1], program[at + 2]
+            for i in range(n_words):
+                word = at + STEP + 4 * i
+                kind, which = program[word], program[word + 1]
+                after = program[word + 2] + turn * program[word + 3]
+                word = which
+                if kind == ARENA:
+                    word = arena + which
+                elif kind == PARAM:
+                    word = params[which]
+                elif kind == ARRAY:
+                    word = words(objects[which])[DATA]
+                elif kind == KEY:
+                    word = key
+                elif kind == WORK:
+                    own = program[3] + (thread - 1) * program[4]
+                    word = arena + (which if thread == 0 else own)
+                given[i] = word + after
+            given[n_words], given[n_words + 1] = 0, 1
+            if shared == 0:
+                call(program[at], given)
+            else:
+                given[n_words + 1] = chunks
+                mine, end = shared + COUNTERS + 32 * step, thread % 2
+                while add(mine, 1) < chunks:
+                    chunk = add(mine + 16 + 8 * end, 1)
+                    given[n_words] = chunk if end == 0 else chunks - 1 - chunk
+                    call(program[at], given)
+                    add(mine + 8, 1)
+                waits = 0
+                while look(mine + 8) < chunks:
+                    waits += 1
+                    if waits % SPINS == 0:
+                        rest()
+            turns = program[at + 3]
+            if turn + 1 < turns:
+                turn += 1
+                at -= program[at + 4]
+            else:
+                turn = 0 if turns else turn
+                at += STEP + 4 * n_words
+        if not helps:
+            break
+        add(board + INSIDE, -1)
+    if leads:
+        add(board, 1)
+        waits = 0
+        while look(board + INSIDE) > 0:
+            waits += 1
+            if waits % SPINS == 0:
+                rest()
+        put(board + OWNED, 0)
+    done[0] = 1
+
+
+def enter(module, inner, arguments, context, symbol):
+    """What Python calls: `run(*arrays, arena, table, key, until, shared, thread)`; a helper
+    has no arrays: `run(0, until, shared, thread)`.
+
+    A built-in function in the way of C: `self` is the array of the program. The numbers
+    come last; while kernels run, other Python threads may, too.
+    Gives:   True; False if an array does not lie in plain order.
+    """
+    word, address = ir.IntType(64), ir.IntType(64).as_pointer()
+
+    def python(name, result, *arguments):
+        return ir.Function(module, ir.FunctionType(result, arguments), name)
+
+    outer = ir.Function(module, ir.FunctionType(address, [address, address, word]), symbol)
+    builder = ir.IRBuilder(outer.append_basic_block())
+    me, objects, n = outer.args
+
+    def at(array, index):
+        return builder.load(builder.gep(array, [index]))
+
+    program = builder.inttoptr(at(me, word(DATA)), address)
+    parse = python("PyLong_AsUnsignedLongLongMask", word, address)
+    numbers = [
+        builder.call(parse, [builder.inttoptr(at(objects, builder.sub(n, word(4 - i))), address)])
+        for i in range(4)
+    ]
+    room = builder.alloca(word, builder.add(at(program, word(2)), word(2)))
+    done = builder.alloca(word)
+    builder.store(word(0), done)
+    state = builder.call(python("PyEval_SaveThread", address), [])
+    context.call_conv.call_function(
+        builder, inner, types.void, arguments, [program, objects, done, *numbers, room]
+    )
+    builder.call(python("PyEval_RestoreThread", ir.VoidType(), address), [state])
+    to_bool = python("PyBool_FromLong", address, word)
+    builder.ret(builder.call(to_bool, [builder.load(done)]))

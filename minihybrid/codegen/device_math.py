@@ -1,0 +1,403 @@
+"""What generated kernels call that Python's `math` lacks.
+
+Takes:   numbers.
+Gives:   `sigmoid`, `mod`, `power`, `cbrt`, `erfinv`, `gamma`, `polygamma`, and draws of
+         random numbers; `functions`, what an expression's functions are called in the
+         text of a kernel; `compiled`, all of them through a compiler.
+
+These are plain functions, because each has several readers: Numba for the CPU
+(`codegen/cpu/scalar.py`), its compiler for GPUs, and a simulator, which runs them as
+they are. `T` is the float that a function computes in. `sigmoid32` is `sigmoid` with
+another T: on most GPUs an operation on float64 costs as much as 32 or 64 on float32.
+`math` is to be C's: a logarithm of 0 is minus infinity, and no error. Who runs these
+functions as Python gives `compiled` such a one.
+What is left out: float32 forms of draws and `polygamma`, whose numbers need 64 bits.
+"""
+
+import math
+from types import FunctionType
+
+import numpy as np
+
+from minihybrid.ops.loops import add_up
+
+INF, NAN = math.inf, math.nan
+T = np.float64
+floor = np.floor  # for a GPU, `math.floor`: Numba gives a float there, and has no other
+
+
+# -- floats ----------------------------------------------------------------------------
+def sigmoid(x):
+    """1 / (1 + e**-x).
+
+    >>> sigmoid(0.0).item()
+    0.5
+    """
+    small = math.exp(-abs(x))  # never infinite
+    return (small if x < T(0) else T(1)) / (T(1) + small)
+
+
+def lost(total, x):
+    """What rounding loses of total + x; 0 of what is not finite.
+
+    Source:  Knuth, The Art of Computer Programming, volume 2, 4.2.2.
+
+    >>> float(lost(1.0, 1e-20)), float(lost(2.0, 1.0)), float(lost(INF, 1.0))
+    (1e-20, 0.0, 0.0)
+    """
+    rounded = total + x
+    taken = rounded - total
+    rest = (total - (rounded - taken)) + (x - taken)
+    return rest if rest == rest else T(0)
+
+
+def mod(a, b):
+    """The remainder of a / b, with the sign of b; NaN if b is 0.
+
+    >>> mod(-7.0, 4.0)
+    1.0
+    """
+    rest = math.fmod(a, b)
+    if rest == T(0):
+        return math.copysign(rest, b)
+    return rest + b if (rest < T(0)) != (b < T(0)) else rest
+
+
+def power(a, b):
+    """a to the power b; the powers that nets use are products.
+
+    >>> power(3.0, 2.0)
+    9.0
+    """
+    if b == T(2):
+        return a * a
+    if b == T(3):
+        return a * a * a
+    if b == T(-1):
+        return T(1) / a
+    return math.pow(a, b)
+
+
+def cbrt(x):
+    """The cube root: a power, and one step of Newton's method.
+
+    >>> round(cbrt(-27.0), 9)
+    -3.0
+    """
+    a = T(abs(x))
+    y = math.pow(a, T(1 / 3))
+    if T(0) < a and a < T(INF):
+        y = y - (y * y * y - a) / (T(3) * y * y)
+    return math.copysign(y, T(x))
+
+
+def erfinv(x):
+    """The inverse of erf: Winitzki's formula, and three steps of Newton's method.
+
+    >>> round(float(erfinv(math.erf(0.3))), 9)
+    0.3
+    """
+    a = T(abs(x))
+    if not a < T(1):
+        return T(INF) * x if a == T(1) else T(NAN)
+    half = math.log1p(-a * a) / T(2)
+    centre = T(2 / (math.pi * 0.147)) + half
+    y = math.sqrt(math.sqrt(centre * centre - half * T(2 / 0.147)) - centre)
+    for _ in range(3):  # near 1, what is missing to 1 has more digits
+        wrong = math.erf(y) - a if a < T(0.5) else T(1) - a - math.erfc(y)
+        y -= wrong * T(math.sqrt(math.pi) / 2) * math.exp(y * y)
+    return math.copysign(y, T(x))
+
+
+def gamma(x):
+    """The gamma function.
+
+    >>> gamma(5.0)
+    24.0
+    """
+    return math.gamma(x)
+
+
+def polygamma(order, x):
+    """The derivative of log gamma, differentiated `order` times more.
+
+    The recurrence leads to large x, where the series of Stirling is exact.
+
+    >>> round(float(polygamma(1, 1.0)), 6)
+    1.644934
+    """
+    x = T(x)  # whose powers may be infinite
+    sign, total = (1.0 if order % 2 else -1.0), 0.0
+    if not x > -INF:
+        return NAN
+    if x <= 0 and x == floor(x):  # a pole, whose side is known at 0 only
+        at_zero = -math.copysign(INF, x) if x == 0 else NAN
+        return sign * INF if order else at_zero
+    factorial = gamma(order + 1.0)
+    while x < 16:
+        total += sign * factorial / x ** (order + 1)
+        x += 1
+    series = factorial / (2 * x ** (order + 1))
+    series += gamma(float(order)) / x**order if order else -math.log(x)
+    bernoulli = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
+    for i in range(7):
+        n = 2 * i + 2
+        ratio = 1.0 / n if order == 0 else 1.0
+        for j in range(1, order):  # (n + order - 1)! / n!
+            ratio *= n + j
+        series += bernoulli[i] * ratio / x ** (n + order)
+    return total + sign * series
+
+
+# -- whole numbers ---------------------------------------------------------------------
+# A processor traps a division by 0, and of the smallest number by -1. No literal is
+# added or multiplied: of uint64 and a literal Numba makes a float.
+def whole_div(a, b):
+    """a / b cut towards zero; 0 if b is 0.
+
+    >>> whole_div(-7, 2), whole_div(-7, 0)
+    (-3, 0)
+    """
+    if b == 0 or b == -1:
+        return a * b
+    rest = a % b
+    if rest != 0 and (a < 0) != (b < 0):
+        return (a - rest + b) // b
+    return a // b
+
+
+def whole_mod(a, b):
+    """The remainder of a / b, with the sign of b; 0 if b is 0.
+
+    >>> whole_mod(-7, 4)
+    1
+    """
+    return a % b if b != 0 and b != -1 else b - b
+
+
+def whole_power(a, b):
+    """a to the power b, by squaring; a negative power of whole numbers is 0, 1 or -1.
+
+    a:  as uint64, whose products wrap around wherever this function runs.
+
+    >>> int(whole_power(np.uint64(3), 4)), int(whole_power(np.uint64(3), -1))
+    (81, 0)
+    """
+    one = np.uint64(1)
+    if b < 0:
+        is_one = a == one or a == np.uint64(2**64 - 1)
+        return a if is_one and b % 2 else np.uint64(is_one)
+    out, left = one, np.uint64(b)
+    while left > np.uint64(0):
+        if left & one:
+            out = out * a
+        a, left = a * a, left >> one
+    return out
+
+
+# -- random numbers: functions of a key and a place, as in `ops.random` ----------------
+def mix(x):
+    """SplitMix64: whole numbers that differ in one bit become unrelated ones.
+
+    >>> with np.errstate(over="ignore"):  # the product keeps its last 64 bits
+    ...     hex(mix(np.uint64(0)))
+    '0xe220a8397b1dcdaf'
+    """
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def bits24(key, i, lane):
+    """24 random bits at place i of a key.
+
+    >>> with np.errstate(over="ignore"):
+    ...     int(bits24(np.uint64(7), 0, 0))
+    12104898
+    """
+    place = np.uint64(2) * np.uint64(i) + np.uint64(lane)
+    return mix(mix(key) + place) >> np.uint64(40)
+
+
+def unit(key, i, lane):
+    """The number in [0, 1) at place i of a key.
+
+    >>> with np.errstate(over="ignore"):
+    ...     float(unit(np.uint64(7), 0, 0)) * 2**24
+    12104898.0
+    """
+    return np.float64(np.int32(bits24(key, i, lane))) * 2.0**-24
+
+
+def upper(a, b):
+    """The upper 64 bits of the product of two whole numbers of 64 bits.
+
+    >>> int(upper(np.uint64(2**63), np.uint64(6)))
+    3
+    """
+    half, mask = np.uint64(32), np.uint64(2**32 - 1)
+    middle = (a >> half) * (b & mask) + ((a & mask) * (b & mask) >> half)
+    return (
+        (a >> half) * (b >> half)
+        + (middle >> half)
+        + ((a & mask) * (b >> half) + (middle & mask) >> half)
+    )
+
+
+def below(key, i, count):
+    """The whole number from 0 to count - 1 at place i of a key.
+
+    >>> with np.errstate(over="ignore"):
+    ...     int(below(np.uint64(7), 0, np.uint64(1000)))
+    721
+    """
+    start, place = mix(key), np.uint64(2) * np.uint64(i)
+    high, low = mix(start + place), mix(start + place + np.uint64(1))
+    carry = upper(low, count)
+    rest = high * count + carry
+    return upper(high, count) + np.uint64(rest < carry)
+
+
+def gauss(key, i):
+    """The normally distributed number at place i of a key.
+
+    >>> with np.errstate(over="ignore"):
+    ...     round(float(gauss(np.uint64(7), 0)), 6)
+    0.891316
+    """
+    radius = math.sqrt(-2 * math.log(1 - unit(key, i, 0)))
+    return radius * math.cos(2 * math.pi * unit(key, i, 1))
+
+
+def draw_gamma(key, i, alpha):
+    """The number with the gamma distribution at place i of a key.
+
+    >>> with np.errstate(over="ignore"):
+    ...     round(float(draw_gamma(np.uint64(7), 0, 2.0)), 6)
+    0.313848
+    """
+    d = (alpha + 1 if alpha < 1 else alpha) - 1 / 3
+    for turn in range(1, 100):
+        x = gauss(key + np.uint64(turn << 32), i)
+        v = (1 + x / math.sqrt(9 * d)) ** 3
+        if v > 0:
+            u = 1 - unit(key + np.uint64((turn + 100) << 32), i, 0)
+            if math.log(u) < 0.5 * x * x + d - d * v + d * math.log(v):
+                power = (1 - unit(key, i, 0)) ** (1 / alpha) if alpha < 1 else 1.0
+                return d * v * power
+    return 0.0
+
+
+def draw_poisson(key, i, lam):
+    """The number with the Poisson distribution at place i of a key.
+
+    >>> with np.errstate(over="ignore"):
+    ...     float(draw_poisson(np.uint64(7), 0, 3.0))
+    4.0
+    """
+    if lam < 10:
+        u = unit(key, i, 0)
+        k, p = 0, math.exp(-lam)
+        total = p
+        while u > total and k < 99:
+            k += 1
+            p = p * lam / k
+            total += p
+        return float(k)
+    b = 0.931 + 2.53 * math.sqrt(lam)
+    a = -0.059 + 0.02483 * b
+    for turn in range(1, 100):
+        x = unit(key + np.uint64(turn << 32), i, 0) - 0.5
+        v = unit(key + np.uint64(turn << 32), i, 1)
+        edge = 0.5 - abs(x)
+        k = floor((2 * a / edge + b) * x + lam + 0.43)
+        if edge >= 0.07 and v <= 0.9277 - 3.6224 / (b - 2):
+            return k
+        if (
+            k >= 0
+            and (edge >= 0.013 or v <= edge)
+            and math.log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (edge * edge) + b))
+            <= k * math.log(lam) - lam - math.lgamma(k + 1)
+        ):
+            return k
+    return 0.0
+
+
+# -- their names in texts --------------------------------------------------------------
+PLAIN = {
+    f.__name__: f
+    for f in (
+        add_up,
+        sigmoid,
+        lost,
+        mod,
+        power,
+        cbrt,
+        erfinv,
+        gamma,
+        polygamma,
+        whole_div,
+        whole_mod,
+        whole_power,
+        mix,
+        bits24,
+        unit,
+        upper,
+        below,
+        gauss,
+        draw_gamma,
+        draw_poisson,
+    )
+}
+TYPED = "sigmoid lost mod power cbrt erfinv".split()
+
+
+def compiled(jit, **names):
+    """Every function of this module through a compiler: name -> function.
+
+    jit:    makes a function of a plain one, such as `numba.njit`.
+    names:  what stands in the place of a name that the functions use, such as `math`.
+
+    >>> compiled(lambda f: f)["sigmoid32"](np.float32(0))
+    np.float32(0.5)
+    """
+    out = {}
+    for end, number in (("", np.float64), ("32", np.float32)):
+        world = globals() | {"T": number}
+        for name in TYPED if end else PLAIN:
+            code = PLAIN[name].__code__
+            out[name + end] = world[name] = jit(FunctionType(code, world, name + end))
+        world |= names
+    return out
+
+
+NUMBERS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
+SAME = (
+    "exp log log2 log10 log1p expm1 tanh sin cos tan asin acos atan sinh cosh "
+    "asinh acosh atanh erf lgamma hypot atan2 floor ceil sqrt"
+).split()
+FUNCTIONS = {name: f"math.{name}" for name in SAME}
+
+
+def functions(dtype):
+    """What the functions of expressions are called in a GPU's text.
+
+    >>> functions(np.dtype("float32"))["sigmoid"], functions(np.dtype("int8"))["exp"]
+    ('sigmoid32', 'math.exp')
+    """
+    return FUNCTIONS | {name: f"{name}32" for name in TYPED if dtype.name == "float32"}
+
+
+sigmoid32, lost32, mod32, power32, cbrt32, erfinv32 = map(
+    compiled(lambda f: f).get, (f"{name}32" for name in TYPED)
+)
+IMPORTS = {  # module -> what the text of a GPU's kernel may use of it
+    "numba": " ".join(["boolean", "cuda", *NUMBERS]),
+    "minihybrid.codegen.gpu.cuda": "atomic_add load4 store4",
+    "minihybrid.codegen.device_math": (
+        "INF NAN add_up below bits24 cbrt cbrt32 draw_gamma draw_poisson erfinv erfinv32 "
+        "gamma gauss lost lost32 mod mod32 polygamma power power32 sigmoid sigmoid32 unit "
+        "whole_div whole_mod whole_power"
+    ),
+}

@@ -1,0 +1,181 @@
+"""Target "numpy": the plan as a plain Python function over NumPy.
+
+Takes:   a graph (not fused: NumPy has no loops to merge) and its memory plan.
+Gives:   readable source that writes every step into its place with `out=`.
+
+It needs no compiler, so it runs wherever NumPy runs, in a browser, too. The source is
+a whole file, which does not need minihybrid: it has a copy of the code of each operator
+that is more than one call of NumPy.
+What is left out: speed for small arrays; each step is a call from Python.
+"""
+
+import functools
+
+import numpy as np
+
+from minihybrid.core import hooks
+from minihybrid.core.passes.memory import places
+from minihybrid.core.plan import InForce
+from minihybrid.core.targets import TARGETS, Call, Table, Target, in_order
+from minihybrid.ops.integers import scalar_like
+
+
+def generate(graph, memory, inputs):
+    """The function's text, and what else the plan is made of."""
+    table = Table(graph, inputs)
+    variables = {n.name: n for n in graph.variables}
+    names, lines, calls, functions, written = {}, [], [], {}, []
+    args = [f"x{i}" for i in range(len(table.inputs))]
+    for i, name in enumerate(table.inputs):
+        if name in variables:
+            names[variables[name], 0] = f"x{i}"
+    for i, node in enumerate([*table.params, *table.constants]):
+        names[node, 0] = f"p{i}"
+        lines.append(f"p{i} = table[{i}]")
+    args += [f"y{k}" for k in range(len(graph.heads))]
+    root, count = places(graph), 0
+    for node in graph.nodes:
+        if node.op is None:
+            continue
+        spec = node.specs[0]
+        if node.op.view:
+            names[node, 0] = f"v{count}"
+            calls.append(f"v{count} = {names[node.inputs[0]]}.reshape({spec.shape})")
+            written.append(Call(node))
+            count += 1
+            continue
+        for i, spec in enumerate(node.specs):
+            if (node, i) in memory.outs:
+                k = memory.outs[node, i]
+                head, j = graph.heads[k]
+                same = head.specs[j].shape == spec.shape
+                names[node, i] = f"y{k}" if same else f"t{count}"
+                if not same:
+                    lines.append(f"t{count} = y{k}.reshape({spec.shape})")
+            else:
+                at = memory.offsets[node, i]
+                names[node, i] = f"t{count}"
+                lines.append(
+                    f"t{count} = arena[{at}:{at + spec.nbytes}]"
+                    f".view(np.{spec.dtype.name}).reshape({spec.shape})"
+                )
+            count += 1
+        calls += _step(
+            node,
+            [names[r] for r in node.inputs],
+            [names[node, i] for i in range(node.n_outputs)],
+            functions,
+        )
+        written += [Call(node)] * (len(calls) - len(written))
+    for ref, k in memory.copies:
+        source = names.get(ref) or names[root[ref]]
+        calls.append(f"y{k}[...] = {source}.reshape(y{k}.shape)")
+        written.append(Call(ref[0]))
+    tail = ["arena", "table", *["key"] * bool(graph.n_streams)]
+    body = "\n".join(f"    {line}" for line in [*lines, *calls] or ["pass"])
+    text = (
+        '# NaN and infinity are answers, too.\n@np.errstate(all="ignore")\n'
+        f"def plan({', '.join([*args, *tail])}):\n{body}\n"
+    )
+    n_steps = sum(n.op is not None and not n.op.view for n in graph.nodes)
+    return Function(text, functions, n_steps, table, written)
+
+
+class Function:
+    """What this target makes of a graph.
+
+    plan:      the text of the plan's function.
+    functions: the names that it uses -> operators, whose `eager` they mean.
+    calls:     a `Call` for each of the text's last lines.
+
+    The plan's function runs with the operators' functions as they are; the whole file
+    is written down when somebody wants to see it.
+    """
+
+    kernels, steps, nbytes_helpers = [], (), 0
+
+    def __init__(self, plan, functions, n_kernels, table, calls=()):
+        self.plan, self.functions, self.calls = plan, functions, calls
+        self.n_kernels, self.table = n_kernels, table
+
+    @functools.cached_property
+    def written(self):
+        """(text, outside): the whole file, and why operators cannot be part of it."""
+        return hooks.written(self.plan, self.functions)
+
+    @property
+    def text(self):
+        """The whole file, which needs only NumPy if `outside` is empty."""
+        return self.written[0]
+
+    @property
+    def outside(self):
+        """Operator -> why its code cannot be part of the text."""
+        return self.written[1]
+
+
+def name_of(op):
+    """What an operator's function is called in a text, if it has no name of its own.
+
+    >>> from minihybrid.ops import OPS
+    >>> name_of(OPS["_mul_scalar"])
+    'mul_scalar_eager'
+    """
+    return f"{op.name.strip('_').lower()}_eager"
+
+
+def _step(node, ins, outs, functions):
+    """The lines of one node: a NumPy call with out=, or a copy of the eager result."""
+    op, attrs = node.op, node.attrs
+    if callable(op.numpy):
+        specs = [n.specs[i] for n, i in node.inputs]
+        return op.numpy(specs, *ins, out=outs[0], **attrs).split("\n")
+    dtypes = {n.specs[i].dtype for n, i in (*node.inputs, (node, 0))}
+    if op.numpy and len(dtypes) == 1 and not op.is_apart(*dtypes):
+        letters = dict(zip("abcdefgh", ins, strict=False))
+        numbers = {k: _number(v, node.specs[0]) for k, v in attrs.items()}
+        return op.numpy.format(**letters, **numbers, out=outs[0]).split("\n")
+    given = ", ".join(
+        [*ins, *(f"{k}={_literal(v)}" for k, v in attrs.items()), *["key=key"] * op.random]
+    )
+    name = name_of(op)
+    while functions.setdefault(name, op) is not op:
+        name += "_"
+    return [f"{', '.join(f'{o}[...]' for o in outs)} = {name}({given})"]
+
+
+def _number(value, spec):
+    """A scalar attribute as NumPy must see it: whole for whole-number arrays."""
+    if spec.dtype.kind == "f" or not isinstance(value, float) or not np.isfinite(value):
+        return _literal(value)
+    name = "bool_" if spec.dtype.kind == "b" else spec.dtype.name
+    return f"np.{name}({int(scalar_like(spec, value))})"
+
+
+def _literal(value):
+    if isinstance(value, np.dtype):
+        return f"np.dtype('{value.name}')"
+    return (
+        repr(value) if not isinstance(value, float) or np.isfinite(value) else f"float('{value}')"
+    )
+
+
+def load(source):
+    """The plan's function."""
+    scope = {"np": np} | {name: op.eager for name, op in source.functions.items()}
+    exec(compile(source.plan, "<minihybrid numpy plan>", "exec"), scope)
+    return scope["plan"]
+
+
+def call(plan, arrays, key):
+    """The text of a call of the plan's function."""
+    return f"function({arrays}{key and ', '}{key})"
+
+
+def bound(arrays, constants, device):
+    """The arrays are the table."""
+    arrays = in_order(arrays, constants)
+    return arrays, arrays
+
+
+TARGETS["numpy"] = NUMPY = Target(generate, load, call, bound, InForce)

@@ -1,0 +1,316 @@
+"""The command line for files of old models: convert them, run them, check them.
+
+Takes:   `python -m minihybrid convert SYMBOL [PARAMS] TARGET --shape data=1,3,224,224`, and
+         `run` and `check` likewise. SYMBOL is MXNet's `-symbol.json` or an ONNX file.
+Gives:   files for another engine; outputs of a run; what a file contains and what it lacks.
+
+What is left out: training from the command line.
+"""
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from minihybrid.core import nd, sym
+from minihybrid.core.block import HybridBlock, SymbolBlock
+from minihybrid.core.files import FileError, write_whole
+from minihybrid.core.graph import topological
+from minihybrid.core.op import AttrError, HybridError, Spec
+from minihybrid.core.parameter import fill
+from minihybrid.core.serial import Missing
+
+# The end of a file's name -> the format of `net.export`; "mxnet" and "onnx" keep any batch size.
+SUFFIXES = {
+    ".json": "mxnet",
+    ".onnx": "onnx",
+    ".c": "c",
+    ".mjs": "wasm",
+    ".wasm": "wasm",
+    ".py": "numpy",
+}
+FEW = 4  # inputs; more of them are parameters whose file is missing
+SEED = 0  # of the random inputs where none are given
+
+
+class Model(NamedTuple):
+    """A graph from a file with its arrays."""
+
+    source: str
+    symbol: sym.Symbol
+    arrays: dict[str, nd.NDArray]
+
+    @property
+    def inputs(self) -> list[str]:
+        """The variables to be fed: neither parameters nor labels, which only training reads."""
+        labels = self.labels
+        return [n for n in self.symbol.list_inputs() if n not in self.arrays and n not in labels]
+
+    @property
+    def labels(self) -> list[str]:
+        """The variables that are the label of a loss."""
+        found = set()
+        for node in topological(self.symbol.refs):
+            if node.op is None:
+                continue
+            names = node.op.input_names(node.attrs, len(node.inputs))
+            for name, (source, _) in zip(names, node.inputs, strict=False):
+                if name == "label" and source.op is None:
+                    found.add(source.name)
+        return [n for n in self.symbol.list_inputs() if n in found and n not in self.arrays]
+
+    @property
+    def lacking(self) -> dict[str, list[str]]:
+        """Operator -> names of its nodes, of all operators that don't exist here."""
+        found: dict[str, list[str]] = {}
+        for node in topological(self.symbol.refs):
+            if isinstance(node.op, Missing):
+                found.setdefault(node.op.name, []).append(node.name)
+        return found
+
+    def specs(self, shapes: dict[str, tuple[int, ...]]) -> dict[str, Spec]:
+        """Name -> shape and dtype of the inputs.
+
+        Raises:  AttrError if a shape is missing or belongs to no input.
+        """
+        unknown = [name for name in shapes if name not in self.inputs]
+        lacking = [name for name in self.inputs if name not in shapes]
+        if len(lacking) > FEW:
+            raise AttrError(
+                f"{self.source}: {len(lacking)} variables have neither an array nor a shape, such "
+                f"as '{lacking[0]}' and '{lacking[1]}'; name the .params file that belongs to it"
+            )
+        if unknown or lacking:
+            example = " ".join(f"--shape {name}=1,3,224,224" for name in lacking or self.inputs)
+            what = f"there is no input '{unknown[0]}'" if unknown else f"no shape of {lacking[0]!r}"
+            raise AttrError(
+                f"{self.source}: {what}; it has the inputs {', '.join(self.inputs)}; "
+                f"for example {example}"
+            )
+        return {name: Spec(shapes[name], np.dtype("float32")) for name in self.inputs}
+
+    def net(self, shapes: dict[str, tuple[int, ...]]) -> HybridBlock:
+        """A hybridized block of the inputs alone; labels are zeros.
+
+        Raises:  HybridError if an operator is missing here, or shapes don't fit.
+        """
+        specs = self.specs(shapes)
+        args, _, _ = self.symbol.infer_shape(**{name: s.shape for name, s in specs.items()})
+        known = dict(zip(self.symbol.list_arguments(), args, strict=True))
+        net = Prediction(self, {name: known[name] for name in self.labels})
+        net.hybridize()
+        return net
+
+
+class Prediction(HybridBlock):
+    """A model as a block whose inputs are data only."""
+
+    def __init__(self, model: Model, labels: dict[str, tuple[int, ...]]):
+        super().__init__(prefix="")
+        variables = [sym.var(name) for name in (*model.inputs, *labels)]
+        self.labels = labels
+        self.model = SymbolBlock(model.symbol, variables)
+        params = dict(self.model.collect_params().items())
+        fill(
+            params,
+            model.arrays,
+            model.source,
+            allow_missing=False,
+            ignore_extra=False,
+            cast_dtype=True,
+            dtype_source="saved",
+            ctx=None,
+        )
+
+    def hybrid_forward(self, F, /, *data):
+        """The outputs for prediction."""
+        return self.model(*data, *(F.zeros(shape) for shape in self.labels.values()))
+
+
+def load(symbol_file: str, params_file: str | None = None) -> Model:
+    """The model in MXNet's files or in an ONNX file.
+
+    Raises:  FileError or HybridError, in one sentence, if they can't be read.
+    """
+    if symbol_file.endswith(".onnx"):
+        from minihybrid.formats.onnx.load.model import import_model
+
+        symbol, args, states = import_model(symbol_file)
+        return Model(symbol_file, symbol, args | states)
+    symbol = sym.load(symbol_file)
+    stored = nd.load(params_file) if params_file else {}
+    if not isinstance(stored, dict):
+        raise AttrError(f"{params_file}: the arrays have no names, which parameters need")
+    names = set(symbol.list_inputs())
+    bare = {name.removeprefix("arg:").removeprefix("aux:"): a for name, a in stored.items()}
+    return Model(symbol_file, symbol, {name: a for name, a in bare.items() if name in names})
+
+
+def convert(model: Model, target: str, shapes: dict[str, tuple[int, ...]]) -> Iterable[str]:
+    """Write a model in the format that the target's name ends with; returns the files."""
+    path, suffix = str(Path(target).with_suffix("")), Path(target).suffix
+    if suffix not in SUFFIXES:
+        raise AttrError(
+            f"convert: the target '{target}' ends with '{suffix}', but one of "
+            f"{', '.join(SUFFIXES)} is needed"
+        )
+    kind = SUFFIXES[suffix]
+    if kind == "mxnet":
+        path = path.removesuffix("-symbol")
+        names = set(model.symbol.list_auxiliary_states())
+        model.symbol.save(f"{path}-symbol.json")
+        arrays = {f"{'aux' if n in names else 'arg'}:{n}": a for n, a in model.arrays.items()}
+        nd.save(f"{path}-0000.params", arrays)
+        return f"{path}-symbol.json", f"{path}-0000.params"
+    if kind == "onnx":
+        from minihybrid.formats.onnx.export.model import export_model
+
+        shapes_in_order = [spec.shape for spec in model.specs(shapes).values()]
+        export_model(
+            model.symbol, model.arrays, shapes_in_order, onnx_file_path=target, dynamic=True
+        )
+        return (target,)
+    net = model.net(shapes)
+    net(*feed(model, shapes).values())
+    return net.export(path, format=kind)
+
+
+def feed(model: Model, shapes: dict[str, tuple[int, ...]], files: dict[str, str] | None = None):
+    """Name -> NDArray of each input: from a .npy file, or uniform random numbers of -1 to 1."""
+    stream, files = np.random.default_rng(SEED), files or {}
+    try:
+        arrays = {name: nd.array(np.load(file, allow_pickle=False)) for name, file in files.items()}
+    except (OSError, ValueError, EOFError) as error:
+        raise FileError(f"--input {files}: {error}; a .npy file of numbers is needed") from None
+    for name, spec in model.specs(shapes | {n: a.shape for n, a in arrays.items()}).items():
+        if name not in arrays:
+            arrays[name] = nd.array(stream.uniform(-1, 1, spec.shape).astype(spec.dtype))
+    return {name: arrays[name] for name in model.inputs}
+
+
+def run(model: Model, shapes: dict[str, tuple[int, ...]], files: dict[str, str] | None = None):
+    """Name -> ndarray of each output."""
+    data = feed(model, shapes, files)
+    outs = model.net({name: a.shape for name, a in data.items()})(*data.values())
+    outs = outs if isinstance(outs, (list, tuple)) else [outs]
+    return dict(zip(model.symbol.list_outputs(), (o.asnumpy() for o in outs), strict=True))
+
+
+def check(model: Model, shapes: dict[str, tuple[int, ...]]) -> Iterable[str]:
+    """Lines: what a model contains and lacks, and how far it is from ONNX Runtime's results."""
+    n_operators = sum(node.op is not None for node in topological(model.symbol.refs))
+    n_numbers = sum(a.size for a in model.arrays.values())
+    yield f"{model.source}: {n_operators:,} operators, {n_numbers:,} parameters"
+    inputs = model.inputs
+    more = f" and {len(inputs) - FEW} more variables without an array" if len(inputs) > FEW else ""
+    yield f"inputs: {', '.join(inputs[:FEW]) or 'none'}{more}"
+    if model.labels:
+        yield f"labels, unused in prediction: {', '.join(model.labels)}"
+    yield f"outputs: {', '.join(model.symbol.list_outputs())}"
+    for name, nodes in model.lacking.items():
+        more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
+        yield f"missing operator {name}: {', '.join(nodes[:3])}{more}"
+    if model.lacking:
+        yield "runs: no, because of the missing operators"
+        return
+    if len(shapes) < len(inputs):
+        yield "runs: unknown; give the shapes of the inputs, as in --shape data=1,3,224,224"
+        return
+    outs = run(model, shapes)
+    for name, value in outs.items():
+        yield f"runs: {name} has shape {value.shape}, from {value.min():.6g} to {value.max():.6g}"
+    yield compared(model, shapes, outs)
+
+
+def compared(model: Model, shapes: dict[str, tuple[int, ...]], outs: dict[str, np.ndarray]) -> str:
+    """One line: the largest difference from ONNX Runtime's results."""
+    import tempfile
+
+    try:
+        import onnxruntime
+    except ImportError:
+        return 'ONNX Runtime: not installed; python -m pip install "minihybrid[onnx]" onnxruntime'
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            (path,) = convert(model, str(Path(folder, "model.onnx")), shapes)
+        except HybridError as error:
+            return f"ONNX Runtime: not compared; {error}"
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        data = {name: a.asnumpy() for name, a in feed(model, shapes).items()}
+        needed = {i.name for i in session.get_inputs()}
+        theirs = session.run(None, {n: a for n, a in data.items() if n in needed})
+    apart = max(
+        np.abs(np.subtract(a, b, dtype="float64")).max(initial=0)
+        for a, b in zip(outs.values(), theirs, strict=True)
+    )
+    size = max(np.abs(a).max(initial=0) for a in outs.values())
+    return f"ONNX Runtime: largest difference {apart:.2g}, largest output {size:.3g}"
+
+
+# -- the command line ----------------------------------------------------------------------
+def named(text: str) -> tuple[str, str]:
+    """(name, value) of an argument NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """(name, shape) of an argument such as data=1,3,224,224."""
+    name, value = named(text)
+    try:
+        return name, tuple(int(n) for n in value.replace("x", ",").split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{value!r} is not a shape such as 1,3,224,224") from None
+
+
+def add_commands(commands) -> None:
+    """Add `convert`, `run` and `check` to the commands of a parser."""
+    for function, words in (
+        (main_convert, "write a model for another engine"),
+        (main_run, "run a model, and print or save its outputs"),
+        (main_check, "say what a model contains, what is missing, and whether it runs"),
+    ):
+        name = function.__name__.removeprefix("main_")
+        one = commands.add_parser(name, help=words, description=f"{words.capitalize()}.")
+        one.add_argument("symbol", help="MXNet's -symbol.json, or an .onnx file")
+        one.add_argument("params", nargs="?", help="MXNet's .params; none for .onnx")
+        if function is main_convert:
+            one.add_argument("target", help=f"ends with one of {', '.join(SUFFIXES)}")
+        if function is main_run:
+            one.add_argument("--input", type=named, action="append", default=[], help="NAME=a.npy")
+            one.add_argument("--output", help="a .npz file to write")
+        one.add_argument(
+            "--shape", type=shape, action="append", default=[], help="data=1,3,224,224"
+        )
+        one.set_defaults(command=function)
+
+
+def main_convert(asked) -> Iterable[str]:
+    """The files that were written."""
+    files = convert(load(asked.symbol, asked.params), asked.target, dict(asked.shape))
+    return [f"wrote {file}" for file in files]
+
+
+def main_run(asked) -> Iterable[str]:
+    """The shape and the range of each output."""
+    outs = run(load(asked.symbol, asked.params), dict(asked.shape), dict(asked.input))
+    for name, value in outs.items():
+        yield f"{name}: shape {value.shape}, from {value.min():.6g} to {value.max():.6g}"
+        if value.ndim == 2:
+            yield f"  first row, largest first: {np.argsort(-value[0])[:5].tolist()}"
+    if asked.output:
+        import io
+
+        file = io.BytesIO()
+        np.savez(file, **outs)
+        write_whole(asked.output, file.getvalue())
+        yield f"wrote {asked.output}"
+
+
+def main_check(asked) -> Iterable[str]:
+    """What `check` says."""
+    return check(load(asked.symbol, asked.params), dict(asked.shape))

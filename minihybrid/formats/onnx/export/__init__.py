@@ -1,0 +1,5 @@
+"""From our graphs to ONNX."""
+
+from minihybrid.core import lazy
+
+__getattr__ = lazy.face(globals(), {})

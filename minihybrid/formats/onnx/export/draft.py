@@ -1,0 +1,221 @@
+"""A draft: a program in ONNX's operators, before it becomes a file.
+
+Takes:   one ONNX operator at a time; drafts of one graph for several lengths of batch.
+Gives:   `Draft`, `Value`, `Step`, `ExportError`, and `agreed`, one program for batches
+         of any length.
+
+A draft holds the shapes of one batch: a reshape to (4, 30) says 4. ONNX wants a program
+for any batch. So a graph is drafted for several lengths, and what differs between the
+drafts is what depends on the batch. Where that is a list of whole numbers which grow
+evenly, the program computes it from the shape of its input; anything else is an error,
+never a wrong model.
+What is left out: more than one length that is free.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from minihybrid.core.op import HybridError
+
+
+class ExportError(HybridError, ValueError):
+    """A graph that ONNX cannot say: which operator, which node, what to do."""
+
+
+class Value(NamedTuple):
+    """What a step gives: its name in the file, and its dtype.
+
+    An ndarray in the place of a Value is a constant.
+    """
+
+    name: str
+    dtype: np.dtype
+
+
+class Step(NamedTuple):
+    """One application of an ONNX operator."""
+
+    kind: str  # ONNX's name of the operator
+    inputs: tuple  # names, ndarrays, or "" for one that is left out
+    outputs: tuple  # names
+    attrs: dict
+    source: str  # the node of our graph that it is for
+
+
+class Draft:
+    """Steps in order, each with names of its own.
+
+    >>> draft = Draft()
+    >>> draft.source = "relu 'y'"; draft.name = "y"
+    >>> draft.add("Relu", Value("x", np.dtype("float32")))
+    Value(name='y_relu', dtype=dtype('float32'))
+    """
+
+    def __init__(self, taken=()):
+        self.steps, self.taken = [], set(taken)
+        self.name, self.source = "", ""  # of the node that steps are made for
+
+    def add(self, kind, *inputs, dtype=None, count=1, **attrs):
+        """Append a step; returns its Value, or a tuple of them if `count` is not 1.
+
+        inputs:  Values, ndarrays, or `None` for one that is left out.
+        dtype:   of the outputs, unless it is that of the first input.
+        """
+        base, dtype = f"{self.name}_{kind.lower()}", dtype or inputs[0].dtype
+        outs = tuple(Value(self.unique(base), np.dtype(dtype)) for _ in range(count))
+        self.steps.append(
+            Step(
+                kind,
+                tuple("" if v is None else getattr(v, "name", v) for v in inputs),
+                tuple(v.name for v in outs),
+                attrs,
+                self.source,
+            )
+        )
+        return outs if count > 1 else outs[0]
+
+    def unique(self, base):
+        """The name, with a number behind it if it is taken."""
+        return free_name(base, self.taken)
+
+    def cast(self, value, dtype):
+        """The value in a dtype."""
+        if value.dtype == dtype:
+            return value
+        if isinstance(value, np.ndarray):
+            return value.astype(dtype)
+        return self.add("Cast", value, dtype=dtype, to=np.dtype(dtype))
+
+    def reshape(self, value, shape):
+        """The value under a shape of known lengths."""
+        attrs = {"allowzero": 1} if 0 in shape else {}
+        return self.add("Reshape", value, whole(shape), **attrs)
+
+    def refuse(self, why):
+        """Raise an ExportError about the node that steps are made for."""
+        raise ExportError(f"export of {self.source} to ONNX: {why}")
+
+
+def free_name(name, taken, mark=""):
+    """The name, or with a mark and a number if it is taken; then that one is taken, too.
+
+    >>> taken = {"fc"}
+    >>> free_name("fc", taken), free_name("fc", taken, "_"), free_name("out", taken)
+    ('fc1', 'fc_1', 'out')
+    """
+    found, count = name, 0
+    while found in taken:
+        count += 1
+        found = f"{name}{mark}{count}"
+    taken.add(found)
+    return found
+
+
+def whole(numbers):
+    """Whole numbers as ONNX has them in shapes and indices.
+
+    >>> whole((2, 3)).dtype
+    dtype('int64')
+    """
+    return np.array(numbers, np.int64).reshape(len(numbers))
+
+
+# -- one program for all batches -------------------------------------------------------
+def agreed(drafts, sizes, data):
+    """The steps that do for a batch of any length.
+
+    sizes:   the batch's length in each draft.
+    data:    the name of an input whose first axis is the batch.
+    Raises:  ExportError naming the node that depends on the batch in another way.
+    """
+    if len(drafts) == 1:
+        return drafts[0].steps
+    merged = Merged(drafts, sizes, data)
+    for rows in zip(*(d.steps for d in drafts), strict=False):
+        merged.add(rows)
+    if len({len(d.steps) for d in drafts}) > 1:
+        merged.refuse(drafts[0].steps[-1])
+    return merged.steps
+
+
+class Merged:
+    """The steps on which drafts agree."""
+
+    def __init__(self, drafts, sizes, data):
+        self.draft = Draft(set().union(*(d.taken for d in drafts)))
+        self.steps, self.sizes = self.draft.steps, sizes
+        self.data, self.length, self.made = data, None, {}
+
+    def refuse(self, step):
+        """Raise an ExportError about a step that differs between batches."""
+        raise ExportError(
+            f"export of {step.source} to ONNX: what it does depends on the length of the batch "
+            f"(compared: {', '.join(map(str, self.sizes))}) in a way that a file for all batches "
+            "cannot say; mx.onnx.export_model with dynamic=False writes a file for one length"
+        )
+
+    def add(self, rows):
+        """Append what the same step is in all drafts."""
+        first = rows[0]
+        same = all(
+            r.kind == first.kind
+            and r.outputs == first.outputs
+            and len(r.inputs) == len(first.inputs)
+            and equal(r.attrs, first.attrs)
+            for r in rows
+        )
+        if not same:
+            self.refuse(first)
+        inputs = tuple(
+            self.input(first, i, [r.inputs[i] for r in rows]) for i in range(len(first.inputs))
+        )
+        self.steps.append(first._replace(inputs=inputs))
+
+    def input(self, step, place, found):
+        """One input in all drafts: the same, or computed from the batch's length."""
+        first = found[0]
+        if all(equal(v, first) for v in found):
+            return first
+        if not all(
+            isinstance(v, np.ndarray) and v.dtype == np.int64 and v.shape == first.shape
+            for v in found
+        ):
+            self.refuse(step)
+        (m, n), more = self.sizes[:2], found[1] - first
+        slope = more // (n - m)
+        start = first - slope * m
+        if any((start + slope * n != v).any() for n, v in zip(self.sizes, found, strict=True)):
+            self.refuse(step)
+        if (
+            step.kind == "Reshape"
+            and place == 1
+            and np.count_nonzero(slope) == 1
+            and (first > 0).all()
+        ):
+            return np.where(slope != 0, -1, first)  # ONNX finds one length itself
+        return self.computed(start, slope)
+
+    def computed(self, start, slope):
+        """The name of start + slope * (the batch's length)."""
+        key = start.shape, start.tobytes(), slope.tobytes()
+        if key not in self.made:
+            draft, draft.name = self.draft, "batch"
+            if self.length is None:
+                draft.source = f"the input '{self.data}'"
+                self.length = draft.add(
+                    "Shape", Value(self.data, None), dtype="int64", start=0, end=1
+                )
+            length = self.length if start.ndim else draft.add("Squeeze", self.length)
+            value = draft.add("Mul", length, slope)
+            self.made[key] = draft.add("Add", value, start)
+        return self.made[key].name
+
+
+def equal(a, b):
+    """Whether two inputs, or the attributes of two steps, are the same."""
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b, a.dtype.kind == "f")
+    return type(a) is type(b) and a == b

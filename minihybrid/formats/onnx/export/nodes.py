@@ -1,0 +1,193 @@
+"""From a symbol to a draft: each node is said in ONNX's operators.
+
+Takes:   a symbol, the specs of its variables, and which of them are batches.
+Gives:   `drafted`, the `Program`: its steps and its outputs.
+
+Each node is looked up in a table of rules. One that has no rule, but a scalar
+expression, is made of that; any other is replaced by the simpler operators that its
+record's `expand` is made of, and these are looked up again. So most operators need no
+rule of their own.
+What is left out: training, and operators that draw random numbers.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from minihybrid.core.name import Prefix
+from minihybrid.core.op import UNKNOWN, HybridError, Spec
+from minihybrid.core.sym import Symbol, replay, trace
+from minihybrid.core.tracing import Trace, tracing
+from minihybrid.formats.onnx.export.draft import Draft, ExportError, Value, agreed
+from minihybrid.formats.onnx.export.layers import LAYERS
+from minihybrid.formats.onnx.export.layout import LAYOUT
+from minihybrid.formats.onnx.export.scalar import elementwise
+
+RULES = LAYOUT | LAYERS
+
+
+# -- node by node ----------------------------------------------------------------------
+class Exporter:
+    """Writes the nodes of one traced graph into a draft.
+
+    values:  (node, output index) -> Value, or an ndarray for a constant.
+    """
+
+    def __init__(self, graph, taken):
+        self.draft, self.values = Draft(taken), {}
+        for node in graph.nodes:
+            self.add(node)
+
+    def add(self, node, source=None):
+        """Draft one node; `source` says for which node of the graph it is, if for
+        another one."""
+        if node.op is None:
+            self.values[node, 0] = (
+                Value(node.name, node.specs[0].dtype) if node.values is None else node.values[0]
+            )
+            return
+        self.draft.name = node.name
+        self.draft.source = source or f"{node.op.name} '{node.name}'"
+        outs = self.outputs(node)
+        outs = [outs] if isinstance(outs, (Value, np.ndarray)) else outs
+        self.values.update(((node, i), value) for i, value in enumerate(outs))
+
+    def outputs(self, node):
+        """The value of a node, or several, by the first way that there is."""
+        op, inputs = node.op, [self.values[ref] for ref in node.inputs]
+        if op.name in RULES:
+            out = RULES[op.name](self.draft, node, *inputs)
+            if out is not None:
+                return out
+        if op.random:
+            self.draft.refuse(
+                "it draws random numbers, which would not be ours; "
+                "leave it out of the net that is exported"
+            )
+        if not op.inputs and op.eager:
+            return op.eager(**node.attrs)
+        if op.expr:
+            return elementwise(self.draft, node, inputs)
+        rule = op.expand or op.lower
+        if rule is None:
+            self.draft.refuse("ONNX has no operator for it; compute this part outside of the net")
+        return self.expanded(node, rule)
+
+    def expanded(self, node, rule):
+        """The values of the simpler operators that a node is made of."""
+        specs = [source.specs[i] for source, i in node.inputs]
+        mode = {"training": False} if node.op.modal else {}
+        with tracing(Trace()) as made, Prefix(f"{node.name}_"):
+            made.known.update(source for source, _ in node.inputs)
+            out = rule(specs, *(Symbol([ref]) for ref in node.inputs), **node.attrs, **mode)
+        source = self.draft.source
+        for inner in made.nodes:
+            self.add(inner, source)
+        outs = out if isinstance(out, tuple) else (out,)
+        return [self.values[ref] for s in outs for ref in s.refs][: node.n_outputs]
+
+
+# -- one graph, several batches --------------------------------------------------------
+def draft_of(symbol, specs, names):
+    """(draft, the specs of its outputs) for variables of some specs.
+
+    names:   of the outputs.
+    """
+    nodes = {n.name: n for part in symbol._variables() for n in part}
+    twice = [name for name in nodes if symbol.list_inputs().count(name) > 1]
+    if twice:
+        raise ExportError(
+            f"export to ONNX: two variables are called '{twice[0]}'; give each a name of its own"
+        )
+    graph, _ = trace(
+        lambda *values: replay(symbol.refs, dict(zip(nodes.values(), values, strict=True))),
+        {name: specs.get(name, UNKNOWN) for name in nodes},
+    )
+    exporter = Exporter(graph, {*nodes, *names})
+    heads = [exporter.values[ref] for ref in graph.heads]
+    named_heads(exporter.draft, heads, names)
+    return exporter.draft, [n.specs[i] for n, i in graph.heads]
+
+
+def named_heads(draft, heads, names):
+    """Give each output its name; an input or a constant is copied to get one."""
+    made = {name for step in draft.steps for name in step.outputs}
+    new = {}
+    for value, name in zip(heads, names, strict=True):
+        if getattr(value, "name", None) in made - new.keys():
+            new[value.name] = name
+        else:
+            draft.source = f"the output '{name}'"
+            draft.add("Identity", value)
+            draft.steps[-1] = draft.steps[-1]._replace(outputs=(name,))
+
+    def renamed(names):
+        return tuple(new.get(n, n) if isinstance(n, str) else n for n in names)
+
+    draft.steps = live(
+        [
+            step._replace(inputs=renamed(step.inputs), outputs=renamed(step.outputs))
+            for step in draft.steps
+        ],
+        names,
+    )
+
+
+def live(steps, names):
+    """The steps that the outputs need; a loss has steps for its labels, too."""
+    kept, needed = [], set(names)
+    for step in reversed(steps):
+        if not needed.isdisjoint(step.outputs):
+            needed.update(name for name in step.inputs if isinstance(name, str))
+            kept.append(step)
+    return kept[::-1]
+
+
+def output_names(symbol):
+    """The names of the outputs; one that an input or another output has gets more."""
+    inputs, draft = symbol.list_inputs(), Draft(symbol.list_inputs())
+    return [
+        draft.unique(f"{name}_output" if name in inputs else name) for name in symbol.list_outputs()
+    ]
+
+
+class Program(NamedTuple):
+    """What a file says."""
+
+    steps: list
+    outputs: list  # names
+    specs: list  # of the outputs
+    others: list  # the same for a batch with one sample more, if its length is free
+
+
+def drafted(traced, specs, batch):
+    """The Program of a net.
+
+    traced:  specs -> the symbol for variables of these specs.
+    batch:   names of inputs whose first axis may have any length.
+    Raises:  ExportError, which says whether the net fits one length only.
+    """
+    symbol = traced(specs)
+    names = output_names(symbol)
+    draft, outs = draft_of(symbol, specs, names)
+    if not batch:
+        return Program(draft.steps, names, outs, outs)
+    length, drafts, found = specs[batch[0]].shape[0], [draft], [outs]
+    sizes = list(dict.fromkeys((length, length + 1, 2 * length + 3, 1)))
+    for size in sizes[1:]:
+        other = specs | {name: with_length(specs[name], size) for name in batch}
+        try:
+            draft, outs = draft_of(traced(other), other, names)
+        except HybridError as error:
+            raise ExportError(
+                f"export to ONNX: the net does for a batch of {length}, but not of {size} "
+                f"({error}); mx.onnx.export_model with dynamic=False writes a file for this length"
+            ) from None
+        drafts.append(draft)
+        found.append(outs)
+    return Program(agreed(drafts, sizes, batch[0]), names, *found[:2])
+
+
+def with_length(spec, length):
+    """The spec with another first length."""
+    return Spec((length, *spec.shape[1:]), spec.dtype)

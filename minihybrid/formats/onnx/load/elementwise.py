@@ -1,0 +1,373 @@
+"""ONNX operators that work number by number, and sums, in ours.
+
+Takes:   one node at a time, as a `Call`.
+Gives:   `ELEMENTWISE`: ONNX name -> function of the call that gives the outputs.
+
+What is left out: shifts of bits, texts.
+"""
+
+import math
+
+import numpy as np
+
+from minihybrid.formats.onnx.load.file import ELEMENTS
+from minihybrid.ops import OPS
+
+
+def label(call):
+    """The name for our node: what the file calls the output."""
+    return call.scope.unique(call.node.outputs[0])
+
+
+def plain(name):
+    """The same operator under our name."""
+
+    def made(call):
+        inputs = [call.sym(i) for i in range(len(OPS[name].inputs))]
+        return OPS[name](*inputs, name=label(call))
+
+    return made
+
+
+# -- two inputs ------------------------------------------------------------------------
+def single(call, i):
+    """An input that is one constant number; else `None`.
+
+    Weights with axes stay arrays, so that they can be trained.
+    """
+    value, other = call.need(i), call.need(1 - i)
+    array = value.fixed
+    if (
+        array is None
+        or array.size != 1
+        or other.arrays is not None
+        or (array.ndim and (value.trained or array.ndim > call.ndim(1 - i)))
+    ):
+        return None
+    return array.item()
+
+
+def binary(name, scalar, reverse=None):
+    """An operator of two inputs; one that is a constant number becomes an attribute."""
+
+    def made(call):
+        right, left = single(call, 1), single(call, 0)
+        if right is not None:
+            return OPS[scalar](call.sym(0), scalar=right, name=label(call))
+        if left is not None:
+            return OPS[reverse or scalar](call.sym(1), scalar=left, name=label(call))
+        return OPS[name](call.sym(0), call.sym(1), name=label(call))
+
+    return made
+
+
+_divided = binary("broadcast_div", "_div_scalar", "_rdiv_scalar")
+_raised = binary("broadcast_power", "_power_scalar", "_rpower_scalar")
+
+
+def _pow(call):
+    same = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
+    name = same.get(single(call, 1)) if call.dtype(0).kind == "f" else None
+    return OPS[name](call.sym(0), name=label(call)) if name else _raised(call)
+
+
+def _mod(call):
+    """The remainder has the sign of b, or with `fmod` that of a."""
+    if call.integer("fmod", 0):
+        left, right = call.sym(0), call.sym(1)
+        size = OPS["broadcast_mod"](OPS["abs"](left), OPS["abs"](right))
+        return OPS["broadcast_mul"](OPS["sign"](left), size, name=label(call))
+    return binary("_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar")(call)
+
+
+def _chain(name, scalar=None):
+    """An operator of any number of inputs, two at a time."""
+
+    def made(call):
+        if scalar and len(call.inputs) == 2:
+            return binary(name, scalar)(call)
+        out = call.sym(0)
+        for i in range(1, len(call.inputs)):
+            out = OPS[name](out, call.sym(i))
+        return out
+
+    return made
+
+
+def _mean(call):
+    return _chain("broadcast_add")(call) * (1 / max(len(call.inputs), 1))
+
+
+# -- limits and types ------------------------------------------------------------------
+def _clip(call):
+    """Between two limits: attributes, since opset 11 inputs; each may be left out."""
+    if call.opset < 11:
+        low, high = call.number("min"), call.number("max")
+    else:
+        low, high = (
+            None if call.get(i) is None else float(call.fixed(i, "a limit").ravel()[0])
+            for i in (1, 2)
+        )
+    data = call.sym(0)
+    if low is None and high is None:
+        return data
+    if high is None:
+        return OPS["_maximum_scalar"](data, scalar=low, name=label(call))
+    if low is None:
+        return OPS["_minimum_scalar"](data, scalar=high, name=label(call))
+    return OPS["clip"](data, a_min=low, a_max=high, name=label(call))
+
+
+def _round(call):
+    """To the next whole number, halves to an even one."""
+    data = call.sym(0)
+    low = OPS["floor"](data)
+    rest = data - low
+    return low + (rest > 0.5) + (rest == 0.5) * OPS["_mod_scalar"](low, scalar=2)
+
+
+def _cast(call):
+    number = call.integer("to", 1)
+    call.integer("saturate")
+    if number not in ELEMENTS:
+        call.fail(f"type {number} is not supported; there are {', '.join(ELEMENTS.values())}")
+    if ELEMENTS[number] == "bool":
+        return OPS["_npi_not_equal_scalar"](call.sym(0), scalar=0, name=label(call))
+    return OPS["Cast"](call.sym(0), dtype=ELEMENTS[number], name=label(call))
+
+
+def _dropout(call):
+    """Drops in training; the file's own `training_mode` is ours to decide."""
+    call.integer("seed")
+    ratio = (
+        call.number("ratio", 0.5)
+        if call.opset < 12
+        else 0.5
+        if call.get(1) is None
+        else float(call.fixed(1, "the ratio").ravel()[0])
+    )
+    return OPS["Dropout"](call.sym(0), p=ratio, name=label(call))
+
+
+# -- activations -----------------------------------------------------------------------
+def _leaky(kind, alpha):
+    def made(call):
+        return OPS["LeakyReLU"](
+            call.sym(0), act_type=kind, name=label(call), slope=call.number("alpha", alpha)
+        )
+
+    return made
+
+
+def _prelu(call):
+    """One slope a channel, or one in all; any other shape is written out."""
+    slope, ndim, data = call.need(1).fixed, call.ndim(0), call.sym(0)
+    if slope is not None and ndim > 1 and slope.ndim <= ndim:
+        wide = (1,) * (ndim - slope.ndim) + slope.shape
+        if slope.size == wide[1]:
+            gamma = call.scope.parameter(call.need(1), "row", np.ravel)
+            return OPS["LeakyReLU"](data, gamma, act_type="prelu", name=label(call))
+    low = OPS["broadcast_mul"](OPS["_minimum_scalar"](data, scalar=0), call.sym(1))
+    return OPS["broadcast_add"](OPS["relu"](data), low, name=label(call))
+
+
+def _selu(call):
+    """The usual factors have an operator of their own."""
+    alpha = call.number("alpha", 1.6732632423543772)
+    gamma = call.number("gamma", 1.0507009873554805)
+    if abs(alpha - 1.67326324) < 1e-5 and abs(gamma - 1.05070098) < 1e-5:
+        return OPS["LeakyReLU"](call.sym(0), act_type="selu", name=label(call))
+    out = OPS["LeakyReLU"](call.sym(0), act_type="elu", slope=alpha)
+    return OPS["_mul_scalar"](out, scalar=gamma, name=label(call))
+
+
+def _celu(call):
+    alpha = call.number("alpha", 1.0)
+    data = OPS["_mul_scalar"](call.sym(0), scalar=1 / alpha)
+    return OPS["LeakyReLU"](data, act_type="elu", slope=1.0) * alpha
+
+
+def _gelu(call):
+    data = call.sym(0)
+    if call.text("approximate", "none") == "none":
+        return OPS["LeakyReLU"](data, act_type="gelu", name=label(call))
+    inner = (data + data * data * data * 0.044715) * math.sqrt(2 / math.pi)
+    return (OPS["tanh"](inner) + 1) * data * 0.5
+
+
+def _hard_sigmoid(call):
+    return OPS["hard_sigmoid"](
+        call.sym(0),
+        alpha=call.number("alpha", 0.2),
+        beta=call.number("beta", 0.5),
+        name=label(call),
+    )
+
+
+def _hard_swish(call):
+    data = call.sym(0)
+    return data * OPS["hard_sigmoid"](data, alpha=1 / 6, beta=0.5)
+
+
+def _swish(call):
+    data = call.sym(0)
+    return data * OPS["sigmoid"](data * call.number("alpha", 1.0))
+
+
+def _thresholded(call):
+    data = call.sym(0)
+    return data * (data > call.number("alpha", 1.0))
+
+
+def _mish(call):
+    data = call.sym(0)
+    return data * OPS["tanh"](OPS["softrelu"](data))
+
+
+def _softmax(name):
+    """Along one axis; before opset 13, over all axes from this one on."""
+
+    def made(call):
+        ndim, data = call.ndim(0), call.sym(0)
+        axis = call.axis(call.integer("axis", -1 if call.opset >= 13 else 1), ndim)
+        rest = call.shape(0)[axis + 1 :]
+        if call.opset >= 13 or all(n == 1 for n in rest):
+            return OPS[name](data, axis=axis, name=label(call))
+        rows = OPS["Reshape"](data, shape=(0,) * axis + (-1,))
+        return OPS["reshape_like"](OPS[name](rows, axis=-1), data, name=label(call))
+
+    return made
+
+
+# -- sums and extremes -----------------------------------------------------------------
+def axes_of(call, since, place=1):
+    """The axes to work on: an attribute, or an input since some opset; `None`: all."""
+    if call.opset < since:
+        return call.integers("axes")
+    return None if call.get(place) is None else call.numbers(place, "the axes")
+
+
+def _reduction(name, since=18, before=None, after=None):
+    def made(call):
+        axes, keep = axes_of(call, since), bool(call.integer("keepdims", 1))
+        nothing, data = call.integer("noop_with_empty_axes", 0), call.sym(0)
+        if not axes and nothing:
+            return data
+        out = OPS[name](OPS[before](data) if before else data, axis=axes or None, keepdims=keep)
+        return OPS[after](out) if after else out
+
+    return made
+
+
+def _log_sum_exp(call):
+    """The largest exponent is taken out first, so that nothing overflows."""
+    axes, keep = axes_of(call, 18), bool(call.integer("keepdims", 1))
+    data = call.sym(0)
+    top = OPS["BlockGrad"](OPS["_np_max"](data, axis=axes, keepdims=True))
+    total = OPS["_np_sum"](OPS["exp"](OPS["broadcast_sub"](data, top)), axis=axes, keepdims=True)
+    out = OPS["log"](total) + top
+    return out if keep else OPS["_np_squeeze"](out, axis=axes)
+
+
+def _extreme(name):
+    def made(call):
+        if call.integer("select_last_index", 0):
+            call.fail("select_last_index=1 is not supported; needed: 0")
+        return OPS[name](
+            call.sym(0),
+            axis=call.integer("axis", 0),
+            keepdims=bool(call.integer("keepdims", 1)),
+            name=label(call),
+        )
+
+    return made
+
+
+ELEMENTWISE = {
+    **{
+        name: plain(ours)
+        for name, ours in {
+            "Relu": "relu",
+            "Sigmoid": "sigmoid",
+            "Tanh": "tanh",
+            "Softplus": "softrelu",
+            "Softsign": "softsign",
+            "Exp": "exp",
+            "Log": "log",
+            "Sqrt": "sqrt",
+            "Erf": "erf",
+            "Abs": "abs",
+            "Neg": "negative",
+            "Sign": "sign",
+            "Floor": "floor",
+            "Ceil": "ceil",
+            "Reciprocal": "reciprocal",
+            "Sin": "sin",
+            "Cos": "cos",
+            "Tan": "tan",
+            "Asin": "arcsin",
+            "Acos": "arccos",
+            "Atan": "arctan",
+            "Sinh": "sinh",
+            "Cosh": "cosh",
+            "Asinh": "arcsinh",
+            "Acosh": "arccosh",
+            "Atanh": "arctanh",
+            "IsNaN": "_npi_isnan",
+            "Not": "_npi_logical_not",
+            "Where": "_npi_where",
+            "BitwiseAnd": "_npi_bitwise_and",
+            "BitwiseOr": "_npi_bitwise_or",
+            "BitwiseXor": "_npi_bitwise_xor",
+            "Det": "_linalg_det",
+            "And": "_npi_bitwise_and",
+            "Or": "_npi_bitwise_or",
+            "Xor": "_npi_bitwise_xor",
+        }.items()
+    },
+    "Add": binary("broadcast_add", "_plus_scalar"),
+    "Sub": binary("broadcast_sub", "_minus_scalar", "_rminus_scalar"),
+    "Mul": binary("broadcast_mul", "_mul_scalar"),
+    "Div": _divided,
+    "Pow": _pow,
+    "Mod": _mod,
+    "Equal": binary("_npi_equal", "_npi_equal_scalar"),
+    "Greater": binary("_npi_greater", "_npi_greater_scalar", "_npi_less_scalar"),
+    "Less": binary("_npi_less", "_npi_less_scalar", "_npi_greater_scalar"),
+    "GreaterOrEqual": binary(
+        "_npi_greater_equal", "_npi_greater_equal_scalar", "_npi_less_equal_scalar"
+    ),
+    "LessOrEqual": binary("_npi_less_equal", "_npi_less_equal_scalar", "_npi_greater_equal_scalar"),
+    "Sum": _chain("broadcast_add"),
+    "Mean": _mean,
+    "Max": _chain("broadcast_maximum", "_maximum_scalar"),
+    "Min": _chain("broadcast_minimum", "_minimum_scalar"),
+    "Clip": _clip,
+    "Round": _round,
+    "Cast": _cast,
+    "Dropout": _dropout,
+    "LeakyRelu": _leaky("leaky", 0.01),
+    "Elu": _leaky("elu", 1.0),
+    "PRelu": _prelu,
+    "Selu": _selu,
+    "Celu": _celu,
+    "Gelu": _gelu,
+    "HardSigmoid": _hard_sigmoid,
+    "HardSwish": _hard_swish,
+    "Swish": _swish,
+    "ThresholdedRelu": _thresholded,
+    "Mish": _mish,
+    "Softmax": _softmax("softmax"),
+    "LogSoftmax": _softmax("log_softmax"),
+    "ReduceSum": _reduction("_np_sum", since=13),
+    "ReduceMean": _reduction("_npi_mean"),
+    "ReduceMax": _reduction("_np_max"),
+    "ReduceMin": _reduction("_np_min"),
+    "ReduceProd": _reduction("_np_prod"),
+    "ReduceSumSquare": _reduction("_np_sum", before="square"),
+    "ReduceL1": _reduction("_np_sum", before="abs"),
+    "ReduceL2": _reduction("_np_sum", before="square", after="sqrt"),
+    "ReduceLogSumExp": _log_sum_exp,
+    "ArgMax": _extreme("_npi_argmax"),
+    "ArgMin": _extreme("_npi_argmin"),
+}

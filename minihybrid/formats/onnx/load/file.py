@@ -1,0 +1,361 @@
+"""An ONNX file as plain Python: checked first, understood later.
+
+Takes:   the bytes of a `.onnx` file, and the folder that it lies in.
+Gives:   `read_model`: a `Model` of names, arrays and `OnnxNode`s in their order.
+
+A file is data that somebody else wrote. Each length is compared with the bytes that are
+there before memory is taken, each name with those before it; nothing is run.
+Source:  the ONNX specification, docs/IR.md and onnx.proto.
+What is left out: subgraphs, functions of the file's own, sparse and quantised tensors.
+"""
+
+import math
+import os
+import stat
+from dataclasses import dataclass
+
+import numpy as np
+
+from minihybrid.core.files import FileError, read_whole
+
+# How files number the types of elements: those that arrays here can have.
+ELEMENTS = {
+    1: "float32",
+    2: "uint8",
+    3: "int8",
+    6: "int32",
+    7: "int64",
+    9: "bool",
+    10: "float16",
+    11: "float64",
+}
+# Which field has the numbers, where they are not raw bytes, and their types there.
+FIELDS = {"float32": "float_data", "float64": "double_data", "int64": "int64_data"}
+OPSETS = range(7, 27)
+
+
+@dataclass
+class OnnxNode:
+    """One node: what it applies, to which values by name, and under which attributes.
+
+    attrs:   name -> value; `None` for a kind that cannot be read, such as a subgraph.
+    """
+
+    where: str
+    op: str
+    domain: str
+    name: str
+    inputs: list
+    outputs: list
+    attrs: dict
+
+    def fail(self, what):
+        """Raise a FileError that names this node."""
+        raise FileError(f"{self.where}: {what}")
+
+
+@dataclass
+class Model:
+    """A file's graph: `inputs` and `outputs` are (name, dtype, shape).
+
+    In a shape, an `int` is a length, a `str` the name of an unknown one, `None` one
+    without a name. `arrays` has the initializers.
+    """
+
+    source: str
+    opset: int
+    inputs: list
+    outputs: list
+    arrays: dict
+    nodes: list
+
+
+def import_onnx():
+    """The library `onnx`, which knows the layout of the messages in a file."""
+    try:
+        import onnx
+    except ImportError:
+        raise ImportError(
+            "ONNX files need the library 'onnx', which is not installed; "
+            'pip install "minihybrid[onnx]"'
+        ) from None
+    return onnx
+
+
+def read_file(fname):
+    """The model in a `.onnx` file.
+
+    Raises:  FileError naming the file and the node, value or tensor at fault.
+    """
+    fname = os.fspath(fname)
+    return read_model(read_whole(fname), str(fname), os.path.dirname(fname))
+
+
+def read_model(data, source="the bytes", folder=None):
+    """The model in the bytes of a file; weights beside it are read from `folder`."""
+    onnx = import_onnx()
+    from google.protobuf.message import DecodeError
+
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+        return _model(proto, source, ExternalData(folder))
+    except DecodeError:
+        raise FileError(
+            f"{source}: its {len(data)} bytes are no ONNX model; the file "
+            "is cut off, damaged or of another kind"
+        ) from None
+
+
+def _text(value, where):
+    """A text of a message; what is not UTF-8 comes as bytes."""
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        raise FileError(f"{where}: {value[:40]!r} is not UTF-8 text") from None
+
+
+def _model(proto, source, external):
+    opsets = {_text(o.domain, source) or "ai.onnx": o.version for o in proto.opset_import}
+    opset = opsets.get("ai.onnx")
+    if opset is None:
+        raise FileError(
+            f"{source}: no version of the operators (opset) of 'ai.onnx' "
+            "is told; this is no ONNX model"
+        )
+    if opset not in OPSETS:
+        raise FileError(
+            f"{source}: opset {opset} is not supported; needed: {OPSETS[0]} to {OPSETS[-1]}; "
+            "export the model again with one of them"
+        )
+    if proto.functions:
+        raise FileError(
+            f"{source}: it defines functions of its own, such as {proto.functions[0].name!r:.40}, "
+            "which are not supported; write them out with onnx.inliner"
+        )
+    graph = proto.graph
+    if graph.sparse_initializer:
+        raise FileError(f"{source}: sparse initializers are not supported; store them dense")
+    arrays = {}
+    for tensor in graph.initializer:
+        name = _text(tensor.name, source)
+        if not name or name in arrays:
+            raise FileError(
+                f"{source}: the initializer {name!r:.60} has no name, or that of another"
+            )
+        arrays[name] = _array(tensor, f"{source}, initializer {name!r:.60}", external)
+    inputs = [_declared(v, source) for v in graph.input if v.name not in arrays]
+    nodes = [_node(n, i, source, external) for i, n in enumerate(graph.node)]
+    outputs = [_declared(v, source) for v in graph.output]
+    return _checked(Model(source, opset, inputs, outputs, arrays, nodes))
+
+
+def _declared(value, source):
+    """(name, dtype or None, shape or None) of an input or output."""
+    name = _text(value.name, source)
+    where = f"{source}, value {name!r:.60}"
+    if not name:
+        raise FileError(f"{where}: an input or output has no name")
+    kind = value.type.WhichOneof("value")
+    if kind not in (None, "tensor_type"):
+        raise FileError(f"{where}: it is a {kind}, but a tensor is needed")
+    tensor = value.type.tensor_type
+    if tensor.elem_type not in (0, *ELEMENTS):
+        raise FileError(
+            f"{where}: elements of {_type_name(tensor.elem_type)} are not "
+            f"supported; there are {', '.join(ELEMENTS.values())}"
+        )
+    dtype = ELEMENTS.get(tensor.elem_type)
+    if not tensor.HasField("shape"):
+        return name, dtype, None
+    shape = tuple(
+        d.dim_value if d.HasField("dim_value") else _text(d.dim_param, where) or None
+        for d in tensor.shape.dim
+    )
+    if len(shape) > 32 or any(n < 0 or n >= 2**31 for n in shape if isinstance(n, int)):
+        raise FileError(
+            f"{where}: the shape {shape!s:.80} does not fit; needed: at "
+            "most 32 lengths from 0 to 2147483647"
+        )
+    return name, dtype, shape
+
+
+def _checked(model):
+    """The model, if every value is made once, and before it is read."""
+    known = {name for name, *_ in model.inputs} | model.arrays.keys()
+    if len(known) != len(model.inputs) + len(model.arrays):
+        raise FileError(f"{model.source}: two inputs have one name")
+    for node in model.nodes:
+        for name in node.inputs:
+            if name and name not in known:
+                node.fail(f"it reads {name!r:.60}, which nothing before it makes")
+        for name in node.outputs:
+            if name in known:
+                node.fail(f"it makes {name!r:.60}, which is there already")
+            if name:
+                known.add(name)
+    for name, *_ in model.outputs:
+        if name not in known:
+            raise FileError(f"{model.source}: the output {name!r:.60} is made by no node")
+    if not model.outputs:
+        raise FileError(f"{model.source}: the graph has no outputs: nothing is asked for")
+    return model
+
+
+# -- nodes -----------------------------------------------------------------------------
+def _node(proto, number, source, external):
+    where = f"{source}, node {number}"
+    op, domain, name = (_text(t, where) for t in (proto.op_type, proto.domain, proto.name))
+    inputs, outputs = ([_text(t, where) for t in names] for names in (proto.input, proto.output))
+    if not op.isidentifier():
+        raise FileError(f"{where}: {op!r:.40} is no name of an operator")
+    where += f" {name or ', '.join(outputs)!r:.60} ({op:.40})"
+    attrs = {}
+    for attr in proto.attribute:
+        key = _text(attr.name, where)
+        if key in attrs:
+            raise FileError(f"{where}: the attribute {key!r:.40} is given twice")
+        attrs[key] = _attribute(attr, f"{where}, {key!r:.40}", external)
+    return OnnxNode(where, op, domain, name, inputs, outputs, attrs)
+
+
+def _attribute(attr, where, external):
+    kinds = type(attr)
+    if attr.type == kinds.TENSOR:
+        return _array(attr.t, where, external)
+    field = {
+        kinds.FLOAT: "f",
+        kinds.INT: "i",
+        kinds.STRING: "s",
+        kinds.INTS: "ints",
+        kinds.FLOATS: "floats",
+        kinds.STRINGS: "strings",
+    }.get(attr.type)
+    value = field and getattr(attr, field)
+    if field == "s":
+        return _text(value, where)
+    if field == "strings":
+        return [_text(text, where) for text in value]
+    return list(value) if field in ("floats", "ints") else value
+
+
+# -- tensors ---------------------------------------------------------------------------
+def _type_name(number):
+    names = {v: k for k, v in import_onnx().TensorProto.DataType.items()}
+    return f"type {names.get(number, number)}"
+
+
+def _array(tensor, where, external):
+    """A tensor as a NumPy array; its numbers are counted before they are read."""
+    dtype = ELEMENTS.get(tensor.data_type)
+    if dtype is None:
+        raise FileError(
+            f"{where}: elements of {_type_name(tensor.data_type)} are not "
+            f"supported; there are {', '.join(ELEMENTS.values())}"
+        )
+    shape, dtype = tuple(tensor.dims), np.dtype(dtype)
+    if len(shape) > 32 or any(n < 0 for n in shape) or math.prod(n for n in shape if n) > 2**59:
+        raise FileError(
+            f"{where}: the shape {shape!s:.80} does not fit; needed: at "
+            "most 32 lengths, none negative, of fewer numbers"
+        )
+    if tensor.HasField("segment"):
+        raise FileError(f"{where}: tensors in segments are not supported")
+    count = math.prod(shape)
+    if tensor.data_location == tensor.EXTERNAL:
+        told = {
+            _text(entry.key, where): _text(entry.value, where) for entry in tensor.external_data
+        }
+        raw = external.read(told, count * dtype.itemsize, where)
+    elif tensor.HasField("raw_data"):
+        raw = tensor.raw_data
+    else:
+        return _listed(tensor, shape, dtype, where)
+    if len(raw) != count * dtype.itemsize:
+        raise FileError(
+            f"{where}: {len(raw)} bytes, but shape {shape} of {dtype} "
+            f"needs {count * dtype.itemsize}"
+        )
+    if dtype.kind == "b":  # any number but 0 is true
+        return (np.frombuffer(raw, "uint8") != 0).reshape(shape)
+    return np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype).reshape(shape)
+
+
+def _listed(tensor, shape, dtype, where):
+    """The array of a tensor whose numbers stand in a typed list."""
+    field = FIELDS.get(dtype.name, "int32_data")
+    numbers = getattr(tensor, field)
+    if len(numbers) != math.prod(shape):
+        raise FileError(
+            f"{where}: {len(numbers)} numbers in {field}, but shape "
+            f"{shape!s:.80} needs {math.prod(shape)}"
+        )
+    if dtype == "float16":  # the bits, as whole numbers
+        return np.array(numbers, "int32").astype("uint16").view(dtype).reshape(shape)
+    wide = {"i": "int64", "u": "int64", "b": "int64"}.get(dtype.kind, dtype)
+    return np.array(numbers, wide).astype(dtype).reshape(shape)
+
+
+class ExternalData:
+    """ONNX's "external data": files beside a model with the numbers of its tensors.
+
+    Only a plain name is followed, to a regular file, never a path or a link: a model
+    cannot ask for a file that its folder does not hold, nor for more than it holds.
+    """
+
+    def __init__(self, folder):
+        self.folder, self.left = folder, {}
+
+    def read(self, told, nbytes, where):
+        """The bytes of a tensor; `told` has a file's name, perhaps a place and length."""
+        name = told.get("location", "")
+        if (
+            self.folder is None
+            or not name
+            or name in (".", "..")
+            or any(c in name for c in "/\\:\0")
+        ):
+            raise FileError(
+                f"{where}: its numbers are in the file {name!r:.60}; "
+                "needed: a plain name of a file beside the model"
+            )
+        try:
+            offset, length = (
+                int(told.get(key, default)) for key, default in (("offset", 0), ("length", nbytes))
+            )
+        except ValueError:
+            raise FileError(
+                f"{where}: offset {told.get('offset')!r:.40} or length "
+                f"{told.get('length')!r:.40} is no number"
+            ) from None
+        path = os.path.join(self.folder, name)
+        size = self._size(path, name, where)
+        if offset < 0 or length != nbytes or offset + length > size:
+            raise FileError(
+                f"{where}: {length} bytes from byte {offset} of {name!r:.60}, which has {size}, "
+                f"but {nbytes} bytes are needed"
+            )
+        self.left[name] = self.left.get(name, size) - length
+        if self.left[name] < 0:
+            raise FileError(
+                f"{where}: with its {length} bytes the tensors in "
+                f"{name!r:.60} are longer than the file of {size}"
+            )
+        with open(path, "rb") as file:
+            file.seek(offset)
+            return file.read(length)
+
+    @staticmethod
+    def _size(path, name, where):
+        try:
+            found = os.lstat(path)
+        except OSError as error:
+            raise FileError(
+                f"{where}: its numbers are in {name!r:.60}, which cannot be read: {error.strerror}"
+            ) from None
+        if not stat.S_ISREG(found.st_mode):
+            raise FileError(
+                f"{where}: {name!r:.60} is a link, a folder or a device; "
+                "needed: a regular file beside the model"
+            )
+        return found.st_size

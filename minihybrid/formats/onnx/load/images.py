@@ -1,0 +1,132 @@
+"""ONNX operators that frame, enlarge and rearrange images, in ours.
+
+Takes:   one node at a time, as a `Call`.
+Gives:   `IMAGES`: ONNX name -> function of the call that gives the outputs.
+
+What is left out: enlarging by linear or cubic interpolation, and making smaller.
+"""
+
+from minihybrid.formats.onnx.load.elementwise import label
+from minihybrid.formats.onnx.load.shapes import codes, reshaped
+from minihybrid.ops import OPS
+
+
+def padded(call, data, widths, mode="constant", value=0.0):
+    """The data with more at the ends of its axes; negative widths cut."""
+    if any(w < 0 for pair in widths for w in pair):
+        data = OPS["slice"](
+            data,
+            begin=tuple(max(-a, 0) for a, _ in widths),
+            end=tuple(b if b < 0 else None for _, b in widths),
+        )
+    pad_width = tuple(max(w, 0) for pair in widths for w in pair)
+    if not any(pad_width):
+        return data
+    return OPS["Pad"](data, mode=mode, pad_width=pad_width, constant_value=value)
+
+
+def _pad(call):
+    """More at the ends of axes: attributes, since opset 11 inputs."""
+    ndim, mode = call.ndim(0), call.text("mode", "constant")
+    axes = range(ndim)
+    if call.opset < 11:
+        pads, value = call.integers("pads", ()), call.number("value", 0.0)
+    else:
+        pads, value = call.numbers(1, "the widths"), 0.0
+        if call.get(2) is not None:
+            value = float(call.fixed(2, "the value").ravel()[0])
+        if call.get(3) is not None:
+            axes = call.numbers(3, "the axes")
+    if len(pads) != 2 * len(axes):
+        call.fail(f"{len(pads)} widths for {len(axes)} axes; two an axis are needed")
+    widths = [(0, 0)] * ndim
+    for i, axis in enumerate(axes):
+        widths[call.axis(axis, ndim)] = pads[i], pads[i + len(axes)]
+    return padded(call, call.sym(0), widths, mode, value)
+
+
+def _scales(call):
+    """How often each axis is repeated, by whole numbers."""
+    ndim = call.ndim(0)
+    axes = [call.axis(a, ndim) for a in call.integers("axes", tuple(range(ndim)))]
+    if call.node.op == "Upsample" and call.opset < 9:
+        scales = call.attr("scales", [], list)
+    elif call.get(3) is not None:
+        sizes = call.trials(3, "the size")
+        found = {
+            tuple(int(n) / max(old[a], 1) for n, a in zip(size, axes, strict=True))
+            for size, old in zip(sizes, call.shapes(0), strict=True)
+        }
+        scales = found.pop() if len(found) == 1 else ()
+    else:
+        place = 1 if call.opset < 11 else 2
+        scales = call.fixed(place, "the scale").ravel().tolist()
+    if len(scales) != len(axes) or any(s < 1 or s != int(s) for s in scales):
+        call.fail(
+            f"the scales are {tuple(scales)!s:.60}, but one whole number for each axis is needed"
+        )
+    found = dict(zip(axes, scales, strict=True))
+    return [int(found.get(axis, 1)) for axis in range(ndim)]
+
+
+def _resize(call):
+    """Repeat rows and columns; places between them (linear, cubic) are not computed."""
+    mode, scales = call.text("mode", "nearest"), _scales(call)
+    start = "asymmetric" if call.opset < 11 else "half_pixel"
+    place = call.text("coordinate_transformation_mode", start)
+    rounding = call.text("nearest_mode", "floor" if call.opset < 11 else "round_prefer_floor")
+    centred = place in ("half_pixel", "pytorch_half_pixel")
+    repeats = (
+        rounding in ("round_prefer_floor", "round_prefer_ceil")
+        if centred
+        else place == "asymmetric"
+        and (rounding == "floor" or (rounding == "round_prefer_floor" and max(scales) == 2))
+    )
+    for unused in ("cubic_coeff_a", "extrapolation_value"):
+        call.number(unused)
+    for name in ("exclude_outside", "antialias"):
+        if call.integer(name, 0):
+            call.fail(f"{name}=1 is not supported; needed: 0")
+    if call.text("keep_aspect_ratio_policy", "stretch") != "stretch":
+        call.fail("keep_aspect_ratio_policy must be stretch")
+    if mode != "nearest" or not repeats:
+        call.fail(
+            f"mode '{mode:.20}' with '{place:.40}' and '{rounding:.40}' is not "
+            "supported; needed: nearest, which repeats rows and columns"
+        )
+    data = call.sym(0)
+    if len(scales) == 4 and scales[:2] == [1, 1] and scales[2] == scales[3]:
+        return OPS["UpSampling"](data, scale=scales[2], sample_type="nearest", name=label(call))
+    for axis, scale in enumerate(scales):
+        if scale > 1:
+            data = OPS["repeat"](data, repeats=scale, axis=axis)
+    return data
+
+
+def _depth_to_space(call):
+    """DCR is MXNet's order; CRD, PyTorch's PixelShuffle, is three steps."""
+    size, data = call.integer("blocksize", 1), call.sym(0)
+    if call.text("mode", "DCR") == "DCR":
+        return OPS["depth_to_space"](data, block_size=size, name=label(call))
+    shapes = call.shapes(0)
+    split = [(n, c // size**2, size, size, h, w) for n, c, h, w in shapes]
+    out = OPS["Reshape"](data, shape=codes(call, split, shapes))
+    out = OPS["transpose"](out, axes=(0, 1, 4, 2, 5, 3))
+    turned = [(n, c, h, size, w, size) for n, c, _, _, h, w in split]
+    wanted = [(n, c, h * size, w * size) for n, c, h, _, w, _ in turned]
+    return reshaped(call, out, wanted, turned)
+
+
+def _space_to_depth(call):
+    return OPS["space_to_depth"](
+        call.sym(0), block_size=call.integer("blocksize", 1), name=label(call)
+    )
+
+
+IMAGES = {
+    "Pad": _pad,
+    "Resize": _resize,
+    "Upsample": _resize,
+    "DepthToSpace": _depth_to_space,
+    "SpaceToDepth": _space_to_depth,
+}

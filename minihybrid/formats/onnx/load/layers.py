@@ -1,0 +1,359 @@
+"""ONNX operators with weights or windows, in our layers' operators.
+
+Takes:   one node at a time, as a `Call`.
+Gives:   `LAYERS`: ONNX name -> function of the call that gives the outputs.
+
+Weights are brought into the layout in which our kernels read them, once, here.
+What is left out: recurrent layers, attention as one operator, dilated pooling.
+"""
+
+import math
+
+import numpy as np
+
+from minihybrid.formats.onnx.load.elementwise import label
+from minihybrid.formats.onnx.load.images import padded
+from minihybrid.formats.onnx.load.values import Value
+from minihybrid.ops import OPS
+
+
+# -- products of matrices --------------------------------------------------------------
+def _dense(call, turned, *bias):
+    """`x W^T + b`; the file's weight is W, or W^T, which is turned round."""
+    value = call.need(1)
+    weight = call.scope.parameter(value, "turned", np.transpose) if turned else call.sym(1)
+    return OPS["FullyConnected"](
+        call.sym(0),
+        weight,
+        *bias,
+        flatten=False,
+        num_hidden=value.fixed.shape[1 if turned else 0],
+        no_bias=not bias,
+        name=label(call),
+    )
+
+
+def _gemm(call):
+    """alpha A B + beta C, with A or B transposed; a layer if B is a weight."""
+    alpha, beta = call.number("alpha", 1.0), call.number("beta", 1.0)
+    turned = bool(call.integer("transA", 0)), bool(call.integer("transB", 0))
+    weight, bias = call.need(1).fixed, call.get(2)
+    if alpha == beta == 1 and not turned[0] and weight is not None and weight.ndim == 2:
+        row, outputs = bias and bias.fixed, weight.shape[0 if turned[1] else 1]
+        if bias is None:
+            return _dense(call, not turned[1])
+        if row is not None and row.shape in ((outputs,), (1, outputs)):
+            return _dense(call, not turned[1], call.scope.parameter(bias, "row", np.ravel))
+    out = OPS["dot"](call.sym(0), call.sym(1), transpose_a=turned[0], transpose_b=turned[1])
+    out = out if alpha == 1 else OPS["_mul_scalar"](out, scalar=alpha)
+    if bias is None:
+        return out
+    bias = call.sym(2)
+    bias = bias if beta == 1 else OPS["_mul_scalar"](bias, scalar=beta)
+    return OPS["broadcast_add"](out, bias, name=label(call))
+
+
+def _matmul(call):
+    weight = call.need(1).fixed
+    if weight is not None and weight.ndim == 2 and call.ndim(0) > 1:
+        return _dense(call, True)
+    return OPS["_npi_matmul"](call.sym(0), call.sym(1), name=label(call))
+
+
+# -- windows ---------------------------------------------------------------------------
+def _window(call, kernel):
+    """(strides, dilations, [(before, after), ...]) of the axes after the channels."""
+    n = len(kernel)
+    strides = call.integers("strides", (1,) * n)
+    dilations = call.integers("dilations", (1,) * n)
+    pads, mode = call.integers("pads", (0,) * 2 * n), call.text("auto_pad", "NOTSET")
+    if not len(strides) == len(dilations) == n == len(pads) / 2 == call.ndim(0) - 2:
+        call.fail(
+            f"data of {call.ndim(0)} axes, kernel {kernel}, strides {strides}, "
+            f"dilations {dilations} and pads {pads} do not go together"
+        )
+    if min(kernel + strides + dilations, default=0) < 1:
+        call.fail(
+            f"kernel {kernel}, strides {strides} and dilations {dilations} must be at least 1"
+        )
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        found = {
+            tuple(
+                _same_pads(*numbers, mode)
+                for numbers in zip(shape[2:], kernel, strides, dilations, strict=True)
+            )
+            for shape in call.shapes(0)
+        }
+        if len(found) > 1:
+            call.fail(
+                f"auto_pad={mode} follows from a length that the file leaves "
+                "open; fix it when exporting (no dynamic axes)"
+            )
+        return strides, dilations, list(found.pop())
+    if mode not in ("NOTSET", "VALID"):
+        call.fail(f"auto_pad={mode:.40} is unknown")
+    return strides, dilations, list(zip(pads[:n], pads[n:], strict=True))
+
+
+def _same_pads(length, kernel, stride, dilation, mode):
+    """The padding with which the output has length / stride numbers, rounded up."""
+    outs = -(-length // stride)
+    total = max((outs - 1) * stride + dilation * (kernel - 1) + 1 - length, 0)
+    small, large = total // 2, total - total // 2
+    return (small, large) if mode == "SAME_UPPER" else (large, small)
+
+
+def _even(call, data, pads, value=0.0):
+    """(data, pad): unequal padding before and after is written out, as a Pad."""
+    if all(a == b >= 0 for a, b in pads):
+        return data, tuple(a for a, _ in pads)
+    return padded(call, data, [(0, 0), (0, 0), *pads], value=value), (0,) * len(pads)
+
+
+def _conv(call):
+    weight = call.shape(1)
+    kernel = call.integers("kernel_shape", weight[2:])
+    if kernel != weight[2:]:
+        call.fail(f"kernel_shape is {kernel}, but the weights have shape {weight}")
+    strides, dilations, pads = _window(call, kernel)
+    data, pad = _even(call, call.sym(0), pads)
+    bias = [] if call.get(2) is None else [call.sym(2)]
+    return OPS["Convolution"](
+        data,
+        call.sym(1),
+        *bias,
+        kernel=kernel,
+        stride=strides,
+        dilate=dilations,
+        pad=pad,
+        num_filter=weight[0],
+        num_group=call.integer("group", 1),
+        no_bias=not bias,
+        name=label(call),
+    )
+
+
+def _deconv(call):
+    """Unequal padding is cut off after a transposed convolution without any."""
+    weight, groups = call.shape(1), call.integer("group", 1)
+    kernel = call.integers("kernel_shape", weight[2:])
+    strides, dilations, pads = _window(call, kernel)
+    more = call.integers("output_padding", (0,) * len(kernel))
+    mode, wanted = call.text("auto_pad", "NOTSET"), call.integers("output_shape")
+    if wanted is not None or mode[:4] == "SAME":
+        pads = _cuts(call, kernel, strides, dilations, more, wanted, mode)
+    even = all(a == b >= 0 for a, b in pads)
+    cuts = [(0, 0) if even else (a, b - m) for (a, b), m in zip(pads, more, strict=True)]
+    bias = [] if call.get(2) is None else [call.sym(2)]
+    out = OPS["Deconvolution"](
+        call.sym(0),
+        call.sym(1),
+        *bias,
+        kernel=kernel,
+        stride=strides,
+        dilate=dilations,
+        pad=tuple(a for a, _ in pads) if even else (),
+        adj=more if even else tuple(max(-b, 0) for _, b in cuts),
+        num_filter=weight[1] * groups,
+        num_group=groups,
+        no_bias=not bias,
+    )
+    if even:
+        return out
+    return OPS["slice"](
+        out,
+        begin=(None, None, *(a or None for a, _ in cuts)),
+        end=(None, None, *(-max(b, 0) or None for _, b in cuts)),
+        name=label(call),
+    )
+
+
+def _cuts(call, kernel, strides, dilations, more, wanted, mode):
+    """What is cut off for outputs of a wanted size, or of `stride` times the data's."""
+    found = set()
+    for shape in call.shapes(0):
+        sizes = wanted or [n * s for n, s in zip(shape[2:], strides, strict=True)]
+        totals = [
+            s * (n - 1) + m + d * (k - 1) + 1 - size
+            for n, k, s, d, m, size in zip(
+                shape[2:], kernel, strides, dilations, more, sizes, strict=True
+            )
+        ]
+        found.add(
+            tuple(
+                (t // 2, t - t // 2) if mode == "SAME_UPPER" else (t - t // 2, t // 2)
+                for t in totals
+            )
+        )
+    if len(found) > 1:
+        call.fail(
+            "output_shape follows from a length that the file leaves open; fix "
+            "it when exporting (no dynamic axes)"
+        )
+    return list(found.pop())
+
+
+def _pool(kind):
+    def made(call):
+        kernel = call.integers("kernel_shape", ())
+        strides, dilations, pads = _window(call, kernel)
+        if set(dilations) != {1} or call.integer("storage_order", 0):
+            call.fail("pooling with dilations or storage_order is not supported")
+        up = bool(call.integer("ceil_mode", 0))
+        inner = kind == "avg" and bool(call.integer("count_include_pad", 0))
+        more = {
+            "kernel": kernel,
+            "stride": strides,
+            "pool_type": kind,
+            "pooling_convention": "full" if up else "valid",
+        }
+        if kind == "avg":
+            more["count_include_pad"] = inner
+        data = call.sym(0)
+        source, more["pad"] = _even(call, data, pads, -math.inf if kind == "max" else 0)
+        out = OPS["Pooling"](source, **more)
+        if kind == "avg" and not inner and source is not data:
+            # the means count the frame, too: a mean of ones is the share that does not
+            ones, _ = _even(call, OPS["ones_like"](data), pads)
+            out = OPS["broadcast_div"](out, OPS["Pooling"](ones, **more))
+        return _started_inside(call, out, kernel, strides, pads) if up else out
+
+    return made
+
+
+def _started_inside(call, out, kernel, strides, pads):
+    """Drop windows that would start in the padding at the end, as ceil_mode wants."""
+    found = set()
+    for shape in call.shapes(0):
+        outs = [
+            -(-(n + a + b - k) // s) + 1
+            for n, k, s, (a, b) in zip(shape[2:], kernel, strides, pads, strict=True)
+        ]
+        found.add(
+            tuple(
+                (o - 1) * s >= n + a
+                for o, n, s, (a, _) in zip(outs, shape[2:], strides, pads, strict=True)
+            )
+        )
+    if len(found) > 1:
+        call.fail(
+            "ceil_mode with a length that the file leaves open is not supported; "
+            "fix it when exporting (no dynamic axes)"
+        )
+    for axis, drop in enumerate(found.pop(), start=2):
+        if drop:
+            out = OPS["slice_axis"](out, axis=axis, begin=0, end=-1)
+    return out
+
+
+def _global_pool(kind):
+    def made(call):
+        return OPS["Pooling"](
+            call.sym(0),
+            kernel=(1,) * (call.ndim(0) - 2),
+            global_pool=True,
+            pool_type=kind,
+            name=label(call),
+        )
+
+    return made
+
+
+# -- normalisation ---------------------------------------------------------------------
+def _batch_norm(call):
+    """Running statistics are states of their own, even if the file shares arrays."""
+    call.integer("training_mode")  # whoever runs the net decides
+    if not call.integer("spatial", 1):
+        call.fail("spatial=0 is not supported; needed: 1")
+    weights = [call.sym(i) for i in range(3)]
+    states = [
+        call.sym(i)
+        if call.need(i).fixed is None
+        else call.scope.parameter(call.need(i), f"state {i} of {call.node.outputs[0]}")
+        for i in (3, 4)
+    ]
+    return OPS["BatchNorm"](
+        *weights,
+        *states,
+        fix_gamma=False,
+        eps=call.number("epsilon", 1e-5),
+        momentum=call.number("momentum", 0.9),
+        name=label(call),
+    )
+
+
+def _constant(call, like, numbers):
+    """Numbers that the file does not hold, named after a value."""
+    array = np.asarray(numbers, "float32")
+    return call.scope.parameter(Value(like.name, (array, array)))
+
+
+def _layer_norm(call):
+    """Over the last axes: made one, where there are several."""
+    ndim, data = call.ndim(0), call.sym(0)
+    axis = call.axis(call.integer("axis", -1), ndim)
+    call.integer("stash_type")
+    scale = call.shape(1)
+    if scale != call.shape(0)[axis:]:
+        call.fail(f"the scale has shape {scale}, but {call.shape(0)[axis:]} is needed")
+    gamma, beta = (
+        call.sym(1),
+        _constant(call, call.need(1), np.zeros(scale)) if call.get(2) is None else call.sym(2),
+    )
+    gamma, beta = (v if len(scale) == 1 else OPS["Reshape"](v, shape=(-1,)) for v in (gamma, beta))
+    more = {"eps": call.number("epsilon", 1e-5), "axis": -1, "name": label(call)}
+    if axis == ndim - 1:
+        return OPS["LayerNorm"](data, gamma, beta, **more)
+    rows = OPS["Reshape"](data, shape=(0,) * axis + (-1,))
+    return OPS["reshape_like"](OPS["LayerNorm"](rows, gamma, beta, **more), data)
+
+
+def _instance_norm(call):
+    return OPS["InstanceNorm"](
+        call.sym(0), call.sym(1), call.sym(2), eps=call.number("epsilon", 1e-5), name=label(call)
+    )
+
+
+def _group_norm(call):
+    """Scale and bias have one number a group, since opset 21 one a channel."""
+    groups, eps = call.integer("num_groups", 1), call.number("epsilon", 1e-5)
+    call.integer("stash_type")
+    if call.opset < 21:
+        return OPS["GroupNorm"](
+            call.sym(0), call.sym(1), call.sym(2), eps=eps, num_groups=groups, name=label(call)
+        )
+    if not 1 <= groups <= call.shape(0)[1]:
+        call.fail(f"num_groups={groups} does not fit {call.shape(0)[1]} channels")
+    one, zero = (_constant(call, call.need(i), np.full(groups, 2.0 - i)) for i in (1, 2))
+    out = OPS["GroupNorm"](call.sym(0), one, zero, num_groups=groups, eps=eps)
+    wide = (1, -1) + (1,) * (call.ndim(0) - 2)
+    gamma, beta = (OPS["Reshape"](call.sym(i), shape=wide) for i in (1, 2))
+    return OPS["broadcast_add"](OPS["broadcast_mul"](out, gamma), beta)
+
+
+def _lrn(call):
+    return OPS["LRN"](
+        call.sym(0),
+        nsize=call.integer("size", 1),
+        alpha=call.number("alpha", 1e-4),
+        beta=call.number("beta", 0.75),
+        knorm=call.number("bias", 1.0),
+        name=label(call),
+    )
+
+
+LAYERS = {
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+    "Conv": _conv,
+    "ConvTranspose": _deconv,
+    "MaxPool": _pool("max"),
+    "AveragePool": _pool("avg"),
+    "GlobalMaxPool": _global_pool("max"),
+    "GlobalAveragePool": _global_pool("avg"),
+    "BatchNormalization": _batch_norm,
+    "LayerNormalization": _layer_norm,
+    "InstanceNormalization": _instance_norm,
+    "GroupNormalization": _group_norm,
+    "LRN": _lrn,
+}

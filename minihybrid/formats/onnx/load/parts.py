@@ -1,0 +1,172 @@
+"""ONNX operators that choose, order and number elements, in ours.
+
+Takes:   one node at a time, as a `Call`.
+Gives:   `PARTS`: ONNX name -> function of the call that gives the outputs.
+
+What is left out: outputs whose shapes depend on values (NonZero, Unique), and indices
+of several axes at once (GatherND).
+"""
+
+from functools import partial
+
+from minihybrid.formats.onnx.load.elementwise import label
+from minihybrid.ops import OPS
+
+
+# -- slices ----------------------------------------------------------------------------
+def _split(call):
+    """Equal parts, or parts of given lengths: an attribute, since opset 13 an input."""
+    axis = call.axis(call.integer("axis", 0), call.ndim(0))
+    count = len(call.node.outputs)
+    if call.integer("num_outputs", count) != count:
+        call.fail(f"it has {count} outputs, but another num_outputs")
+    if call.opset < 13:
+        lengths = call.integers("split")
+    else:
+        lengths = None if call.get(1) is None else call.numbers(1, "the lengths")
+    total = call.shape(0)[axis]
+    if lengths is None and total % count:
+        whole = -(-total // count)
+        lengths = [whole] * (count - 1) + [total - whole * (count - 1)]
+    if count == 1:
+        return call.need(0)
+    if lengths is None or len(set(lengths)) == 1:
+        out = OPS["SliceChannel"](call.sym(0), num_outputs=count, axis=axis, name=label(call))
+    else:
+        if sum(lengths) != total or min(lengths) < 0:
+            call.fail(f"the lengths {tuple(lengths)} do not add up to {total}")
+        places = tuple(sum(lengths[:i]) for i in range(len(lengths)))
+        out = OPS["_split_v2"](call.sym(0), indices=places, axis=axis, name=label(call))
+    return tuple(out[i] for i in range(len(out)))
+
+
+def _edges(call, i, lengths):
+    """Where slices begin or end; `None` where that is the edge in both trials."""
+    pairs = zip(*call.trials(i, "where slices begin and end"), strict=True)
+    return [
+        a
+        if a == b
+        else None
+        if (a, b) == length
+        else call.fail(
+            "where a slice begins or ends follows from a length that the file leaves open"
+        )
+        for (a, b), length in zip(pairs, lengths, strict=True)
+    ]
+
+
+def _slice(call):
+    """Parts of axes: attributes, since opset 10 inputs."""
+    ndim, pairs = call.ndim(0), list(zip(*call.shapes(0), strict=True))
+    if call.opset < 10:
+        begins, ends = call.integers("starts", ()), call.integers("ends", ())
+        axes, steps = call.integers("axes", tuple(range(len(begins)))), None
+    else:
+        count = len(call.trials(1, "where slices begin")[0])
+        axes = range(count) if call.get(3) is None else call.numbers(3, "the axes")
+        steps = None if call.get(4) is None else call.numbers(4, "the steps")
+        lengths = [pairs[call.axis(a, ndim)] for a in axes]
+        begins, ends = _edges(call, 1, lengths), _edges(call, 2, lengths)
+    cut = [[None] * ndim, [None] * ndim, [1] * ndim]
+    for axis, *part in zip(axes, begins, ends, steps or [1] * len(begins), strict=True):
+        for numbers, number in zip(cut, part, strict=True):
+            numbers[call.axis(axis, ndim)] = number
+    return OPS["slice"](
+        call.sym(0), begin=tuple(cut[0]), end=tuple(cut[1]), step=tuple(cut[2]), name=label(call)
+    )
+
+
+# -- places as numbers -----------------------------------------------------------------
+def _gather(call):
+    """Rows by their numbers: one row, an embedding, or along any axis."""
+    ndim = call.ndim(0)
+    axis, where = call.axis(call.integer("axis", 0), ndim), call.need(1)
+    if where.fixed is not None and where.fixed.shape in ((), (1,)):
+        at = where.fixed.item()
+        part = OPS["slice_axis"](call.sym(0), axis=axis, begin=at, end=None if at == -1 else at + 1)
+        if where.fixed.ndim == 1:
+            return part
+        return OPS["_np_squeeze"](part, axis=axis, name=label(call))
+    if where.arrays is None and call.need(0).arrays is not None and (ndim, axis) == (2, 0):
+        rows, width = call.shape(0)
+        return OPS["Embedding"](
+            call.sym(1), call.sym(0), input_dim=rows, output_dim=width, name=label(call)
+        )
+    return OPS["take"](call.sym(0), call.sym(1), axis=axis, mode="wrap", name=label(call))
+
+
+def _gather_elements(call):
+    return OPS["_take_along"](
+        call.sym(0), call.sym(1), axis=call.integer("axis", 0), mode="wrap", name=label(call)
+    )
+
+
+def _scatter_elements(call):
+    """Updates, put or added where the indices say."""
+    data, index, updates = (call.sym(i) for i in range(3))
+    more = {"axis": call.integer("axis", 0), "mode": "wrap"}
+    put = OPS["_put_along"](updates, index, data, **more)
+    match call.text("reduction", "none"):
+        case "add":
+            return OPS["elemwise_add"](data, put, name=label(call))
+        case "none":
+            hit = OPS["_put_along"](OPS["ones_like"](updates), index, data, **more)
+            return OPS["where"](hit, put, data, name=label(call))
+        case other:
+            call.fail(f"reduction {other!r:.40} is not supported; needed: none or add")
+
+
+def _one_hot(call):
+    if call.axis(call.integer("axis", -1), call.ndim(0) + 1) != call.ndim(0):
+        call.fail("only the last axis is supported")
+    off, on = call.fixed(2, "the pair of values").ravel().tolist()
+    depth, places = int(call.fixed(1, "the depth").ravel()[0]), call.sym(0)
+    places = OPS["where"](places < 0, places + depth, places)  # -1 is the last
+    return OPS["one_hot"](
+        places, depth=depth, on_value=on, off_value=off, dtype=call.dtype(2), name=label(call)
+    )
+
+
+def _top_k(call):
+    call.integer("sorted")  # ours are sorted always
+    count = call.numbers(1, "the number of elements")
+    out = OPS["topk"](
+        call.sym(0),
+        k=count[0],
+        axis=call.integer("axis", -1),
+        ret_typ="both",
+        is_ascend=not call.integer("largest", 1),
+        dtype="int64",
+        name=label(call),
+    )
+    return tuple(out[i] for i in (0, 1))
+
+
+def _running_sum(call):
+    (axis,), data = call.numbers(1, "the axis"), call.sym(0)
+    axis = call.axis(axis, call.ndim(0))
+    source = OPS["reverse"](data, axis=axis) if call.integer("reverse", 0) else data
+    out = OPS["_np_cumsum"](source, axis=axis)
+    out = out if source is data else OPS["reverse"](out, axis=axis)
+    return out - data if call.integer("exclusive", 0) else out
+
+
+def _triangle(call):
+    k = 0 if call.get(1) is None else call.numbers(1, "the diagonal")[0]
+    tril, turned = OPS["_npi_tril"], partial(OPS["SwapAxis"], dim1=-1, dim2=-2)
+    if not call.integer("upper", 1):
+        return tril(call.sym(0), k=k, name=label(call))
+    return turned(tril(turned(call.sym(0)), k=-k), name=label(call))
+
+
+PARTS = {
+    "Split": _split,
+    "Slice": _slice,
+    "Gather": _gather,
+    "OneHot": _one_hot,
+    "GatherElements": _gather_elements,
+    "ScatterElements": _scatter_elements,
+    "TopK": _top_k,
+    "CumSum": _running_sum,
+    "Trilu": _triangle,
+}

@@ -1,0 +1,172 @@
+"""ONNX operators that give numbers another shape, in ours.
+
+Takes:   one node at a time, as a `Call`.
+Gives:   `SHAPES`: ONNX name -> function of the call that gives the outputs.
+
+Shapes in a file are numbers; here they are attributes. A length that the file leaves
+open is written as "that of the data" or "what is left".
+What is left out: Reshape with two lengths that only the data tells.
+"""
+
+import math
+
+import numpy as np
+
+from minihybrid.formats.onnx.load.elementwise import axes_of, label
+from minihybrid.formats.onnx.load.values import Value
+from minihybrid.ops import OPS
+
+
+# -- constants and shapes --------------------------------------------------------------
+def _constant(call):
+    found = [call.attr("value", None, np.ndarray)]
+    for read, name, dtype in (
+        (call.number, "value_float", "float32"),
+        (call.integer, "value_int", "int64"),
+        (call.integers, "value_ints", "int64"),
+    ):
+        value = read(name)
+        found.append(None if value is None else np.array(value, dtype))
+    floats = call.attr("value_floats", None, list)
+    found.append(None if floats is None else np.array(floats, "float32"))
+    arrays = [a for a in found if a is not None]
+    if len(arrays) != 1:
+        call.fail("one number, list of numbers or tensor is needed as its attribute")
+    return Value("", (arrays[0], arrays[0]))
+
+
+def _shape(call):
+    first, last = call.integer("start", 0), call.integer("end")
+    return Value("", tuple(np.array(s[first:last], "int64") for s in call.shapes(0)))
+
+
+def _size(call):
+    return Value("", tuple(np.array(math.prod(s)) for s in call.shapes(0)))
+
+
+def _known_only(call):
+    """What only `fold` can make."""
+    call.fail("its inputs must be known when the file is read, but they depend on the data")
+
+
+def _same(call):
+    """Exporters give weights with equal numbers one array and each a name by this."""
+    return call.need(0)
+
+
+# -- new shapes ------------------------------------------------------------------------
+def codes(call, wanted, shapes):
+    """A shape for Reshape: of the shapes wanted in both trials, and the data's.
+
+    A length that is open is the data's own in this place (0), or follows (-1).
+    """
+    found = []
+    for i, lengths in enumerate(zip(*wanted, strict=True)):
+        own = tuple(s[i] if i < len(s) else None for s in shapes)
+        found.append(lengths[0] if lengths[0] == lengths[1] else 0 if lengths == own else -1)
+    if found.count(-1) > 1 and -1 in wanted[0]:  # what is left may be known, too
+        return codes(
+            call,
+            [
+                [n if n >= 0 else math.prod(s) // max(-math.prod(w), 1) for n in w]
+                for w, s in zip(wanted, shapes, strict=True)
+            ],
+            shapes,
+        )
+    if found.count(-1) > 1:
+        call.fail(
+            f"of the shape {tuple(found)} more than one length is open; fix "
+            "lengths when exporting (no dynamic axes)"
+        )
+    return tuple(found)
+
+
+def reshaped(call, data, wanted, shapes):
+    """The data in a new shape, told in both trials."""
+    return OPS["Reshape"](data, shape=codes(call, wanted, shapes), name=label(call))
+
+
+def _reshape(call):
+    """Lengths of 0 are the data's own, unless `allowzero`; one of -1 follows."""
+    shapes, keep = call.shapes(0), not call.integer("allowzero", 0)
+    wanted = []
+    for lengths, shape in zip(call.trials(1, "the shape"), shapes, strict=True):
+        if 0 in lengths and not keep:  # in MXNet's codes 0 means another thing
+            fixed = call.numbers(1, "the shape")
+            return OPS["_np_reshape"](call.sym(0), newshape=fixed, name=label(call))
+        if min(lengths, default=0) < -1:
+            call.fail(f"the shape {lengths} has a negative length")
+        wanted.append([shape[i] if n == 0 else n for i, n in enumerate(lengths)])
+    return reshaped(call, call.sym(0), wanted, shapes)
+
+
+def _flatten(call):
+    shapes, axis = call.shapes(0), call.integer("axis", 1)
+    axis = axis if axis == len(shapes[0]) else call.axis(axis, len(shapes[0]))
+    if axis == 1:
+        return OPS["Flatten"](call.sym(0), name=label(call))
+    wanted = [(math.prod(s[:axis]), math.prod(s[axis:])) for s in shapes]
+    return reshaped(call, call.sym(0), wanted, shapes)
+
+
+def _squeeze(call):
+    return OPS["_np_squeeze"](call.sym(0), axis=axes_of(call, 13), name=label(call))
+
+
+def _unsqueeze(call):
+    axes, out = axes_of(call, 13) or (), call.sym(0)
+    ndim = call.ndim(0) + len(axes)
+    if ndim > 32:
+        call.fail(f"{ndim} axes; at most 32 are allowed")
+    for axis in sorted(call.axis(a, ndim) for a in axes):
+        out = OPS["expand_dims"](out, axis=axis)
+    return out
+
+
+def _transpose(call):
+    return OPS["transpose"](call.sym(0), axes=call.integers("perm", ()), name=label(call))
+
+
+def _expand(call):
+    """Stretch to a shape, and the shape to the data's, where that is longer."""
+    shapes = call.shapes(0)
+    wanted = [
+        np.broadcast_shapes(s, t) for s, t in zip(shapes, call.trials(1, "the shape"), strict=True)
+    ]
+    out, added = call.sym(0), len(wanted[0]) - len(shapes[0])
+    for _ in range(added):
+        out = OPS["expand_dims"](out, axis=0)
+    target = codes(call, wanted, [(1,) * added + s for s in shapes])
+    if -1 in target:
+        call.fail(
+            "the shape follows from a length that the file leaves open; fix it "
+            "when exporting (no dynamic axes)"
+        )
+    return OPS["broadcast_to"](out, shape=target, name=label(call))
+
+
+def _tile(call):
+    return OPS["tile"](call.sym(0), reps=call.numbers(1, "the number of repeats"), name=label(call))
+
+
+def _concat(call):
+    symbols = [call.sym(i) for i in range(len(call.inputs))]
+    return OPS["Concat"](*symbols, dim=call.integer("axis", 1), name=label(call))
+
+
+SHAPES = {
+    "Constant": _constant,
+    "Shape": _shape,
+    "Size": _size,
+    "Identity": _same,
+    "ConstantOfShape": _known_only,
+    "Range": _known_only,
+    "Reshape": _reshape,
+    "Flatten": _flatten,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Transpose": _transpose,
+    "Expand": _expand,
+    "Tile": _tile,
+    "Concat": _concat,
+}

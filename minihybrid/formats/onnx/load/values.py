@@ -1,0 +1,324 @@
+"""Values of an ONNX graph while it is read: numbers, or symbols.
+
+Takes:   nodes of a checked file, and what its inputs say of their shapes.
+Gives:   `Value`, `Scope` (what is known of all values) and `Call` (one node, with its
+         inputs and attributes), which the tables of operators work with.
+
+A file computes with shapes as with numbers (Shape, Gather, Concat, Reshape), while our
+graphs want them written down. So numbers that follow from shapes are computed at once.
+A length that the file leaves open is tried twice, with two different numbers: what
+comes out equal is known; what does not, depends on the data.
+What is left out: graphs whose shapes depend on the values of the data.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from minihybrid.core import sym
+from minihybrid.core.files import FileError
+from minihybrid.core.op import Spec
+from minihybrid.core.sym import Symbol
+from minihybrid.formats.onnx.export.draft import free_name
+from minihybrid.formats.onnx.load.file import import_onnx
+from minihybrid.ops import OPS
+
+# How many numbers may be made while a file is read: so many, and for each number that
+# the file holds so many more. A short file could ask for all memory otherwise.
+ALLOWED, MORE = 1 << 22, 8
+
+
+@dataclass(eq=False)
+class Value:
+    """One value: its numbers in both trials, or else the symbol that stands for it.
+
+    trained: whether the numbers are weights, which training may change.
+    """
+
+    name: str
+    arrays: tuple | None = None
+    symbol: Symbol | None = None
+    trained: bool = False
+
+    @property
+    def fixed(self):
+        """The numbers, if they are known and do not depend on an open length."""
+        if self.arrays is None:
+            return None
+        first, second = self.arrays
+        same = first is second or np.array_equal(first, second)
+        return first if same else None
+
+
+def trial_lengths(number):
+    """What the open length of this number is taken for: one even, one odd number.
+
+    >>> trial_lengths(0), trial_lengths(1)
+    ((1202, 1999), (1236, 2057))
+    """
+    return 1202 + 34 * number, 1999 + 58 * number
+
+
+class Scope:
+    """All that is known so far: values by name, shapes of symbols, parameters."""
+
+    def __init__(self, model):
+        self.model, self.values, self.specs = model, {}, {}
+        self.arrays, self.frozen, self.inputs = {}, set(), []
+        self.made, self.taken = {}, set()
+        self.left = ALLOWED + MORE * sum(a.size for a in model.arrays.values())
+        self.numbers = {}  # an open length's name -> its number
+        for name, dtype, shape in model.inputs:
+            lengths = (
+                None
+                if shape is None
+                else [
+                    (n, n)
+                    if isinstance(n, int)
+                    else trial_lengths(
+                        self.numbers.setdefault(n or f"axis {i} of {name}", len(self.numbers))
+                    )
+                    for i, n in enumerate(shape)
+                ]
+            )
+            symbol = sym.var(self.unique(name), dtype=dtype)
+            self.specs[symbol.refs[0][0]] = [
+                [
+                    Spec(
+                        None if lengths is None else tuple(n[k] for n in lengths),
+                        dtype and np.dtype(dtype),
+                    )
+                ]
+                for k in (0, 1)
+            ]
+            self.values[name] = Value(name, symbol=symbol)
+            self.inputs.append(symbol)
+        for name, array in model.arrays.items():
+            self.values[name] = Value(name, (array, array), trained=array.dtype.kind == "f")
+
+    def explained(self, text):
+        """An error's text, and what the trials' lengths in it stand for."""
+        named = [
+            f"{n} stands for {name!r:.40}"
+            for name, number in self.numbers.items()
+            for n in trial_lengths(number)
+            if re.search(rf"\b{n}\b", text)
+        ]
+        return f"{text} ({', '.join(named)})" if named else text
+
+    def unique(self, name):
+        """The name, or the name with a number, if another has it."""
+        return free_name(name, self.taken, "_")
+
+    def parameter(self, value, layout="", change=None):
+        """The symbol of known numbers: one parameter for all that want this layout.
+
+        layout:  a name for what `change` does to the numbers; "": as they are.
+        """
+        if (value, layout) in self.made:
+            return self.made[value, layout]
+        numbers = value.fixed if change is None else change(value.fixed)
+        if not numbers.size:  # a parameter's length of 0 means that it is not known
+            raise FileError(
+                f"{self.model.source}: {value.name!r:.60} has shape "
+                f"{numbers.shape}, but an array with numbers is needed"
+            )
+        name, wide = self.unique(value.name), numbers.reshape(numbers.shape or 1)
+        symbol, spec = sym.var(name), Spec(wide.shape, wide.dtype)
+        self.specs[symbol.refs[0][0]] = [[spec], [spec]]
+        self.arrays[name] = wide
+        if not value.trained:
+            self.frozen.add(name)
+        if not numbers.ndim:  # a parameter has axes
+            symbol = OPS["_np_reshape"](symbol, newshape=())
+        self.made[value, layout] = symbol
+        return symbol
+
+    def spec(self, symbol):
+        """The specs of a symbol in both trials; new nodes are inferred on the way."""
+        ((last, index),) = symbol.refs
+        stack = [last]
+        while stack:
+            node = stack[-1]
+            waiting = [n for n, _ in node.inputs if n not in self.specs]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            if node not in self.specs:
+                self.specs[node] = [
+                    node.op.specs_of([self.specs[n][k][i] for n, i in node.inputs], node.attrs)[1]
+                    for k in (0, 1)
+                ]
+        return [trial[index] for trial in self.specs[last]]
+
+
+class Call:
+    """One node with its inputs, as the functions of the tables see it.
+
+    Each attribute is asked for by its kind; those that nobody asked for are refused.
+    """
+
+    def __init__(self, node, scope):
+        self.node, self.scope, self.opset = node, scope, scope.model.opset
+        self.inputs = [scope.values[name] if name else None for name in node.inputs]
+        while self.inputs and self.inputs[-1] is None:
+            self.inputs.pop()
+        self.asked = set()
+        self.fail = node.fail
+
+    def check(self):
+        """Compare the inputs with what the operator takes in this opset."""
+        defs = import_onnx().defs
+        try:
+            schema = defs.get_schema(self.node.op, self.opset)
+        except defs.SchemaError:
+            schema = None
+        if schema is None or schema.deprecated:
+            self.fail(f"opset {self.opset} has no such operator")
+        least, most = schema.min_input, schema.max_input
+        if not least <= len(self.inputs) <= most:
+            self.fail(
+                f"{len(self.inputs)} inputs, but the operator takes {least}"
+                + f" to {most}" * (least < most)
+            )
+
+    # -- attributes
+    def attr(self, name, default, kind):
+        """An attribute of a Python type, or the default."""
+        self.asked.add(name)
+        if name not in self.node.attrs:
+            return default
+        value = self.node.attrs[name]
+        if type(value) is not kind:
+            self.fail(f"the attribute {name} is {value!r:.60}, but {kind.__name__} is needed")
+        return value
+
+    def integer(self, name, default=None):
+        """A whole number."""
+        return self.attr(name, default, int)
+
+    def number(self, name, default=None):
+        """A real number."""
+        return self.attr(name, default, float)
+
+    def text(self, name, default=""):
+        """A text, such as a mode."""
+        return self.attr(name, default, str)
+
+    def integers(self, name, default=None):
+        """A tuple of whole numbers."""
+        value = self.attr(name, default, list)
+        if value is not default and not all(type(v) is int for v in value):
+            self.fail(
+                f"the attribute {name} is {value!r:.60}, but a list of whole numbers is needed"
+            )
+        return value if value is None else tuple(value)
+
+    def check_attributes(self):
+        """Refuse attributes that were not asked for: they might mean something."""
+        left = self.node.attrs.keys() - self.asked
+        if left:
+            self.fail(f"the attribute {min(left)!r:.40} is not supported")
+
+    # -- inputs
+    def get(self, i):
+        """The value of an input, or `None` if it is left out."""
+        return self.inputs[i] if i < len(self.inputs) else None
+
+    def need(self, i):
+        """The value of an input that must be there."""
+        value = self.get(i)
+        if value is None:
+            self.fail(f"input {i} is missing")
+        return value
+
+    def sym(self, i):
+        """An input as a symbol; known numbers become a parameter."""
+        return self.symbol_of(self.need(i))
+
+    def symbol_of(self, value):
+        """A value as a symbol."""
+        if value.arrays is None:
+            return value.symbol
+        if value.fixed is None:
+            self.fail(
+                f"the numbers of {value.name!r:.60} follow from a length that "
+                "the file leaves open; fix it when exporting (no dynamic axes)"
+            )
+        return self.scope.parameter(value)
+
+    def fixed(self, i, what):
+        """The known numbers of an input; an error says what they are needed for."""
+        numbers = self.need(i).fixed
+        if numbers is None:
+            self.fail(
+                f"{what} must be known when the file is read, but {self.need(i).name!r:.60} "
+                "depends on the data or on a length that the file leaves open"
+            )
+        return numbers
+
+    def numbers(self, i, what):
+        """The known whole numbers of an input, as a tuple of `int`."""
+        return self.whole(self.fixed(i, what), what)
+
+    def trials(self, i, what):
+        """The whole numbers of an input in both trials."""
+        arrays = self.need(i).arrays or [self.fixed(i, what)]
+        return [self.whole(a, what) for a in arrays]
+
+    def whole(self, array, what):
+        """A few whole numbers in a row, as a tuple of `int`."""
+        if array.dtype.kind not in "iu" or array.ndim > 1 or array.size > 32:
+            self.fail(
+                f"{what} is {array.dtype} of shape {array.shape}, but at most 32 "
+                "whole numbers in a row are needed"
+            )
+        return tuple(array.ravel().tolist())
+
+    def shapes(self, i):
+        """The shape of an input in both trials."""
+        value = self.need(i)
+        if value.arrays is not None:
+            return [a.shape for a in value.arrays]
+        found = [s.shape for s in self.scope.spec(value.symbol)]
+        if any(s is None or -1 in s for s in found):
+            self.fail(
+                f"the shape of {value.name!r:.60} must be known, but the file "
+                "does not tell that of its inputs"
+            )
+        return found
+
+    def shape(self, i):
+        """The shape of an input; -1 stands for a length that is open."""
+        return tuple(m if m == n else -1 for m, n in zip(*self.shapes(i), strict=True))
+
+    def ndim(self, i):
+        """The number of axes of an input."""
+        return len(self.shapes(i)[0])
+
+    def dtype(self, i):
+        """The type of an input's elements, or `None`."""
+        value = self.need(i)
+        if value.arrays is not None:
+            return value.arrays[0].dtype
+        return self.scope.spec(value.symbol)[0].dtype
+
+    def axis(self, axis, ndim):
+        """The axis counted from the front, checked."""
+        if not -ndim <= axis < ndim:
+            self.fail(f"axis {axis} does not exist in {ndim} dimensions")
+        return axis % ndim
+
+    def fits(self, shape):
+        """The shape of numbers to be made now, if they are not too many."""
+        count = math.prod(shape)
+        if any(n < 0 for n in shape) or count > self.scope.left:
+            self.fail(
+                f"an array of shape {tuple(shape)!s:.80} would be made while the file is read, "
+                f"but only {self.scope.left} numbers more are allowed"
+            )
+        self.scope.left -= count
+        return tuple(shape)

@@ -1,0 +1,106 @@
+"""Chapter 22. Programs that `net.export` writes: Python and C.
+
+Takes:   a traced signature of a net: its graph, its inputs' names, its parameters.
+Gives:   the formats "numpy" and "c" of `FORMATS`; "wasm" has a module of its own.
+
+What is left out: shapes that are not known; a file serves the signature of one call.
+"""
+
+import io
+import os
+
+import numpy as np
+
+from minihybrid.codegen.numpy.alone import alone
+from minihybrid.core.files import FileError, write_together
+from minihybrid.core.hooks import FORMATS, own_names
+from minihybrid.core.op import HybridError, Spec
+from minihybrid.core.passes.expand import expand
+from minihybrid.core.plan import Plan
+from minihybrid.formats.c.file import c_file, weights_file
+from minihybrid.passes.scan import without_loops
+
+
+def write_numpy(entry, path, *_):
+    """`path.py` and `path.npz`: a program that needs only NumPy, and its weights."""
+    parts = Parts(entry, "numpy")
+    text = alone(
+        parts.plan.made,
+        parts.inputs,
+        parts.outputs,
+        map(spec_of, parts.weights),
+        parts.plan.memory.nbytes,
+    )
+    file = io.BytesIO()
+    np.savez(file, **{f"p{i}": array for i, array in enumerate(parts.weights)})
+    return write({f"{path}.py": text.encode(), f"{path}.npz": file.getvalue()})
+
+
+def write_c(entry, path, *_):
+    """`path.c` and `path.weights`: a program that needs only the C library."""
+    parts = Parts(entry, "cpu")
+    text = c_file(parts.plan, parts.inputs, parts.outputs, parts.weights)
+    return write({f"{path}.c": text.encode(), f"{path}.weights": weights_file(parts.weights)})
+
+
+EMPTY_ZIP = 22  # bytes of an .npz of no arrays
+MARKS = {".npz": (b"PK\3\4", b"p0.npy"), ".weights": (b"minihyb1",)}  # what their heads contain
+
+
+def write(files):
+    """Write a program and what it reads, name -> bytes; returns the names.
+
+    Raises:  FileError for a file that `export` did not write, such as a user's own `.npz`.
+    """
+    for name in files:
+        marks = MARKS.get(os.path.splitext(name)[1])
+        if marks and os.path.isfile(name) and os.path.getsize(name) > EMPTY_ZIP:
+            with open(name, "rb") as file:
+                head = file.read(64)
+            if not all(mark in head for mark in marks):
+                raise FileError(
+                    f"cannot write '{name}': its arrays are not those of an exported net; choose "
+                    "another name, or move that file away"
+                )
+    return write_together(files)
+
+
+class Parts:
+    """A plan for prediction, and what it reads and writes.
+
+    inputs, outputs:  their specs;  weights: parameters and constants as ndarrays.
+    """
+
+    def __init__(self, entry, target):
+        graph = expand(entry.graph)
+        if target == "numpy":  # whose text has no loops
+            graph = without_loops(graph)
+        self.plan = plan = Plan(graph, entry.names, target=target, expanded=True)
+        nodes = [
+            n
+            for node in plan.graph.nodes
+            for n in (node.attrs["graph"].nodes if "graph" in node.attrs else [node])
+        ]
+        for node in nodes:
+            if node.op and node.op.random:
+                raise HybridError(
+                    f"export: {node.op.name} '{node.name}' draws random numbers, and files of "
+                    "code do not; export the net without it, or as format 'mxnet'"
+                )
+        specs = {n.name: n.specs[0] for n in plan.graph.variables}
+        self.inputs = [specs[name] for name in entry.names]
+        self.outputs = [Spec(*spec) for spec in plan.out_specs]
+        self.weights = [np.asarray(entry.params[name].data().data) for name in plan.params]
+        self.weights += [node.values[0] for node in plan.table.constants]
+
+
+def spec_of(array):
+    """The shape and dtype of an ndarray."""
+    return Spec(array.shape, array.dtype)
+
+
+FORMATS.update(numpy=write_numpy, c=write_c)
+
+
+def __dir__():
+    return own_names(globals())

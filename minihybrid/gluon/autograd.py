@@ -1,0 +1,279 @@
+"""Gradients, as MXNet's programs name them; and functions of one's own.
+
+Takes:   arrays that were computed under `record()`, or symbols.
+Gives:   what the core's `autograd` gives; `grad` and `mark_variables`; `get_symbol`,
+         the tape as a symbol; and `Function`, whose gradient a user writes.
+
+What is left out: gradients through in-place writes.
+"""
+
+import sys
+
+from minihybrid.core import hooks
+from minihybrid.core.array import STATE, Leaf, NDArray, arrays, refs_of
+from minihybrid.core.backprop import gradient
+from minihybrid.core.graph import topological
+from minihybrid.core.hooks import own_names
+from minihybrid.core.name import Prefix
+from minihybrid.core.op import AttrError, HybridError, Node, Op, boolean, checked
+from minihybrid.core.sym import Symbol, as_symbol, var
+from minihybrid.core.tape import (
+    array_of,
+    backward,
+    free,
+    modes,
+    pause,
+    predict_mode,
+    record,
+    seeds_of,
+    train_mode,
+)
+from minihybrid.ops import OPS
+from minihybrid.ops.elementwise import zeros_like
+from minihybrid.ops.random import STREAM
+
+__all__ = [
+    "Function",
+    "backward",
+    "get_symbol",
+    "grad",
+    "is_recording",
+    "is_training",
+    "mark_variables",
+    "pause",
+    "predict_mode",
+    "record",
+    "set_recording",
+    "set_training",
+    "train_mode",
+]
+
+
+def is_recording():
+    """Whether the tape is kept now."""
+    return STATE.recording
+
+
+def is_training():
+    """Whether the mode is training now."""
+    return STATE.training
+
+
+def set_training(train):
+    """Set the mode; returns the one before."""
+    train = checked("set_training", "train", train, boolean)
+    before, STATE.training = STATE.training, train
+    STREAM.repeats = STREAM.repeats or train
+    return before
+
+
+def set_recording(recording):
+    """Keep the tape or not; returns what held before."""
+    recording = checked("set_recording", "recording", recording, boolean)
+    before, STATE.recording = STATE.recording, recording
+    STREAM.repeats = STREAM.repeats or recording
+    return before
+
+
+def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=False, train_mode=True):
+    """The gradients of the heads' sum with respect to the variables: a list of arrays.
+
+    `create_graph` records the gradient's own operators, so that it can be
+    differentiated again.
+    """
+    variables = arrays("autograd.grad", variables)
+    if not variables:
+        raise AttrError(
+            "autograd.grad: the list of variables is empty; name the "
+            "arrays whose gradients you want"
+        )
+    heads = heads if isinstance(heads, (list, tuple)) else [heads]
+    for v in variables:
+        if v.node is None:
+            raise HybridError(
+                "autograd.grad: a variable has no place on the tape; "
+                "call its attach_grad() before record()"
+            )
+    refs, seeds = seeds_of(heads, head_grads)
+    with modes(recording=create_graph, training=train_mode):
+        grads = gradient(refs, seeds, [(v.node, v.index) for v in variables], array_of)
+        result = [grads.get((v.node, v.index)) for v in variables]
+        for k, (g, v) in enumerate(zip(result, variables, strict=True)):
+            if g is None or create_graph and g.node is None:
+                zeros = zeros_like(v)  # a constant can be differentiated, too: it is 0
+                g = zeros if g is None else zeros + g
+            result[k] = type(v)(g.data, g.node, g.index)
+    if not (create_graph if retain_graph is None else retain_graph):
+        free(refs)
+    return result
+
+
+def mark_variables(variables, gradients, grad_reqs="write"):
+    """Make arrays variables whose gradients go to given arrays."""
+    variables = arrays("mark_variables", variables)
+    gradients = arrays("mark_variables", gradients)
+    reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else grad_reqs
+    if not len(variables) == len(gradients) == len(reqs):
+        raise AttrError("mark_variables: as many gradients and grad_reqs as variables are needed")
+    for v, g, req in zip(variables, gradients, reqs, strict=True):
+        if req not in ("write", "add", "null") or g.shape != v.shape:
+            raise AttrError(
+                f"mark_variables: a variable of shape {v.shape} got a gradient of shape {g.shape} "
+                f"and grad_req={req!r}; needed: one shape, and write, add or null"
+            )
+        v.node, v.index = Node(None, values=(v.data,), info=Leaf(v.data, req, g)), 0
+
+
+def get_symbol(x):
+    """The symbol of what was computed under `record()` up to this array.
+
+    Variables and other arrays that it read are called var0, var1, ...
+    Raises:  HybridError if the array is not on the tape.
+
+    >>> from minihybrid import autograd
+    >>> from minihybrid.core import nd
+    >>> x = nd.ones((2,)); x.attach_grad()
+    >>> with autograd.record():
+    ...     y = (x * 2).relu()
+    >>> autograd.get_symbol(y).get_internals().list_outputs()
+    ['var0', 'node_0_output', 'node_1_output']
+    """
+    arrays("get_symbol", [x])
+    if x.node is None:
+        raise HybridError(
+            "get_symbol: the array is not on the tape; compute it inside "
+            "`with autograd.record():` from arrays with attach_grad()"
+        )
+    made, counts = {}, [0, 0]
+    for node in topological([(x.node, x.index)]):
+        kind = node.op is not None
+        name, counts[kind] = f"{('var', 'node_')[kind]}{counts[kind]}", counts[kind] + 1
+        if not kind:
+            made[node] = var(name)
+            continue
+        if node.inputs is None or OPS.get(node.op.name) is not node.op and node.op.expand is None:
+            raise HybridError(
+                f"get_symbol: the step {node.op.name} has no symbol: it "
+                "is a Function, or an earlier backward freed the tape"
+            )
+        ins = [Symbol([made[n].refs[i]]) for n, i in node.inputs]
+        if OPS.get(node.op.name) is node.op:
+            made[node] = Symbol.interpret(node.op, ins, node.attrs, name)
+        else:  # a compiled net: write down what it was made of
+            with Prefix(f"{name}_"):
+                made[node] = as_symbol(node.op.expand(None, *ins))
+    return Symbol([made[x.node].refs[x.index]])
+
+
+class Function:
+    """A step of a computation whose gradient you write yourself.
+
+    A subclass has `forward(*arrays)` and `backward(*head_grads)`, which takes a
+    gradient an output of `forward` and returns one an input. Each instance is called
+    once. Inside them the tape is not kept; they may use NumPy.
+    Source:  MXNet's mxnet.autograd.Function; here, too, without second derivatives,
+             but grad_req="add" adds, which MXNet 1.9.1 forgets.
+
+    >>> from minihybrid.core import nd
+    >>> class Straight(Function):
+    ...     def forward(self, x):
+    ...         return x.round()
+    ...     def backward(self, dy):
+    ...         return dy
+    >>> x = nd.array([1.3, 2.6]); x.attach_grad()
+    >>> with record():
+    ...     y = Straight()(x)
+    >>> y.backward(); x.grad.asnumpy()
+    array([1., 1.], dtype=float32)
+    """
+
+    def __init__(self):
+        self.saved_tensors, self._used = (), False
+
+    def save_for_backward(self, *args):
+        """Keep arrays in `saved_tensors`, for `backward` to read."""
+        self.saved_tensors = args
+
+    def forward(self, *inputs):
+        """The computation; subclasses write it."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no forward method; write def forward(self, x): ..."
+        )
+
+    def backward(self, *output_grads):
+        """The gradients of the inputs; subclasses write it."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no backward method; write def backward(self, dy): ..."
+        )
+
+    def __call__(self, *inputs):
+        """What `forward` returns, as one step of the tape."""
+        name = type(self).__name__
+        if getattr(self, "_used", False):
+            raise HybridError(
+                f"{name}: an instance is called once, since it saves "
+                f"what its backward needs; make another: {name}()(x)"
+            )
+        self._used = True
+        if not all(isinstance(v, NDArray) for v in inputs):
+            found = ", ".join(type(v).__name__ for v in inputs)
+            raise AttrError(
+                f"{name}: a Function works on NDArrays, found {found}; "
+                "leave a block that uses it imperative"
+            )
+        with modes(recording=False):
+            result = self.forward(*inputs)
+        outs = result if isinstance(result, (list, tuple)) else (result,)
+        refs = refs_of(inputs) if STATE.recording else ()
+        if not refs:
+            return result
+        outs = [v.copy() if any(v.data is w.data for w in inputs) else v for v in outs]
+        op = Op(
+            name=name,
+            inputs=("data",),
+            variadic=True,
+            infer=None,
+            grad=self._grad,
+            n_outputs=len(outs),
+            doc=f"The Function {name}.",
+        )
+        node = Node(op, refs, values=tuple(v.data for v in outs))
+        outs = [type(v)(v.data, node, i) for i, v in enumerate(outs)]
+        return type(result)(outs) if isinstance(result, (list, tuple)) else outs[0]
+
+    def _grad(self, g, out, *inputs):
+        """The record's gradient: what `backward` says, checked."""
+        name = type(self).__name__
+        if STATE.recording:
+            raise HybridError(
+                f"{name}: the gradient of a gradient through a Function "
+                "is unknown; write the step with operators instead"
+            )
+        gs, outs = (g, out) if isinstance(g, tuple) else ((g,), (out,))
+        found = self.backward(
+            *(zeros_like(o) if v is None else v for v, o in zip(gs, outs, strict=True))
+        )
+        found = found if isinstance(found, (list, tuple)) else (found,)
+        if len(found) != len(inputs):
+            raise HybridError(
+                f"{name}.backward returned {len(found)} gradients, but "
+                f"forward has {len(inputs)} inputs"
+            )
+        for v, x in zip(found, inputs, strict=True):
+            if not isinstance(v, NDArray) or v.shape != x.shape:
+                what = getattr(v, "shape", v)
+                raise HybridError(
+                    f"{name}.backward returned a {type(v).__name__} ({what}), but an NDArray of "
+                    f"shape {x.shape} is needed"
+                )
+        return found
+
+
+def __getattr__(name):
+    """The sentence about a name that PyTorch has, or Python's own."""
+    said = hooks.instead("autograd", name) or f"module '{__name__}' has no attribute '{name}'"
+    raise AttributeError(said, name=name, obj=sys.modules[__name__])
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,0 +1,412 @@
+"""Control flow: loops and branches that arrays and symbols both read.
+
+Takes:   Python functions of arrays, or of symbols.
+Gives:   `foreach`, `while_loop`, `cond`, `boolean_mask`, and `isnan`, `isinf`,
+         `isfinite`, as `nd.contrib`, `sym.contrib`, `F.contrib`.
+
+With arrays they are Python's own loop and branch, which the tape follows. With symbols
+the body is traced once, and the loop is one node (`passes/foreach.py`); a turn too many of
+`while_loop` is switched off by `where`; `cond` writes down both branches and chooses
+between their results.
+What is left out: loops that end early, and branches that are not run: what the other one
+computes costs time. No gradient comes out of it; but where a value that was computed before
+the branch has no finite slope, as sqrt(x) at 0, a gradient of 0 for it becomes NaN.
+"""
+
+import math
+
+import numpy as np
+
+from minihybrid.core import lazy
+from minihybrid.core.arguments import arrays_in, restore
+from minihybrid.core.array import NDArray
+from minihybrid.core.attribute import AttrScope
+from minihybrid.core.graph import topological
+from minihybrid.core.hooks import FACES, own_names
+from minihybrid.core.name import NameManager
+from minihybrid.core.nd import array
+from minihybrid.core.op import AttrError, HybridError, Node
+from minihybrid.core.placement import placed
+from minihybrid.core.sym import Symbol, opened, var
+from minihybrid.core.tape import modes
+from minihybrid.core.tracing import CURRENT, TraceError, is_tracing
+from minihybrid.ops import OPS
+from minihybrid.ops.shapes import axis_of
+from minihybrid.passes.foreach import Foreach, row_of
+from minihybrid.passes.scan import captured
+
+
+def foreach(body, data, init_states, name=None):
+    """Run `body` over the first axis of `data` and stack what it gives.
+
+    body:    (slice of data, states) -> (output, new states).
+    data, init_states: an array or a (nested) list of arrays; so are the results.
+    name:    of the node, with symbols: the body is called once, and the loop is one node.
+             A body that moves states of layers, such as BatchNorm's running mean, or whose
+             states change their shapes, is written down turn by turn.
+    Returns: (outputs, with a new first axis that counts the steps; the last states).
+
+    >>> from minihybrid.core import nd
+    >>> outs, total = foreach(lambda x, s: (x + s, x + s), nd.arange(4), nd.zeros(1))
+    >>> outs.asnumpy().ravel(), total.asnumpy()
+    (array([0., 1., 3., 6.], dtype=float32), array([6.], dtype=float32))
+    """
+    if any(isinstance(x, Symbol) for x in arrays_in((data, init_states))):
+        found = traced(body, data, init_states, name)
+        if found is not None:
+            return found
+    arrays = arrays_in((data,))
+    if arrays and all(isinstance(x, NDArray) and x.ndim and not len(x) for x in arrays):
+        return _no_rows(body, data, init_states), init_states
+    rows = [_rows(x) for x in arrays_in((data,))]
+    if len({len(r) for r in rows}) != 1:
+        raise AttrError(
+            "foreach: data must be arrays of one common length, found "
+            f"{', '.join(str(len(r)) for r in rows) or 'none'}"
+        )
+    states, steps, seen = init_states, [], None
+    for parts in zip(*rows, strict=True):
+        out, states = body(restore(data, iter(parts)), states)
+        steps.append(out)
+        seen = _same_variables("foreach", len(steps), seen, out, states)
+    return _stacked("foreach", steps), states
+
+
+def while_loop(cond, func, loop_vars, max_iterations=None, name=None):
+    """Run `func` while `cond` holds, `max_iterations` times at most.
+
+    cond:    (*loop_vars) -> a single number, true or false.
+    func:    (*loop_vars) -> (output, new loop_vars).
+    Returns: (outputs, stacked; the last loop_vars). The stack has `max_iterations`
+             rows: those of steps that were not run are 0, where MXNet leaves what was
+             in memory. Arrays that never take a step give no outputs, `[]`; symbols
+             give zeros.
+
+    >>> from minihybrid.core import nd
+    >>> powers, last = while_loop(lambda x: x < 5, lambda x: (x, x * 2), nd.ones(1), 5)
+    >>> powers.asnumpy().ravel(), last.asnumpy()
+    (array([1., 2., 4., 0., 0.], dtype=float32), array([8.], dtype=float32))
+    """
+    if max_iterations is None or int(max_iterations) < 1:
+        raise AttrError(
+            f"while_loop: max_iterations={max_iterations}, but a whole "
+            "number of at least 1 is needed"
+        )
+    single = not isinstance(loop_vars, (list, tuple))
+    now = [loop_vars] if single else list(loop_vars)
+    if not now:
+        raise AttrError("while_loop: loop_vars is empty; one array at least is needed")
+    if all(isinstance(x, Symbol) for x in now) and isinstance(holds := cond(*now), Symbol):
+        found = _traced_while(cond, func, now, holds, int(max_iterations), name)
+        if found is not None:
+            outs, now = found
+            return outs, now[0] if single else now
+    steps, seen, active = [], None, None
+    for _ in range(int(max_iterations)):
+        holds = cond(*now)
+        if not isinstance(holds, Symbol):
+            if not holds:
+                break
+            out, new = _step(func, now)
+        else:
+            active = holds if active is None else OPS["where"](active, holds, active)
+            out, new = _step(func, now)
+            out = restore(out, iter([_kept(active, o) for o in arrays_in((out,))]))
+            new = [OPS["where"](active, a, b) for a, b in zip(new, now, strict=True)]
+        now = new
+        steps.append(out)
+        seen = _same_variables("while_loop", len(steps), seen, out, now)
+    outs = _stacked("while_loop", steps, int(max_iterations) - len(steps))
+    return outs, now[0] if single else now
+
+
+def _no_rows(body, data, states):
+    """The outputs of a loop over no rows, for which the body runs on rows of zeros.
+
+    What it computes from arrays on the tape is there, too, with a gradient of zeros.
+    """
+    rows = []
+    for x in arrays_in((data,)):
+        row = type(x)(placed(np.zeros(x.shape[1:] or (1,), x.dtype), x.context))
+        rows.append(row + x.sum().astype(x.dtype) if x.node else row)  # of nothing: 0
+    with modes(training=False):  # no state moves
+        out, _ = body(restore(data, iter(rows)), states)
+    stacks = [OPS["stack"](OPS["zeros_like"](x), axis=0) for x in arrays_in((out,))]
+    return restore(out, iter([OPS["slice_axis"](x, axis=0, begin=0, end=0) for x in stacks]))
+
+
+def _traced_while(cond, func, now, holds, max_iterations, name):
+    """(outputs, last values) as one loop, of which nobody reads the rows."""
+
+    def turn(row, states):
+        active, *now = states
+        active = OPS["where"](active, cond(*now), active)
+        out, new = _step(func, now)
+        new = [OPS["where"](active, a, b) for a, b in zip(new, now, strict=True)]
+        return restore(out, iter([_kept(active, o) for o in arrays_in((out,))])), [active, *new]
+
+    rows = OPS["_zeros"].applied((), {"shape": (max_iterations,)}, base=Symbol)
+    found = traced(turn, rows, [OPS["ones_like"](holds), *now], name)
+    return found and (found[0], found[1][1:])
+
+
+def _step(func, now):
+    """One step: (output, list of new values), checked."""
+    out, new = func(*now)
+    new = list(new) if isinstance(new, (list, tuple)) else [new]
+    if len(new) != len(now):
+        raise AttrError(
+            f"while_loop: func gave {len(new)} new loop_vars, but {len(now)} are needed"
+        )
+    return [] if out is None else out, new
+
+
+def cond(pred, then_func, else_func, name=None):
+    """What `then_func()` gives if `pred` is true, else what `else_func()` gives.
+
+    pred:    a single number.
+    Symbols: both branches are computed; their results must agree in shape.
+
+    >>> from minihybrid.core import nd
+    >>> x = nd.array([-3]); cond(x < 0, lambda: -x, lambda: x).asnumpy()
+    array([3.], dtype=float32)
+    """
+    if not isinstance(pred, Symbol):
+        return then_func() if pred else else_func()
+    shape = pred.spec.shape
+    if shape is not None and -1 not in shape and math.prod(shape) != 1:
+        raise AttrError(
+            f"cond: pred has shape {shape}, but one element is needed; reduce it first, for "
+            "example with (x > 0).sum(), or choose element by element with where"
+        )
+    if shape != (flat := () if pred.is_np else (1,)):  # it must not stretch what it chooses
+        pred = pred.reshape(flat)
+    name = NameManager.current().get(name, "_cond")
+    then = _branch(then_func, f"{name}_then", pred)
+    other = _branch(else_func, f"{name}_else", OPS["logical_not"](pred))
+    pairs = arrays_in((then,)), arrays_in((other,))
+    if len(pairs[0]) != len(pairs[1]):
+        raise AttrError(
+            f"cond: one branch gives {len(pairs[0])} values, the other "
+            f"{len(pairs[1])}; both must give the same number"
+        )
+    chosen = [OPS["where"](pred, a, b) for a, b in zip(*pairs, strict=True)]
+    return restore(then, iter(chosen))
+
+
+def _branch(func, name, chosen):
+    """What a branch gives, whose gradients stop unless it is the one that is chosen.
+
+    chosen:  whether it is. Each value that the branch reads passes a gate: 0 times the slope
+             of log at 0 would be nan.
+    """
+    owner = AttrScope.current().attrs.get(OWNER)
+    with AttrScope(**{OWNER: name}):
+        out = func()
+    refs = [ref for x in arrays_in((out,)) if isinstance(x, Symbol) for ref in x.refs]
+    trace = CURRENT.trace
+    made = trace.nodes if trace else topological(refs)
+    inside = [n for n in made if n.op and (n.info or {}).get(OWNER) == name]
+    mine, gates = {*inside}, {}
+    for node in inside:
+        node.info = {k: v for k, v in node.info.items() if k != OWNER}
+        if owner is not None:
+            node.info[OWNER] = owner
+        states = set(node.op.states(node.attrs))
+        for i, ref in enumerate(node.inputs):
+            if ref[0] not in mine and i not in states and ref not in gates:
+                gates[ref] = OPS["_gate"](Symbol([ref]), chosen).refs[0]
+        node.inputs = tuple(
+            [r if i in states else gates.get(r, r) for i, r in enumerate(node.inputs)]
+        )
+    if trace:  # the branch reads what was made after it
+        trace.nodes[:] = [*(n for n in trace.nodes if n not in mine), *inside]
+    return out
+
+
+# -- loops as one node -----------------------------------------------------------------
+def traced(body, data, init_states, name):
+    """What `foreach` gives with symbols; `None` if the turns must be written down.
+
+    The body is called once, on variables for a row and for the states. What it applies is
+    the loop's; what else it reads stands before the loop. As in MXNet, a node attribute
+    tells whose it is.
+    """
+    given, init = arrays_in((data,)), arrays_in((init_states,))
+    if not given or not all(isinstance(x, Symbol) and len(x.refs) == 1 for x in (*given, *init)):
+        return None
+    name = NameManager.current().get(name, "_foreach")
+    rows = [_variable(x, f"row{i}", row_of(x.spec)) for i, x in enumerate(given)]
+    states = [_variable(x, f"state{j}", x.spec) for j, x in enumerate(init)]
+    with AttrScope(__subgraph_name__=name):
+        out, new = body(restore(data, iter(rows)), restore(init_states, iter(states)))
+    out, new = opened(out), opened(new)
+    outs, news = arrays_in((out,)), arrays_in((new,))
+    refs = [ref for x in (*outs, *news) if isinstance(x, Symbol) for ref in x.refs]
+    mine = {x.refs[0][0] for x in (*rows, *states)}
+    inside = [n for n in topological(refs) if n.op and (n.info or {}).get(OWNER) == name]
+    if trace := CURRENT.trace:
+        mine.update(n for n in trace.nodes if n.op and (n.info or {}).get(OWNER) == name)
+        trace.nodes[:] = [n for n in trace.nodes if n not in mine]
+        trace.known -= mine
+    if (
+        len(refs) != len(outs) + len(news)
+        or len(news) != len(init)
+        or not refs
+        or any(n.op.states(n.attrs) for n in inside)
+        or any(
+            a.spec.known and b.spec.known and a.spec != b.spec
+            for a, b in zip(init, news, strict=True)
+        )
+    ):
+        return None
+    variables = [x.refs[0] for x in (*rows, *states)]
+    graph, ins, others = captured(inside, variables, refs, _unmarked, lambda ref: None)
+    op = Foreach(graph, ins, len(rows), len(states))
+    made = Symbol.interpret(op, [*given, *init, *(Symbol([ref]) for ref in others)], {}, name)
+    found = [type(x)([ref]) for x, ref in zip((*outs, *news), made.refs, strict=True)]
+    if all(x.spec.known and not x.spec.shape[0] for x in given):  # no rows: nothing to run
+        found = [OPS["zeros_like"](x) for x in found[: len(outs)]] + init
+    return restore(out, iter(found)), restore(new, iter(found[len(outs) :]))
+
+
+OWNER = "__subgraph_name__"
+
+
+def _variable(like, name, spec):
+    return type(like)(var(name, spec=spec).refs)
+
+
+def _unmarked(node, inputs):
+    """A node of a body, without shapes, which follow from the loop's inputs."""
+    info = {k: v for k, v in node.info.items() if k != OWNER}
+    return Node(node.op, inputs, node.attrs, node.name, info=info or None)
+
+
+# -- steps and stacks ------------------------------------------------------------------
+def _rows(x):
+    """The slices of an array or symbol along its first axis."""
+    shape = x.shape if not isinstance(x, Symbol) else x.spec.shape
+    if shape is None or -1 in shape:
+        (shape,) = x.infer_shape_partial()[1]
+    if not shape or not shape[0]:
+        raise HybridError(
+            "foreach: the first axis of the data has length 0 or an unknown one; tell it by "
+            "sym.var(name, shape=...), or hybridize a block, which learns it from its input"
+        )
+    parts = OPS["SliceChannel"](x, num_outputs=shape[0], axis=0, squeeze_axis=len(shape) > 1)
+    return [parts] if shape[0] == 1 else list(parts)
+
+
+def _kept(active, out):
+    """The output of a step that is run, else zeros."""
+    return OPS["where"](active, out, OPS["zeros_like"](out))
+
+
+def _stacked(what, steps, missing=0):
+    """Each output of all steps in one array; rows of steps not taken are 0."""
+    flat = [arrays_in((out,)) for out in steps]
+    if len({len(outs) for outs in flat}) > 1:
+        raise AttrError(
+            f"{what}: each step must give the same number of outputs, "
+            f"found {', '.join(str(len(outs)) for outs in flat)}"
+        )
+    columns = [
+        [*column] + [OPS["zeros_like"](column[0])] * missing for column in zip(*flat, strict=True)
+    ]
+    stacks = iter([OPS["stack"](*column, axis=0) for column in columns])
+    return restore(steps[0], stacks) if steps else []
+
+
+def _same_variables(what, step, seen, *results):
+    """Refuse a body that makes new variables, not shared weights, in its second step.
+
+    Returns: the variables behind the results of the first step.
+    """
+    symbols = [s for s in arrays_in(results) if isinstance(s, Symbol)]
+    if step > 2 or not symbols or is_tracing():
+        return seen
+    variables = {n for n in topological([ref for s in symbols for ref in s.refs]) if n.op is None}
+    if step == 2 and variables - seen:
+        raise TraceError(
+            f"{what}: its body makes the variable "
+            f"'{min(n.name for n in variables - seen)}' anew in each step; make it "
+            "once before the loop, with sym.var, and pass it to the operator"
+        )
+    return variables
+
+
+def boolean_mask(data, index, axis=0):
+    """The parts of `data` along an axis at which `index`, one number a part, is not 0.
+
+    Raises:  TraceError for symbols, hybridized calls included: the result's shape depends
+             on values, and a graph is made before there are any.
+    Source:  MXNet's contrib.boolean_mask.
+
+    >>> from minihybrid.core import nd
+    >>> boolean_mask(nd.array([[1, 2], [3, 4], [5, 6]]), nd.array([0, 1, 1])).shape
+    (2, 2)
+    """
+    if isinstance(data, Symbol) or isinstance(index, Symbol):
+        raise TraceError(
+            "boolean_mask: the shape of its result depends on values, so it works on arrays "
+            "alone; leave the block that calls it without hybridize(), or keep the shape and "
+            "write zeros by F.where"
+        )
+    axis = axis_of("boolean_mask", axis, data.ndim)
+    if index.shape != (data.shape[axis],):
+        raise AttrError(
+            f"boolean_mask: index has shape {index.shape}, but axis {axis} of data "
+            f"{data.shape} needs {(data.shape[axis],)}"
+        )
+    (places,) = index.asnumpy().nonzero()
+    return OPS["take"](data, array(places, ctx=data.ctx, dtype="int64"), axis=axis)
+
+
+def isnan(data):
+    """1 where it is not a number, else 0.
+
+    >>> from minihybrid.core import nd
+    >>> isnan(nd.array([1, float("nan"), float("inf")])).asnumpy()
+    array([0., 1., 0.], dtype=float32)
+    """
+    return data != data
+
+
+def isinf(data):
+    """1 where it is infinite, else 0.
+
+    >>> from minihybrid.core import nd
+    >>> isinf(nd.array([1, float("nan"), float("inf")])).asnumpy()
+    array([0., 0., 1.], dtype=float32)
+    """
+    return (data - data != 0) * (data == data)  # inf - inf is NaN
+
+
+def isfinite(data):
+    """1 where it is neither infinite nor NaN, else 0.
+
+    >>> from minihybrid.core import nd
+    >>> isfinite(nd.array([1, float("nan"), float("inf")])).asnumpy()
+    array([1., 0., 0.], dtype=float32)
+    """
+    return data - data == 0
+
+
+for _face in ("nd.contrib", "sym.contrib"):  # beside operators such as _contrib_box_nms
+    FACES[_face].update(
+        foreach=foreach,
+        while_loop=while_loop,
+        cond=cond,
+        isnan=isnan,
+        isinf=isinf,
+        isfinite=isfinite,
+        boolean_mask=boolean_mask,
+    )
+
+
+__getattr__ = lazy.face(globals(), {"onnx": "formats.onnx"})  # where MXNet has it, too
+
+
+def __dir__():
+    return own_names(globals(), "onnx")

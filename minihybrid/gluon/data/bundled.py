@@ -1,0 +1,53 @@
+"""Datasets that come with the package, so that nothing is downloaded.
+
+Takes:   nothing.
+Gives:   `digits`, handwritten digits of 8 by 8 pixels, as arrays; `stored`, where a file
+         lies that a chapter reads.
+
+Their origin and licence are in `data/NOTICE`. What is left out: larger pictures, and
+batches, which a notebook cuts by hand.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from minihybrid.core.hooks import own_names
+from minihybrid.core.nd import array
+
+FOLDER = Path(__file__).parents[2] / "data"
+DIGITS = FOLDER / "digits.npz"
+
+
+def digits():
+    """Handwritten digits: `(train_x, train_y), (test_x, test_y)`, split once for all.
+
+    Shapes:  images (N, 8, 8), labels (N,), both float32; N is 1438 and 359.
+    Units:   brightness from 0 (paper) to 1 (ink); labels are 0, 1, ..., 9.
+    Source:  Alpaydin and Kaynak, UCI Machine Learning Repository, 1998.
+
+    >>> (train_x, train_y), (test_x, test_y) = digits()
+    >>> train_x.shape, test_y.shape
+    ((1438, 8, 8), (359,))
+    """
+    with np.load(DIGITS, allow_pickle=False) as stored:
+        return tuple(
+            (array(stored[f"{part}_x"] / 16), array(stored[f"{part}_y"]))
+            for part in ("train", "test")
+        )
+
+
+def stored(name):
+    """Path of a file that comes with the package.
+
+    `ptx.json`:  what a GPU's compiler makes of some kernels (chapter 26).
+    `onnx/`:     networks that PyTorch and TensorFlow wrote, and their answers (chapter 23).
+
+    >>> stored("ptx.json").name
+    'ptx.json'
+    """
+    return FOLDER / name
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,0 +1,200 @@
+"""Schedules: the learning rate as a function of the number of updates.
+
+Takes:   a base rate and, if wanted, a warm-up: a slow start.
+Gives:   `FactorScheduler`, `MultiFactorScheduler`, `PolyScheduler`, `CosineScheduler`.
+
+A schedule is called with the number of updates so far: `schedule(num_update)`.
+Source:  MXNet 1.9's `lr_scheduler`; names, arguments and values are the same.
+What is left out: messages when the rate changes.
+"""
+
+import math
+from numbers import Integral
+
+from minihybrid.core.checked_call import Settings
+from minihybrid.core.hooks import own_names
+from minihybrid.core.op import AttrError, checked, finite, integer
+
+
+class LRScheduler(Settings):
+    """The parent: a base rate, reached after `warmup_steps` updates.
+
+    warmup_mode:  "linear" climbs from `warmup_begin_lr` to the base rate, "constant"
+                  stays at `warmup_begin_lr` until the warm-up is over.
+    Raises:       AttrError for steps, rates or modes that make no schedule.
+    """
+
+    KINDS = {
+        "base_lr": finite,
+        "warmup_begin_lr": finite,
+        "warmup_steps": integer,
+        "factor": finite,
+        "stop_factor_lr": finite,
+        "final_lr": finite,
+        "power": finite,
+    }
+    CALLED = {"power": "pwr"}
+
+    def __init__(self, base_lr=0.01, warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"):
+        self.base_lr, self.warmup_final_lr = base_lr, base_lr
+        self.warmup_steps, self.warmup_begin_lr = warmup_steps, warmup_begin_lr
+        self.warmup_mode = warmup_mode
+        self.require(
+            self.warmup_steps >= 0, f"warmup_steps={warmup_steps!r}, but a whole number from 0 on"
+        )
+        self.require(
+            warmup_begin_lr <= base_lr,
+            f"warmup_begin_lr={warmup_begin_lr}, but at most base_lr={base_lr}",
+        )
+        self.require(
+            warmup_mode in ("linear", "constant"),
+            f"warmup_mode={warmup_mode!r}, but 'linear' or 'constant'",
+        )
+
+    def require(self, condition, found):
+        """Raise an AttrError saying what was found and what is needed."""
+        if not condition:
+            raise AttrError(f"{type(self).__name__}: {found} is needed")
+
+    def get_warmup_lr(self, num_update):
+        """The rate at an update of the warm-up."""
+        if self.warmup_mode == "constant":
+            return self.warmup_begin_lr
+        climb = self.warmup_final_lr - self.warmup_begin_lr
+        return self.warmup_begin_lr + climb * num_update / self.warmup_steps
+
+    def __call__(self, num_update):
+        """The rate after `num_update` updates."""
+        if num_update < self.warmup_steps:
+            return self.get_warmup_lr(num_update)
+        return self.after_warmup(num_update)
+
+    def after_warmup(self, num_update):
+        """The rate when the warm-up is over."""
+        raise NotImplementedError
+
+
+class FactorScheduler(LRScheduler):
+    """Multiply the rate by `factor` every `step` updates, down to `stop_factor_lr`.
+
+    >>> schedule = FactorScheduler(step=2, factor=0.5, base_lr=1.0)
+    >>> [schedule(n) for n in range(6)]
+    [1.0, 1.0, 1.0, 0.5, 0.5, 0.25]
+    """
+
+    def __init__(
+        self,
+        step,
+        factor=1,
+        stop_factor_lr=1e-8,
+        base_lr=0.01,
+        warmup_steps=0,
+        warmup_begin_lr=0,
+        warmup_mode="linear",
+    ):
+        super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
+        self.step = checked("FactorScheduler", "step", step, integer)
+        self.factor, self.stop_factor_lr = factor, stop_factor_lr
+        self.require(self.step >= 1, f"step={step}, but at least 1")
+        self.require(self.factor <= 1, f"factor={factor}, but at most 1")
+        self.count = 0  # the updates whose factor is in base_lr already
+
+    def after_warmup(self, num_update):
+        """The rate: base_lr itself changes, so setting it has an effect any time."""
+        while num_update > self.count + self.step:
+            self.count += self.step
+            self.base_lr = max(self.base_lr * self.factor, self.stop_factor_lr)
+        return self.base_lr
+
+
+class MultiFactorScheduler(LRScheduler):
+    """Multiply the rate by `factor` after each number of updates in the list `step`."""
+
+    def __init__(
+        self, step, factor=1, base_lr=0.01, warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"
+    ):
+        super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
+        rises = (
+            isinstance(step, list)
+            and step
+            and all(isinstance(s, Integral) for s in step)
+            and all(a < b for a, b in zip([0, *step], step, strict=False))
+        )
+        self.require(rises, f"step={step!r}, but a list of rising whole numbers from 1 on")
+        self.step, self.factor, self.cur_step_ind = step, factor, 0
+        self.require(self.factor <= 1, f"factor={factor}, but at most 1")
+
+    def after_warmup(self, num_update):
+        """The rate: base_lr itself changes, so setting it has an effect any time."""
+        while self.cur_step_ind < len(self.step) and num_update > self.step[self.cur_step_ind]:
+            self.cur_step_ind += 1
+            self.base_lr *= self.factor
+        return self.base_lr
+
+
+class _Decay(LRScheduler):
+    """From the base rate to `final_lr` at `max_update`, along a curve from 1 to 0."""
+
+    def __init__(self, max_update, base_lr, final_lr, *warmup):
+        super().__init__(base_lr, *warmup)
+        self.require(
+            isinstance(max_update, int) and max_update >= 1,
+            f"max_update={max_update!r}, but a whole number from 1 on",
+        )
+        self.base_lr_orig, self.final_lr = base_lr, final_lr
+        self.max_update = max_update
+        self.max_steps = max_update - self.warmup_steps
+
+    def after_warmup(self, num_update):
+        """The rate; after `max_update` it stays."""
+        if num_update <= self.max_update:
+            share = self.curve((num_update - self.warmup_steps) / self.max_steps)
+            self.base_lr = self.final_lr + (self.base_lr_orig - self.final_lr) * share
+        return self.base_lr
+
+
+class PolyScheduler(_Decay):
+    """Decay like (1 - t)^pwr; t goes from 0 to 1 between warm-up and max_update."""
+
+    def __init__(
+        self,
+        max_update,
+        base_lr=0.01,
+        pwr=2,
+        final_lr=0,
+        warmup_steps=0,
+        warmup_begin_lr=0,
+        warmup_mode="linear",
+    ):
+        super().__init__(max_update, base_lr, final_lr, warmup_steps, warmup_begin_lr, warmup_mode)
+        self.power = pwr
+
+    def curve(self, t):
+        """What is left of the way at time t."""
+        return (1 - t) ** self.power
+
+
+class CosineScheduler(_Decay):
+    """Decay like half a wave of the cosine between warm-up and max_update.
+
+    Source:  Loshchilov and Hutter, ICLR 2017, here without restarts.
+    """
+
+    def __init__(
+        self,
+        max_update,
+        base_lr=0.01,
+        final_lr=0,
+        warmup_steps=0,
+        warmup_begin_lr=0,
+        warmup_mode="linear",
+    ):
+        super().__init__(max_update, base_lr, final_lr, warmup_steps, warmup_begin_lr, warmup_mode)
+
+    def curve(self, t):
+        """What is left of the way at time t."""
+        return (1 + math.cos(math.pi * t)) / 2
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,0 +1,385 @@
+"""Data as MXNet's symbolic programs go through them: iterators of batches.
+
+Takes:   arrays by name.
+Gives:   `NDArrayIter`, `MNISTIter`, `ResizeIter`; `DataBatch`, what they give; `DataDesc`, a
+         name and a shape; `DataIter`, the parent.
+
+Shuffling draws from the package's random numbers, so `random.seed` repeats it.
+`ImageRecordIter`, over files of records, is in a module of its own.
+What is left out: iterators over other files, and those that work ahead (`gluon.data.DataLoader`
+does).
+"""
+
+from collections import namedtuple
+
+import numpy as np
+
+from minihybrid.core import lazy, nd
+from minihybrid.core.checked_call import Signed
+from minihybrid.core.convert import dtype_of
+from minihybrid.core.hooks import own_names
+from minihybrid.core.nd import NDArray
+from minihybrid.core.op import (
+    AttrError,
+    ShapeError,
+    boolean,
+    checked,
+    choice,
+    count,
+    described,
+    length,
+)
+from minihybrid.gluon.data.vision.datasets import read_idx
+from minihybrid.ops.random import STREAM
+
+LATER = {"ImageRecordIter": "mxnet.imageiter:ImageRecordIter"}  # which needs this module
+__getattr__ = lazy.face(globals(), LATER)
+
+
+# -- what is given ---------------------------------------------------------------------
+class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
+    """The name and shape of an array in each batch; also its dtype and layout.
+
+    >>> DataDesc("data", (4, 3))
+    DataDesc[data,(4, 3),<class 'numpy.float32'>,NCHW]
+    """
+
+    def __new__(cls, name, shape, dtype=np.float32, layout="NCHW"):
+        """A pair of name and shape that also has the rest."""
+        made = super().__new__(cls, name, shape)
+        made.dtype, made.layout = dtype, layout
+        return made
+
+    def __repr__(self):
+        return f"DataDesc[{self.name},{self.shape},{self.dtype},{self.layout}]"
+
+    @staticmethod
+    def get_batch_axis(layout):
+        """The axis of the samples: where the layout has an N; 0 without a layout."""
+        return 0 if layout is None else layout.find("N")
+
+    @staticmethod
+    def get_list(shapes, types):
+        """DataDescs of [(name, shape)] and [(name, dtype)], which may be None."""
+        types = dict(types or ())
+        return [DataDesc(name, shape, types.get(name, np.float32)) for name, shape in shapes]
+
+
+class DataBatch(metaclass=Signed):
+    """Arrays of some samples: `data` and `label`, a list each.
+
+    pad:    how many of the last samples are only there to fill the batch.
+    """
+
+    def __init__(
+        self,
+        data,
+        label=None,
+        pad=None,
+        index=None,
+        bucket_key=None,
+        provide_data=None,
+        provide_label=None,
+    ):
+        for name, given in (("data", data), ("label", label)):
+            if not isinstance(given, (list, tuple, type(None))):
+                raise AttrError(
+                    f"DataBatch: {name}={described(given)}, but a list of arrays is needed"
+                )
+        self.data, self.label, self.pad, self.index = data, label, pad, index
+        self.bucket_key = bucket_key
+        self.provide_data, self.provide_label = provide_data, provide_label
+
+    def __str__(self):
+        data, label = ([a.shape for a in part or ()] for part in (self.data, self.label))
+        return f"{type(self).__name__}: data shapes: {data} label shapes: {label or None}"
+
+
+class DataIter(metaclass=Signed):
+    """The parent: a child gives `iter_next`, `getdata`, `getlabel` and `getpad`, or `next`."""
+
+    def __init__(self, batch_size=0):
+        self.batch_size = batch_size
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self.next()
+
+    def reset(self):
+        """Begin again."""
+
+    def next(self):
+        """The next batch.
+
+        Raises:  StopIteration behind the last.
+        """
+        if not self.iter_next():
+            raise StopIteration
+        return DataBatch(self.getdata(), self.getlabel(), self.getpad(), self.getindex())
+
+    def iter_next(self):
+        """Go to the next batch; whether there is one."""
+        raise NotImplementedError
+
+    def getdata(self):
+        """The arrays of this batch."""
+        raise NotImplementedError
+
+    def getlabel(self):
+        """The labels of this batch."""
+        raise NotImplementedError
+
+    def getindex(self):
+        """The places of this batch's samples, or None."""
+
+    def getpad(self):
+        """How many samples of this batch only fill it."""
+        raise NotImplementedError
+
+
+# -- iterators -------------------------------------------------------------------------
+class NDArrayIter(DataIter):
+    """Goes through arrays in batches, which are all of one size.
+
+    data, label:  an array, a list of arrays, or a dict by name; all of one length.
+    last_batch_handle:  a last, shorter batch is filled with the first samples ("pad"),
+                  left out ("discard"), or begins the next round ("roll_over").
+    layout:       where its N is, samples lie along that axis.
+
+    >>> [batch.pad for batch in NDArrayIter(nd.zeros((5, 2)), batch_size=3)]
+    [0, 1]
+    """
+
+    def __init__(
+        self,
+        data,
+        label=None,
+        batch_size=1,
+        shuffle=False,
+        last_batch_handle="pad",
+        data_name="data",
+        label_name="softmax_label",
+        layout="NCHW",
+    ):
+        super().__init__(checked("NDArrayIter", "batch_size", batch_size, count))
+        self.last_batch_handle = checked(
+            "NDArrayIter",
+            "last_batch_handle",
+            last_batch_handle,
+            choice("pad", "discard", "roll_over"),
+        )
+        self.shuffle, self.layout = checked("NDArrayIter", "shuffle", shuffle, boolean), layout
+        self._axis = DataDesc.get_batch_axis(layout)
+        self.data = _named(data, data_name, "data")
+        self.label = [] if label is None else _named(label, label_name, "label")
+        lengths = {name: a.shape[self._axis] for name, a in self.data + self.label}
+        if len(set(lengths.values())) != 1:
+            raise ShapeError(
+                f"NDArrayIter: arrays of one length are needed along axis {self._axis}, "
+                f"found {lengths or 'none'}"
+            )
+        self.num_data = next(iter(lengths.values()))
+        if self.num_data < self.batch_size and self.last_batch_handle == "roll_over":
+            raise ShapeError(
+                f"NDArrayIter: batch_size={batch_size} is more than the {self.num_data} samples, "
+                "so that no batch is ever full; use a smaller one, or last_batch_handle='pad'"
+            )
+        self.hard_reset()
+
+    def _described(self, arrays):
+        def shape(array):
+            return *array.shape[: self._axis], self.batch_size, *array.shape[self._axis + 1 :]
+
+        return [DataDesc(name, shape(a), a.dtype, self.layout) for name, a in arrays]
+
+    @property
+    def provide_data(self):
+        """The name and shape of each array of a batch."""
+        return self._described(self.data)
+
+    @property
+    def provide_label(self):
+        """The name and shape of each label of a batch."""
+        return self._described(self.label)
+
+    def hard_reset(self):
+        """Begin again, also without what a last, shorter batch has left."""
+        self._left, self.cursor = None, -self.batch_size
+        self._shuffle()
+
+    def reset(self):
+        """Begin again, in another order if it is shuffled."""
+        rest = self.num_data - self.cursor
+        if self.last_batch_handle == "roll_over" and 0 < rest < self.batch_size:
+            self._left = self._between(self.cursor, self.num_data)
+            self.cursor = -rest - self.batch_size
+        else:
+            self._left, self.cursor = None, -self.batch_size
+        self._shuffle()
+
+    def _shuffle(self):
+        if self.shuffle:
+            order = np.random.default_rng(STREAM.take(1)).permutation(self.num_data)
+            self.data, self.label = (
+                [(name, _taken(a, order, self._axis)) for name, a in part]
+                for part in (self.data, self.label)
+            )
+
+    def _between(self, begin, end):
+        """(data, labels) of the samples from one place to another."""
+        return tuple(
+            [a.slice_axis(axis=self._axis, begin=begin, end=end) for _, a in part]
+            for part in (self.data, self.label)
+        )
+
+    def iter_next(self):
+        """Go to the next batch; whether there is one."""
+        self.cursor += self.batch_size
+        shorter = self.last_batch_handle != "pad"
+        return self.cursor + shorter * (self.batch_size - 1) < self.num_data
+
+    def _parts(self):
+        """(data, labels) of this batch, each as pieces that follow each other."""
+        begin, end = self.cursor, self.cursor + self.batch_size
+        if begin < 0:  # what is left of the last round, then the first samples
+            return [self._left, self._between(0, end)]
+        pieces = [self._between(begin, min(end, self.num_data))]
+        while end > self.num_data:
+            end -= self.num_data
+            pieces.append(self._between(0, min(end, self.num_data)))
+        return pieces
+
+    def _batch(self, which):
+        pieces = [part[which] for part in self._parts()]
+        joined = zip(*pieces, strict=True)
+        return [a[0] if len(a) == 1 else nd.concat(*a, dim=self._axis) for a in joined]
+
+    def getdata(self):
+        """The arrays of this batch."""
+        return self._batch(0)
+
+    def getlabel(self):
+        """The labels of this batch."""
+        return self._batch(1)
+
+    def getpad(self):
+        """How many samples of this batch only fill it, or are of the last round."""
+        if self.cursor < 0:
+            return -self.cursor
+        return max(self.cursor + self.batch_size - self.num_data, 0)
+
+
+def _named(given, name, what):
+    """[(name, NDArray)] in the order of the names."""
+    if isinstance(given, (NDArray, np.ndarray)):
+        given = [given]
+    if isinstance(given, (list, tuple)) and given:
+        names = [name] if len(given) == 1 else [f"_{i}_{name}" for i in range(len(given))]
+        given = dict(zip(names, given, strict=True))
+    if not isinstance(given, dict):
+        raise AttrError(
+            f"NDArrayIter: {what}={described(given)}, but an array, a list of arrays or a dict of "
+            "them is needed"
+        )
+    return [(k, a if isinstance(a, NDArray) else nd.array(a)) for k, a in sorted(given.items())]
+
+
+def _taken(array, order, axis):
+    made = array.asnumpy().take(order, axis)
+    return nd.array(made, array.context, dtype_of("NDArrayIter", array.dtype))
+
+
+class MNISTIter(NDArrayIter):
+    """Goes through digits in files of the format idx, packed or not; labels are numbers.
+
+    flat:    pictures are rows of numbers from 0 to 1, else of shape (1, height, width).
+    shuffle: all rounds have one order, which `seed` decides.
+    num_parts, part_index:  only one of several parts of the files.
+    silent, input_shape, data_shape:    not read.
+    """
+
+    def __init__(
+        self,
+        image="./train-images-idx3-ubyte",
+        label="./train-labels-idx1-ubyte",
+        batch_size=128,
+        shuffle=True,
+        flat=False,
+        seed=0,
+        silent=False,
+        num_parts=1,
+        part_index=0,
+        input_shape=None,
+        data_shape=None,
+    ):
+        data, labels = read_idx(image, 3), read_idx(label, 1)
+        if len(data) != len(labels):
+            raise ShapeError(
+                f"MNISTIter: '{image}' has {len(data)} pictures and '{label}' {len(labels)} labels"
+            )
+        num_parts = checked("MNISTIter", "num_parts", num_parts, count)
+        part_index = checked("MNISTIter", "part_index", part_index, length)
+        begin, end = (len(data) * i // num_parts for i in (part_index, part_index + 1))
+        order = np.arange(len(data))[begin:end]
+        if checked("MNISTIter", "shuffle", shuffle, boolean):
+            order = np.random.default_rng(seed).permutation(order)
+        data = data[order].reshape(len(order), *((-1,) if flat else (1, *data.shape[1:])))
+        # MXNet divides by 256, which is exact, and not by the largest number.
+        super().__init__(
+            data.astype(np.float32) / 256, labels[order], batch_size, last_batch_handle="discard"
+        )
+
+
+class ResizeIter(DataIter):
+    """Another iterator with `size` batches a round: cut off, or begun again."""
+
+    def __init__(self, data_iter, size, reset_internal=True):
+        if not isinstance(data_iter, DataIter):
+            raise AttrError(
+                f"ResizeIter: {described(data_iter)} is given, but an iterator is needed, such as "
+                "mx.io.NDArrayIter"
+            )
+        super().__init__(data_iter.batch_size)
+        self.data_iter, self.size = data_iter, checked("ResizeIter", "size", size, count)
+        self.reset_internal, self.cur, self.current_batch = reset_internal, 0, None
+        self.provide_data, self.provide_label = data_iter.provide_data, data_iter.provide_label
+
+    def reset(self):
+        """Begin again."""
+        self.cur = 0
+        if self.reset_internal:
+            self.data_iter.reset()
+
+    def iter_next(self):
+        """Go to the next batch; whether there is one."""
+        if self.cur == self.size:
+            return False
+        try:
+            self.current_batch = self.data_iter.next()
+        except StopIteration:
+            self.data_iter.reset()
+            self.current_batch = self.data_iter.next()
+        self.cur += 1
+        return True
+
+    def getdata(self):
+        """The arrays of this batch."""
+        return self.current_batch.data
+
+    def getlabel(self):
+        """The labels of this batch."""
+        return self.current_batch.label
+
+    def getindex(self):
+        """The places of this batch's samples, or None."""
+        return self.current_batch.index
+
+    def getpad(self):
+        """How many samples of this batch only fill it."""
+        return self.current_batch.pad
+
+
+def __dir__():
+    return own_names(globals(), *LATER)

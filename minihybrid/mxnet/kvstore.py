@@ -1,0 +1,410 @@
+"""Key-value stores: values that several devices, or several processes, share.
+
+Takes:   arrays by key; a kind such as "local" or "dist_sync".
+Gives:   `create`, `KVStore`; `processes_of`, whom a Trainer adds up gradients with.
+
+    mpiexec -n 2 python train.py     two processes, each with kvstore="dist_sync"
+
+Each process has the whole net, computes gradients of its own part of a batch, and gets the
+sum of all: so all take the same step. What is sent lies side by side in one buffer a dtype,
+so a step sends two messages, however many parameters there are: who has gradients, and
+the gradients.
+Source:  MXNet's mxnet.kvstore, whose sums and initial values these are; here over MPI, by
+         mpi4py, without servers that own the weights.
+What is left out: adding up while later gradients are still computed, sparse rows, steps
+that do not wait for each other ("dist_async"), and sending fewer bits.
+"""
+
+import atexit
+import time
+import warnings
+from functools import cache
+
+import numpy as np
+
+from minihybrid.core.checked_call import Signed, signed
+from minihybrid.core.hooks import own_names
+from minihybrid.core.nd import NDArray
+from minihybrid.core.op import AttrError, HybridError, ShapeError, described
+from minihybrid.gluon.optimizer import Optimizer, get_updater
+
+# Of one machine: they add up in other places, and give the same numbers.
+ALONE = (
+    "local", "device", "nccl", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device",
+)  # fmt: skip
+# Of several: name -> why it is not here.
+NOT_HERE = {
+    "dist_async": "whose steps wait for nobody, so that no two runs give the same",
+    "dist_device_async": "whose steps wait for nobody, so that no two runs give the same",
+    "dist_device_sync": "which adds up on GPUs",
+    "dist_sync_device": "which adds up on GPUs",
+    "p3": "which sends parts of gradients in an order of its own",
+    "horovod": "a library that adds up by MPI, too",
+    "byteps": "a library with servers of its own",
+}
+SENT_AS = {"float16": "float32", "bool": "int32"}  # what MPI has no sums of
+LEFT = 7  # the tag of the message that a process sends when it ends
+PATIENCE_S = 1e-3  # between two looks at whether the others are there
+
+
+class KVStore(metaclass=Signed):
+    """Arrays by key, into which several devices add their gradients.
+
+    `push` adds up a key's arrays, one a device, and stores the sum, or gives it to the
+    optimiser that is set; `pull` writes what is stored into arrays.
+
+    Raises:  AttrError for a key that `init` was not called with.
+
+    >>> from minihybrid.core import nd
+    >>> kv = create("local")
+    >>> kv.init("w", nd.zeros(2))
+    >>> kv.push("w", [nd.ones(2), nd.ones(2)]); out = nd.zeros(2); kv.pull("w", out)
+    >>> kv.type, kv.rank, kv.num_workers, out.asnumpy()
+    ('local', 0, 1, array([2., 2.], dtype=float32))
+    """
+
+    def __init__(self, type="local", processes=None):
+        self._type, self._stored, self._updater = type, {}, None
+        self.processes = One() if processes is None else processes
+
+    @property
+    def type(self):
+        """The kind of store that `create` was asked for."""
+        return self._type
+
+    @property
+    def rank(self):
+        """Which of the processes this is, from 0."""
+        return self.processes.rank
+
+    @property
+    def num_workers(self):
+        """How many processes there are."""
+        return self.processes.size
+
+    def __repr__(self):
+        return f"KVStore({self.type!r}, rank {self.rank} of {self.num_workers})"
+
+    @signed
+    def init(self, key, value):
+        """Store an array under a key, or one for each in a list: those of rank 0."""
+        found = []
+        for name, array in _pairs("init", key, value):
+            if name in self._stored:
+                raise AttrError(f"KVStore.init: the key {name!r} has a value already")
+            self._stored[name] = array[0].copy()
+            found.append(self._stored[name])
+        self.processes.spread(found)
+
+    @signed
+    def push(self, key, value, priority=0):
+        """Add up the arrays of a key, over devices and processes, and store the sum.
+
+        With an optimiser the sum is a gradient, by which what is stored takes a step.
+        All processes push the same keys, in one order.
+        """
+        sums = {}
+        for name, arrays in _pairs("push", key, value):
+            kept = self._of("push", name)
+            _fit("push", name, kept, arrays)
+            sums[name] = sum(a.as_in_context(kept.context) for a in arrays)
+            if len(arrays) == 1:
+                sums[name] = sums[name].copy()
+        self.processes.add_up(list(sums.values()))
+        for name, total in sums.items():
+            if self._updater is None:
+                self._stored[name][...] = total
+            else:
+                self._updater(name, total, self._stored[name])
+
+    @signed
+    def pull(self, key, out=None, priority=0, ignore_sparse=True):
+        """Write what is stored into an array, or into one on each device."""
+        for name, arrays in _pairs("pull", key, out):
+            kept = self._of("pull", name)
+            _fit("pull", name, kept, arrays)
+            for array in arrays:
+                array[...] = kept.as_in_context(array.context)
+
+    @signed
+    def pushpull(self, key, value, out=None, priority=0):
+        """`push`, then `pull` into `out`, or into the arrays that were pushed."""
+        self.push(key, value)
+        self.pull(key, value if out is None else out)
+
+    @signed
+    def broadcast(self, key, value, out, priority=0):
+        """`init`, then `pull`."""
+        self.init(key, value)
+        self.pull(key, out)
+
+    @signed
+    def set_optimizer(self, optimizer):
+        """From now on, what is pushed are gradients: each is a step of the optimiser."""
+        if not isinstance(optimizer, Optimizer):
+            raise AttrError(
+                f"KVStore.set_optimizer: optimizer={described(optimizer)}, but an optimiser is "
+                "needed, such as mx.optimizer.SGD()"
+            )
+        self._updater = get_updater(optimizer)
+
+    @staticmethod
+    def is_capable(capability):
+        """Whether the store can have an optimiser: it can."""
+        return str(capability).lower() == "optimizer"
+
+    @signed
+    def set_gradient_compression(self, compression_params):
+        """Warn that gradients are sent as they are; the numbers are then exact."""
+        _not_compressed(compression_params)
+
+    def _barrier(self):
+        """Wait until all processes are here."""
+        self.processes.agree([])
+
+    def _of(self, method, name):
+        if name not in self._stored:
+            raise AttrError(
+                f"KVStore.{method}: there is no key {name!r}; call init with it first"
+                + (f" (there are {list(self._stored)!s:.200})" if self._stored else "")
+            )
+        return self._stored[name]
+
+
+class One:
+    """The only process: what it has is the sum already."""
+
+    rank, size = 0, 1
+
+    def add_up(self, arrays):
+        """Put the sum over all processes into each array, in place."""
+
+    def spread(self, arrays):
+        """Put what rank 0 has into the arrays of all, in place."""
+
+    def agree(self, questions):
+        """How many processes say yes to each question."""
+        return [int(answer) for answer in questions]
+
+
+class Several:
+    """The processes that MPI started, each of which does these calls in one order.
+
+    world:  an `MPI.Comm`, of which a copy is used: the program's own messages stay apart.
+    Raises: HybridError, instead of waiting for ever, when another process has ended.
+    """
+
+    def __init__(self, world):
+        self.world = world.Dup()
+        self.rank, self.size = self.world.Get_rank(), self.world.Get_size()
+        self.n_calls = 0  # of MPI's, in which all take part
+        self.given_up = False  # a message that others wait for, too
+        self.ended = {}  # rank -> its n_calls when it ended
+
+    def __reduce__(self):
+        return together, ()  # a copy, or what a pickle holds, is of the same processes
+
+    def add_up(self, arrays):
+        """Put the sum over all processes into each array: one message for each dtype.
+
+        Units:   float16 is added up in float32; every other dtype in its own.
+        """
+        for buffer, part in _packed(arrays):
+            total = np.empty_like(buffer)
+            self._wait(self.world.Iallreduce(buffer, total))
+            _unpack(total, part)
+
+    def spread(self, arrays):
+        """Put what rank 0 has into the arrays of all, in place.
+
+        Raises:  ShapeError if this process has arrays of other shapes.
+        """
+        own = repr([(*a.shape, np.dtype(a.dtype).name) for a in arrays])
+        wanted = self._text_of_rank_0(own)
+        if wanted != own:
+            raise ShapeError(
+                f"kvstore 'dist_sync': rank {self.rank} has arrays of {own:.300}, but rank 0 has "
+                f"{wanted:.300}; all processes need the same net"
+            )
+        for buffer, part in _packed(arrays):
+            self._wait(self.world.Ibcast(buffer, root=0))
+            _unpack(buffer, part)
+
+    def _text_of_rank_0(self, own):
+        length = np.array([len(own)])
+        self._wait(self.world.Ibcast(length, root=0))
+        text = np.frombuffer(own.encode().ljust(length[0])[: length[0]], np.uint8).copy()
+        self._wait(self.world.Ibcast(text, root=0))
+        return text.tobytes().decode()
+
+    def agree(self, questions):
+        """How many processes say yes to each question."""
+        sent = np.array(list(questions), np.int32)
+        total = np.empty_like(sent)
+        self._wait(self.world.Iallreduce(sent, total))
+        return total.tolist()
+
+    def _wait(self, request):
+        """Until a message has come, or cannot come any more.
+
+        MPI would wait for ever for a process that has ended; so each says when it ends.
+        """
+        self.n_calls += 1
+        begun = time.perf_counter()
+        while not request.Test():
+            for other in range(self.size):
+                if self.world.Iprobe(source=other, tag=LEFT):
+                    count = np.zeros(1, np.int64)
+                    self.world.Recv(count, source=other, tag=LEFT)
+                    self.ended[other] = int(count[0])
+            gone = [other for other, count in self.ended.items() if count < self.n_calls]
+            if gone:
+                self.given_up = True
+                raise HybridError(
+                    f"kvstore 'dist_sync': rank {gone[0]} has ended, while rank {self.rank} of "
+                    f"{self.size} waits for its gradients: it failed, or took fewer steps "
+                    "than the others"
+                )
+            waited = time.perf_counter() - begun
+            time.sleep(min(waited / 8, PATIENCE_S))  # so that others may use the processor
+
+    def leave(self):
+        """Tell all others that this process ends; end them if a message stays open."""
+        if self.given_up:  # MPI's end would wait for it for ever
+            self.world.Abort(1)
+        count = np.array([self.n_calls], np.int64)
+        for other in range(self.size):
+            if other != self.rank:
+                self.world.Isend(count, dest=other, tag=LEFT)
+
+
+def _packed(arrays):
+    """(numbers side by side, the arrays that they are of): one buffer a dtype."""
+    groups = {}
+    for array in arrays:
+        name = np.dtype(array.dtype).name
+        groups.setdefault(SENT_AS.get(name, name), []).append(array)
+    for name, part in groups.items():
+        yield np.concatenate([a.asnumpy().ravel().astype(name, copy=False) for a in part]), part
+
+
+def _unpack(buffer, arrays):
+    """Write a buffer's numbers into arrays, one after the other."""
+    begin = 0
+    for array in arrays:
+        part = buffer[begin : begin + array.size].reshape(array.shape)
+        array[...] = part.astype(array.dtype, copy=False)
+        begin += array.size
+
+
+def _pairs(method, key, value):
+    """(key, its arrays) of each key: one array, or a list with one a device."""
+    keys, values = (key, value) if isinstance(key, (list, tuple)) else ([key], [value])
+    if not isinstance(values, (list, tuple)) or len(values) != len(keys):
+        raise AttrError(
+            f"KVStore.{method}: {len(keys)} keys are given, but {described(value)} for them; a "
+            "list with one array, or one list of arrays, for each key is needed"
+        )
+    for name, given in zip(keys, values, strict=True):
+        arrays = list(given) if isinstance(given, (list, tuple)) else [given]
+        if not isinstance(name, (str, int)):
+            raise AttrError(
+                f"KVStore.{method}: key={described(name)}, but a text or a number is needed"
+            )
+        if not arrays or not all(isinstance(a, NDArray) for a in arrays):
+            raise AttrError(
+                f"KVStore.{method}: {described(given)} is given for the key {name!r}, but an "
+                "array is needed, or a list of arrays"
+            )
+        yield name, arrays
+
+
+def _fit(method, name, kept, arrays):
+    """Refuse arrays that are not of the shape that is stored."""
+    for array in arrays:
+        if array.shape != kept.shape:
+            raise ShapeError(
+                f"KVStore.{method}: an array of shape {array.shape} for the key {name!r}, but "
+                f"what is stored has shape {kept.shape}"
+            )
+
+
+def _not_compressed(params):
+    if params and params.get("type") != "none":
+        warnings.warn(
+            f"kvstore: gradients are sent as they are, not compressed ({params})",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+# -- MPI ---------------------------------------------------------------------------------
+def mpi():
+    """The module mpi4py.MPI.
+
+    Raises:  HybridError where it, or an MPI library, is missing.
+    """
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise HybridError(
+            f"kvstore 'dist_sync' needs mpi4py and an MPI library ({error!s:.200}): "
+            'python -m pip install "minihybrid[dist]", then mpiexec -n 2 python train.py'
+        ) from None
+    return MPI
+
+
+@cache
+def together():
+    """The processes that MPI started, each of which says when it ends, by an error or not."""
+    found = Several(mpi().COMM_WORLD)
+    if found.size > 1:
+        atexit.register(found.leave)  # MPI's own end comes later
+    return found
+
+
+@signed
+def create(name="local"):
+    """A store of a kind: "local" or "device" for one process, "dist_sync" for several.
+
+    Raises:  AttrError for other kinds; HybridError where "dist_sync" finds no MPI.
+
+    >>> create("device")
+    KVStore('device', rank 0 of 1)
+    """
+    if not isinstance(name, str):
+        raise AttrError(f"kvstore={described(name)}, but a name is needed, such as 'local'")
+    kind = name.lower()
+    if kind in ALONE:
+        return KVStore(kind)
+    if kind == "dist_sync":
+        return KVStore(kind, together())
+    if kind in NOT_HERE:
+        raise AttrError(
+            f"kvstore '{kind}', {NOT_HERE[kind]}, is not here; 'dist_sync' adds up the gradients "
+            "of several processes"
+        )
+    from difflib import get_close_matches  # only who errs waits for it
+
+    near = get_close_matches(kind, [*ALONE, "dist_sync", *NOT_HERE], 1)
+    meant = f" (did you mean '{near[0]}'?)" if near else ""
+    raise AttrError(
+        f"there is no kvstore '{name}'{meant}; there are 'local' and 'device' for one process, "
+        "and 'dist_sync' for several"
+    )
+
+
+def processes_of(kvstore, compression_params=None):
+    """The processes whose gradients a Trainer adds up, of what its `kvstore=` is.
+
+    kvstore:  `None`, a store, or the name of one.
+    """
+    if not isinstance(kvstore, KVStore):
+        kvstore = KVStore() if kvstore is None else create(kvstore)
+    if kvstore.num_workers > 1:
+        _not_compressed(compression_params)
+    return kvstore.processes
+
+
+def __dir__():
+    return own_names(globals())

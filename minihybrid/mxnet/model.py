@@ -1,0 +1,73 @@
+"""Checkpoints: a graph and its arrays, in two files that belong together.
+
+Takes:   a prefix of file names, a number, a symbol, arrays by name.
+Gives:   `save_checkpoint`, `load_checkpoint`, `load_params`.
+
+Source:  MXNet's mxnet.model; `HybridBlock.export` writes the same two files.
+What is left out: the class FeedForward, which `mx.mod.Module` replaced in MXNet, too.
+"""
+
+from minihybrid.core.files import FileError, write_together
+from minihybrid.core.hooks import own_names
+from minihybrid.core.nd import _packed, load
+from minihybrid.core.sym import load as load_symbol
+
+KINDS = ("arg", "aux")
+
+
+def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params, remove_amp_cast=True):
+    """Write `prefix-0001.params` and, if there is a symbol, `prefix-symbol.json`.
+
+    arg_params, aux_params: name -> array, of parameters and of states.
+    """
+    named = zip(KINDS, (arg_params, aux_params), strict=True)
+    arrays = {f"{kind}:{name}": array for kind, params in named for name, array in params.items()}
+    graph = {} if symbol is None else {f"{prefix}-symbol.json": symbol.tojson().encode()}
+    write_together(graph | {f"{prefix}-{epoch:04d}.params": _packed(arrays)})
+
+
+def load_params(prefix, epoch):
+    """(arguments, states): the arrays of a checkpoint, by name.
+
+    Raises:  FileError if a name begins with neither `arg:` nor `aux:`.
+    """
+    fname = f"{prefix}-{epoch:04d}.params"
+    found = load(fname)
+    params = {kind: {} for kind in KINDS}
+    for name, array in found.items() if isinstance(found, dict) else ():
+        kind, _, rest = name.partition(":")
+        if kind not in params:
+            raise FileError(
+                f"'{fname}': the name '{name:.60}' begins with neither "
+                "'arg:' nor 'aux:'; Block.load_parameters reads such files"
+            )
+        params[kind][rest] = array
+    if isinstance(found, list) and found:
+        raise FileError(f"'{fname}' holds arrays without names; a checkpoint has names")
+    return params["arg"], params["aux"]
+
+
+def load_checkpoint(prefix, epoch):
+    """(symbol, arguments, states) of a checkpoint.
+
+    >>> import tempfile, os
+    >>> from minihybrid.core import nd, sym
+    >>> prefix = os.path.join(tempfile.mkdtemp(), "net")
+    >>> save_checkpoint(prefix, 1, sym.var("x") * sym.var("w"), {"w": nd.ones(2)}, {})
+    >>> symbol, arguments, states = load_checkpoint(prefix, 1)
+    >>> symbol.list_arguments(), list(arguments), states
+    (['x', 'w'], ['w'], {})
+    """
+    return load_symbol(f"{prefix}-symbol.json"), *load_params(prefix, epoch)
+
+
+def __getattr__(name):
+    if name == "FeedForward":
+        raise AttributeError(
+            "mx.model has no FeedForward: mx.mod.Module has fit, predict and score"
+        )
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__():
+    return own_names(globals())

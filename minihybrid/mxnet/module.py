@@ -1,0 +1,796 @@
+"""Modules: a symbol that is trained, as programs before Gluon did it.
+
+Takes:   a symbol, iterators of batches (`io.NDArrayIter`), an optimiser, a metric.
+Gives:   `Module`: bound, initialised, then trained by `fit`, judged by `score`, used by
+         `predict`; or step by step, by `forward`, `backward` and `update`.
+
+    for batch in data:     is what `fit` does in each round
+        forward            batch -> outputs, in executors, one a device
+        backward           -> the gradients of all parameters, summed over the batch
+        update             the optimiser's step by them, divided by the batch's size
+
+Source:  MXNet's mxnet.module.Module, whose names, order and numbers these are.
+What is left out: several symbols that share parameters (`BucketingModule`,
+         `SequentialModule`), states that stay from batch to batch, sparse rows.
+"""
+
+import logging
+import re
+import time
+import warnings
+
+import numpy as np
+
+from minihybrid.core import initial, nd
+from minihybrid.core.checked_call import Signed
+from minihybrid.core.context import CPU, check_context
+from minihybrid.core.files import FileError, parsed_json
+from minihybrid.core.hooks import INITIALIZERS, own_names
+from minihybrid.core.initial import Uniform
+from minihybrid.core.nd import NDArray
+from minihybrid.core.op import AttrError, HybridError, ShapeError, checked, described, length
+from minihybrid.core.sym import Symbol
+from minihybrid.gluon.metric import EvalMetric
+from minihybrid.gluon.metric import create as create_metric
+from minihybrid.gluon.optimizer import Optimizer, get_updater, states_in
+from minihybrid.gluon.optimizer import create as create_optimizer
+from minihybrid.mxnet.callback import BatchEndParam
+from minihybrid.mxnet.io import DataBatch, DataDesc, DataIter
+from minihybrid.mxnet.kvstore import KVStore
+from minihybrid.mxnet.kvstore import create as create_kvstore
+from minihybrid.mxnet.model import load_checkpoint, save_checkpoint
+
+LEARNING_RATE = (("learning_rate", 0.01),)
+# MXNet's other modules: name -> what does as much.
+NOT_HERE = {
+    "BaseModule": "Module is the only one",
+    "BucketingModule": "pad sequences to one length and bind one Module, whose forward takes "
+    "batches of other shapes, too, or write a Gluon block, which has a plan for each shape",
+    "SequentialModule": "compose the symbols, as in second(data=first), and bind one Module",
+    "PythonModule": "write a Gluon block",
+    "PythonLossModule": "use sym.make_loss",
+}
+
+
+class Module(metaclass=Signed):
+    """A symbol with its parameters, and with executors that train it.
+
+    symbol:       it ends with losses, such as `sym.SoftmaxOutput`, to be trained.
+    data_names, label_names:  those of its variables that are no parameters.
+    context:      a device, or a list: each computes a part of every batch.
+    fixed_param_names:  parameters that are not trained.
+    work_load_list:     must be the same for all devices.
+
+    Raises:  HybridError for what is called too early: `bind`, then `init_params`, then
+             `init_optimizer`; `fit` calls them.
+
+    >>> from minihybrid.core import sym
+    >>> from minihybrid.mxnet.io import NDArrayIter
+    >>> x = nd.array([[0.0], [1.0], [2.0]])
+    >>> line = sym.FullyConnected(sym.var("data"), num_hidden=1, name="line")
+    >>> net = sym.LinearRegressionOutput(line, name="out")
+    >>> made = Module(net, label_names=["out_label"])
+    >>> made.fit(NDArrayIter(x, 2 * x + 1, 3, label_name="out_label"), num_epoch=200,
+    ...          eval_metric="mse", optimizer_params={"learning_rate": 0.3})
+    >>> made.predict(NDArrayIter(nd.array([[10.0]]))).asnumpy().round(2)
+    array([[21.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        symbol,
+        data_names=("data",),
+        label_names=("softmax_label",),
+        logger=logging,
+        context=CPU,
+        work_load_list=None,
+        fixed_param_names=None,
+    ):
+        if not isinstance(symbol, Symbol):
+            raise AttrError(
+                f"Module: symbol={described(symbol)}, but a symbol is needed, as sym.SoftmaxOutput "
+                "gives it, or a net that is called with one"
+            )
+        self.symbol, self.logger = symbol, logger
+        contexts = context if isinstance(context, (list, tuple)) else [context]
+        self._contexts = [check_context(c) for c in contexts]
+        if not contexts or len(set(work_load_list or [1])) > 1:
+            raise AttrError(
+                f"Module: context={described(context)} with work_load_list={work_load_list}; "
+                "needed: a device or some, which get equal parts of a batch"
+            )
+        arguments = symbol.list_arguments()
+        self.data_names, self.label_names = list(data_names or ()), list(label_names or ())
+        self._fixed = list(fixed_param_names or ())
+        for what, names in (("data", self.data_names), ("fixed_param", self._fixed)):
+            for name in names:
+                if name not in arguments:
+                    raise AttrError(
+                        f"Module: {what}_names has '{name}', but the symbol's variables are "
+                        f"{', '.join(arguments):.300}"
+                    )
+        inputs = self.data_names + self.label_names
+        self._param_names = [name for name in arguments if name not in inputs]
+        self.output_names = symbol.list_outputs()
+        self.binded = self.for_training = self.inputs_need_grad = False
+        self.params_initialized = self.optimizer_initialized = False
+        self._arg_params = self._aux_params = self._states_file = None
+        self._is_stale = False  # the parameters here are older than those of the executors
+
+    def __repr__(self):
+        shapes = [f"{d.name}={d.shape}" for d in self.data_shapes] if self.binded else ["not bound"]
+        return f"Module({self.symbol!r}, {', '.join(shapes)})"
+
+    def _need(self, method, *states):
+        """Refuse a call that comes too early; states: those that must be reached."""
+        calls = {"binded": "bind", "params_initialized": "init_params"}
+        for state in states:
+            if not getattr(self, state):
+                call = calls.get(state, "init_optimizer")
+                raise HybridError(f"Module.{method}: call {call}(...) first, or fit(...)")
+
+    # -- memory
+    def bind(
+        self,
+        data_shapes,
+        label_shapes=None,
+        for_training=True,
+        inputs_need_grad=False,
+        force_rebind=False,
+        shared_module=None,
+        grad_req="write",
+    ):
+        """Take memory for batches of these shapes: one executor a device.
+
+        data_shapes, label_shapes:  [(name, shape)], as `provide_data` of an iterator.
+        inputs_need_grad:  for `get_input_grads`.
+        force_rebind:      begin anew; else a second call does nothing.
+        shared_module:     a Module whose parameters, where they have the same names, are used.
+        grad_req:          "add" adds up the gradients of several `backward`.
+        """
+        if self.binded and not force_rebind:
+            self.logger.warning("Already bound, ignoring bind()")
+            return
+        if inputs_need_grad and not for_training:
+            raise AttrError("Module.bind: inputs_need_grad=True needs for_training=True")
+        if self.binded and self._is_stale:
+            self.get_params()
+        if shared_module is not None:
+            shared_module._need("bind(shared_module=...)", "binded", "params_initialized")
+        self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
+        # What the labels of a batch are called, in their order; also those not in the symbol.
+        self._labels = _descs(label_shapes) or [DataDesc(name, ()) for name in self.label_names]
+        self._describe(data_shapes, label_shapes)
+        trained = [n for n in self._param_names if n not in self._fixed] if for_training else []
+        requests = dict.fromkeys(self.symbol.list_arguments(), "null")
+        requests |= dict.fromkeys(trained, grad_req)
+        requests |= dict.fromkeys(self.data_names if inputs_need_grad else (), grad_req)
+        types = {d.name: d.dtype for d in self.data_shapes + self.label_shapes}
+        inputs = {*self.data_names, *self.label_names}
+        others = [None] * len(self._contexts) if shared_module is None else shared_module._first
+        self._first = self._execs = [
+            self.symbol.simple_bind(
+                context,
+                requests,
+                types,
+                shared_arg_names=other and {*other.arg_dict, *other.aux_dict} - inputs,
+                shared_exec=other,
+                **self._shapes_of(part),
+            )
+            for context, part, other in zip(self._contexts, self._slices, others, strict=True)
+        ]
+        self._known = {self._key(): self._execs}  # shapes -> executors on the same parameters
+        self._trained = [n for n in trained if requests[n] != "null"]
+        self.binded = True
+        if shared_module is not None:
+            self._arg_params, self._aux_params = shared_module.get_params()
+            self.params_initialized = True
+        elif self.params_initialized:
+            self._to_executors(self._arg_params, self._aux_params)
+        else:
+            first = self._execs[0]
+            self._arg_params = {n: _zeros_like(first.arg_dict[n]) for n in self._param_names}
+            self._aux_params = {n: _zeros_like(a) for n, a in first.aux_dict.items()}
+
+    def _describe(self, data_shapes, label_shapes):
+        """Remember the shapes of a batch, and which part of it each device gets."""
+        self.data_shapes, labels = _descs(data_shapes), _descs(label_shapes)
+        if sorted(d.name for d in self.data_shapes) != sorted(self.data_names):
+            raise AttrError(
+                f"Module: data is given for {[d.name for d in self.data_shapes]}, but data_names "
+                f"are {self.data_names}; give the iterator these names, or Module others"
+            )
+        arguments = self.symbol.list_arguments()
+        self.label_shapes = [d for d in labels if d.name in arguments]
+        sizes = {d.shape[_axis(d)] for d in self.data_shapes + labels if _axis(d) >= 0}
+        if len(sizes) != 1:
+            raise ShapeError(
+                f"Module: data and labels of one batch size are needed, found "
+                f"{[(d.name, d.shape) for d in self.data_shapes + labels]}"
+            )
+        self._batch_size = sizes.pop()
+        n, share = len(self._contexts), round(self._batch_size / len(self._contexts))
+        ends = [min(share * (k + 1), self._batch_size) for k in range(n - 1)]
+        begins = [0, *ends]
+        self._slices = [
+            slice(*pair) for pair in zip(begins, [*ends, self._batch_size], strict=True)
+        ]
+        if any(part.stop <= part.start for part in self._slices):
+            raise ShapeError(
+                f"Module: a batch of {self._batch_size} samples does not reach for {n} devices; "
+                "use larger batches, or fewer devices"
+            )
+
+    def _shapes_of(self, part):
+        """name -> shape of the inputs of the executor that has this part of a batch."""
+        found = {}
+        for d in self.data_shapes + self.label_shapes:
+            shape, axis = list(d.shape), _axis(d)
+            if axis >= 0:
+                shape[axis] = part.stop - part.start
+            found[d.name] = tuple(shape)
+        return found
+
+    def _key(self):
+        return tuple((d.name, *d.shape) for d in self.data_shapes + self.label_shapes)
+
+    def reshape(self, data_shapes, label_shapes=None):
+        """Take batches of other shapes from now on; the parameters stay."""
+        self._need("reshape", "binded")
+        self._describe(data_shapes, label_shapes)
+        if self._key() not in self._known:
+            made = [
+                old.reshape(True, True, **self._shapes_of(part))
+                for old, part in zip(self._first, self._slices, strict=True)
+            ]
+            for name in self._param_names:
+                old, new = (e[0].arg_dict[name] for e in (self._first, made))
+                if old is not new:
+                    raise ShapeError(
+                        f"Module: for data {data_shapes} the parameter '{name}' would have the "
+                        f"shape {new.shape}, but it has {old.shape}"
+                    )
+            self._known[self._key()] = made
+        self._execs = self._known[self._key()]
+
+    @property
+    def output_shapes(self):
+        """[(name, shape)] of the outputs for a whole batch."""
+        self._need("output_shapes", "binded")
+        outputs = self._execs[0].outputs
+        shapes = [(self._batch_size, *a.shape[1:]) if a.ndim else () for a in outputs]
+        return list(zip(self.output_names, shapes, strict=True))
+
+    # -- parameters
+    def init_params(
+        self,
+        initializer=Uniform(0.01),  # noqa: B008  (never changed; MXNet's, which `help` shows)
+        arg_params=None,
+        aux_params=None,
+        allow_missing=False,
+        force_init=False,
+        allow_extra=True,
+    ):
+        """Give parameters and states their first values.
+
+        arg_params, aux_params:  name -> array; others are never read.
+        allow_missing:  those that are not given come from the initialiser.
+        force_init:     also where they have values already.
+        """
+        if self.params_initialized and not force_init:
+            if arg_params or aux_params:
+                _warn("Module.init_params: there are parameters already; or pass force_init=True")
+            return
+        self._need("init_params", "binded")
+        if not allow_extra:
+            self._refuse_extra(arg_params, aux_params)
+        told = self.symbol.attr_dict()
+        for own, given in ((self._arg_params, arg_params), (self._aux_params, aux_params)):
+            for name, array in sorted(own.items()):
+                if given is not None and name in given:
+                    _copy("init_params", name, given[name], array)
+                elif given is not None and not allow_missing:
+                    raise AttrError(
+                        f"Module.init_params: '{name}' is not among what is given "
+                        f"({', '.join(given)[:200] or 'nothing'}); or pass allow_missing=True"
+                    )
+                elif "__init__" in told.get(name, {}):
+                    _own(told[name]["__init__"]).init_array(name, array, chosen=True)
+                elif initializer is not None:
+                    initial.create(initializer)(name, array)
+        self.params_initialized, self._is_stale = True, False
+        self._to_executors(self._arg_params, self._aux_params)
+
+    def set_params(
+        self, arg_params, aux_params, allow_missing=False, force_init=True, allow_extra=False
+    ):
+        """Copy arrays, by name, into parameters and states.
+
+        allow_missing:  those that are not given stay.
+        allow_extra:    names that the symbol does not have are left out.
+        """
+        self._need("set_params", "binded")
+        if self.params_initialized and not force_init:
+            return _warn("Module.set_params: there are parameters already, and force_init=False")
+        if not allow_extra:
+            self._refuse_extra(arg_params, aux_params)
+        if allow_missing and self.params_initialized:
+            old_args, old_aux = self.get_params()
+            arg_params, aux_params = old_args | (arg_params or {}), old_aux | (aux_params or {})
+        self.init_params(None, arg_params or {}, aux_params or {}, allow_missing, True)
+
+    def _refuse_extra(self, *given):
+        for params, own in zip(given, (self._arg_params, self._aux_params), strict=True):
+            extra = [name for name in params or () if name not in own]
+            if extra:
+                raise AttrError(
+                    f"Module: the symbol has no '{extra[0]:.60}', but {', '.join(own):.300}; "
+                    "allow_extra=True leaves it out"
+                )
+
+    def get_params(self):
+        """(parameters, states): name -> array, of which all devices have the mean."""
+        self._need("get_params", "params_initialized")
+        if self._is_stale:
+            for pool, own in (("arg_dict", self._arg_params), ("aux_dict", self._aux_params)):
+                for name, array in own.items():
+                    copies = [getattr(e, pool)[name].as_in_context(CPU) for e in self._first]
+                    array[:] = sum(copies[1:], copies[0]) / len(copies)
+            self._is_stale = False
+        return self._arg_params, self._aux_params
+
+    def _to_executors(self, arg_params, aux_params):
+        for executor in self._first:
+            for own, given in ((executor.arg_dict, arg_params), (executor.aux_dict, aux_params)):
+                for name in own.keys() & given.keys():
+                    _copy("bind", name, given[name], own[name])
+
+    # -- optimiser
+    def init_optimizer(
+        self, kvstore="local", optimizer="sgd", optimizer_params=LEARNING_RATE, force_init=False
+    ):
+        """Choose how parameters change: gradients are divided by the batch size.
+
+        kvstore:    with "dist_sync", all processes that MPI started add up their gradients,
+                    which are divided by the size of all batches together.
+        optimizer:  a name, with its settings, or an Optimizer, whose own rescale_grad holds.
+        """
+        self._need("init_optimizer", "binded", "params_initialized")
+        if self.optimizer_initialized and not force_init:
+            self.logger.warning("optimizer already initialized, ignoring...")
+            return
+        arg_params, _ = self.get_params()
+        alone = len(self._contexts) == 1 and (
+            kvstore is None or isinstance(kvstore, str) and "dist" not in kvstore
+        )
+        if not alone and not isinstance(kvstore, KVStore):
+            kvstore = create_kvstore("local" if kvstore is None else kvstore)
+        self._kvstore = None if alone else kvstore
+        workers = 1 if alone or "dist" not in kvstore.type else kvstore.num_workers
+        scale = 1 / (self._batch_size * workers)
+        names = dict(enumerate(self._param_names))
+        if isinstance(optimizer, Optimizer):
+            if optimizer.rescale_grad != scale:
+                _warn(
+                    f"Module: the optimiser has rescale_grad={optimizer.rescale_grad}, not "
+                    f"1/{self._batch_size * workers}, one by the number of samples; is it intended?"
+                )
+            optimizer.idx2name = optimizer.idx2name or names
+        else:
+            settings = {"rescale_grad": scale} | dict(optimizer_params)
+            optimizer = create_optimizer(
+                optimizer, sym=self.symbol, param_idx2name=names, **settings
+            )
+        self._optimizer = optimizer
+        if alone:
+            self._updater = get_updater(optimizer)
+        else:  # the store has the weights, and takes the steps
+            kvstore.set_optimizer(optimizer)
+            self._updater = kvstore._updater
+            for name in self._param_names:
+                kvstore.init(name, arg_params[name])
+                kvstore.pull(name, [e.arg_dict[name] for e in self._first])
+            self._is_stale = True
+        self.optimizer_initialized = True
+        if self._states_file is not None:
+            self.load_optimizer_states(self._states_file)
+            self._states_file = None
+
+    def update(self):
+        """Take the optimiser's step by the gradients of the last `backward`."""
+        self._need("update", "binded", "params_initialized", "optimizer_initialized")
+        self._is_stale = True
+        if self._kvstore is not None:
+            grads = [[e.grad_dict[name] for e in self._execs] for name in self._trained]
+            weights = [[e.arg_dict[name] for e in self._execs] for name in self._trained]
+            self._kvstore.pushpull(self._trained, grads, weights)
+            return
+        executor = self._execs[0]
+        for i, name in enumerate(self._param_names):
+            if name in self._trained:
+                self._updater(i, executor.grad_dict[name], executor.arg_dict[name])
+
+    # -- one batch
+    def forward(self, data_batch, is_train=None):
+        """Compute the outputs of a batch, also of other shapes than before.
+
+        data_batch:  what an iterator gives, or anything with `data` and `label`.
+        is_train:    unless given, whether it was bound for training.
+        """
+        self._need("forward", "binded", "params_initialized")
+        data, label = list(data_batch.data), list(getattr(data_batch, "label", None) or ())
+        if len(data) != len(self.data_shapes):
+            raise AttrError(
+                f"Module.forward: the batch has {len(data)} arrays of data, but "
+                f"{len(self.data_shapes)} are needed: {[d.name for d in self.data_shapes]}"
+            )
+        shapes = [d.shape for d in self.data_shapes]
+        if [a.shape for a in data] != shapes:
+            self._reshape_for(data_batch, data, label)
+        given = dict(zip([d.name for d in self.data_shapes], data, strict=True))
+        given |= dict(zip([d.name for d in self._labels], label, strict=False))
+        is_train = self.for_training if is_train is None else is_train
+        for executor, part in zip(self._execs, self._slices, strict=True):
+            inputs = {}
+            for d in self.data_shapes + self.label_shapes:
+                if d.name in given:
+                    array = _part(given[d.name], _axis(d), part, self._batch_size)
+                    inputs[d.name] = array.astype(executor.arg_dict[d.name].dtype, copy=False)
+            executor.forward(is_train, **inputs)
+
+    def _reshape_for(self, batch, data, label):
+        """Bind to the shapes of a batch."""
+
+        def renewed(told, old, arrays):
+            return told or [
+                DataDesc(d.name, a.shape, d.dtype, d.layout)
+                for d, a in zip(old, arrays, strict=False)
+            ]
+
+        self.reshape(
+            renewed(getattr(batch, "provide_data", None), self.data_shapes, data),
+            renewed(getattr(batch, "provide_label", None), self._labels, label),
+        )
+
+    def backward(self, out_grads=None):
+        """Compute the gradients of the last `forward`.
+
+        out_grads:  those of outputs that are no losses.
+        """
+        self._need("backward", "binded", "params_initialized")
+        if not self.for_training:
+            raise HybridError("Module.backward: bind with for_training=True")
+        grads = [out_grads] if isinstance(out_grads, NDArray) else list(out_grads or ())
+        for executor, part in zip(self._execs, self._slices, strict=True):
+            executor.backward([_part(g, 0, part, self._batch_size) for g in grads])
+
+    def forward_backward(self, data_batch):
+        """`forward` in training, then `backward`."""
+        self.forward(data_batch, is_train=True)
+        self.backward()
+
+    def get_outputs(self, merge_multi_context=True):
+        """The outputs of the last `forward`; unmerged, one for each device in each."""
+        self._need("get_outputs", "binded", "params_initialized")
+        return self._merged(
+            zip(*(e.outputs for e in self._execs), strict=True), merge_multi_context
+        )
+
+    def get_input_grads(self, merge_multi_context=True):
+        """The gradients of the data, after `bind(..., inputs_need_grad=True)`."""
+        self._need("get_input_grads", "binded", "params_initialized")
+        if not self.inputs_need_grad:
+            raise HybridError("Module.get_input_grads: bind with inputs_need_grad=True")
+        found = [[e.grad_dict[d.name] for e in self._execs] for d in self.data_shapes]
+        return self._merged(found, merge_multi_context, [_axis(d) for d in self.data_shapes])
+
+    def _merged(self, found, merge, axes=None):
+        if not merge:
+            return [list(arrays) for arrays in found]
+        made = []
+        for k, arrays in enumerate(found):
+            arrays = [a.as_in_context(self._contexts[0]) for a in arrays]
+            made.append(
+                arrays[0] if len(arrays) == 1 else nd.concat(*arrays, dim=axes[k] if axes else 0)
+            )
+        return made
+
+    def update_metric(self, eval_metric, labels):
+        """Add the last outputs, and the labels of their batch, to a metric."""
+        self._need("update_metric", "binded", "params_initialized")
+        for executor, part in zip(self._execs, self._slices, strict=True):
+            parts = [_part(a, 0, part, self._batch_size) for a in labels or ()]
+            named = dict(zip([d.name for d in self._labels], parts, strict=False))
+            eval_metric.update_dict(named, executor.output_dict)
+
+    # -- whole rounds
+    def install_monitor(self, mon):
+        """Let a `monitor.Monitor` watch the executors for batches of the bound shapes."""
+        self._need("install_monitor", "binded")
+        for executor in self._execs:
+            mon.install(executor)
+
+    def fit(
+        self,
+        train_data,
+        eval_data=None,
+        eval_metric="acc",
+        epoch_end_callback=None,
+        batch_end_callback=None,
+        kvstore="local",
+        optimizer="sgd",
+        optimizer_params=LEARNING_RATE,
+        eval_end_callback=None,
+        eval_batch_end_callback=None,
+        initializer=Uniform(0.01),  # noqa: B008
+        arg_params=None,
+        aux_params=None,
+        allow_missing=False,
+        force_rebind=False,
+        force_init=False,
+        begin_epoch=0,
+        num_epoch=None,
+        validation_metric=None,
+        monitor=None,
+    ):
+        """Train: rounds `begin_epoch` to `num_epoch`, each through all batches.
+
+        batch_end_callback:   functions of BatchEndParam, such as `callback.Speedometer`.
+        epoch_end_callback:   functions (round, symbol, parameters, states), such as
+                              `callback.do_checkpoint`.
+        eval_data:            is scored after each round.
+        monitor:              a Monitor, which tells of every batch.
+        The rest is for `bind`, `init_params` and `init_optimizer`. What is told goes to the
+        module's logger.
+        """
+        if num_epoch is None:
+            raise AttrError("Module.fit: num_epoch=None; needed: how many rounds, such as 10")
+        if not self.binded or force_rebind:
+            self.bind(train_data.provide_data, train_data.provide_label, force_rebind=force_rebind)
+        if monitor is not None:
+            self.install_monitor(monitor)
+        self.init_params(initializer, arg_params, aux_params, allow_missing, force_init)
+        if not self.optimizer_initialized:
+            self.init_optimizer(kvstore, optimizer, optimizer_params)
+        validation_metric = eval_metric if validation_metric is None else validation_metric
+        eval_metric = _metric(eval_metric)
+        for epoch in range(begin_epoch, num_epoch):
+            begun = time.time()
+            eval_metric.reset()
+            for nbatch, batch in enumerate(train_data):
+                if monitor is not None:
+                    monitor.tic()
+                self.forward_backward(batch)
+                self.update()
+                self.update_metric(eval_metric, batch.label)
+                if monitor is not None:
+                    monitor.toc_print()
+                _tell(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
+            for name, value in eval_metric.get_global_name_value():
+                self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
+            self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - begun)
+            arg_params, aux_params = self.get_params()
+            self._to_executors(arg_params, aux_params)  # all devices have the mean of the states
+            _tell(epoch_end_callback, epoch, self.symbol, arg_params, aux_params)
+            if eval_data is not None:
+                told = eval_batch_end_callback, eval_end_callback
+                for name, value in self.score(
+                    eval_data, validation_metric, None, *told, epoch=epoch
+                ):
+                    self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
+            train_data.reset()
+
+    def score(
+        self,
+        eval_data,
+        eval_metric,
+        num_batch=None,
+        batch_end_callback=None,
+        score_end_callback=None,
+        reset=True,
+        epoch=0,
+    ):
+        """[(name, value)] of a metric over all batches, or the first `num_batch`."""
+        eval_metric, nbatch = _metric(eval_metric), -1
+        eval_metric.reset()
+        for nbatch, batch in self._batches("score", eval_data, num_batch, reset):
+            self.update_metric(eval_metric, batch.label)
+            _tell(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
+        _tell(score_end_callback, BatchEndParam(epoch, nbatch + 1, eval_metric, locals()))
+        return eval_metric.get_name_value()
+
+    def _batches(self, method, data, num_batch, reset):
+        """(number, batch), whose outputs are there."""
+        self._need(method, "binded", "params_initialized")
+        if not isinstance(data, DataIter):
+            raise AttrError(
+                f"Module.{method}: {described(data)} is given, but an iterator is needed, such as "
+                "mx.io.NDArrayIter"
+            )
+        if reset:
+            data.reset()
+        for nbatch, batch in enumerate(data):
+            if nbatch == num_batch:
+                break
+            self.forward(batch, is_train=False)
+            yield nbatch, batch
+
+    def iter_predict(self, eval_data, num_batch=None, reset=True):
+        """(outputs, number, batch) of each batch, without what only fills the last one."""
+        for nbatch, batch in self._batches("iter_predict", eval_data, num_batch, reset):
+            yield [out[: len(out) - (batch.pad or 0)] for out in self.get_outputs()], nbatch, batch
+
+    def predict(
+        self, eval_data, num_batch=None, merge_batches=True, reset=True, always_output_list=False
+    ):
+        """The outputs of all batches, one behind the other; of an array, its outputs.
+
+        merge_batches=False:  a list of the outputs of each batch.
+        """
+        if isinstance(eval_data, (NDArray, np.ndarray)):
+            data = eval_data if isinstance(eval_data, NDArray) else nd.array(eval_data)
+            self.forward(DataBatch([data]), is_train=False)
+            return self.get_outputs()[0]
+        found = [
+            [out.copy() for out in outputs]
+            for outputs, _, _ in self.iter_predict(eval_data, num_batch, reset)
+        ]
+        if not merge_batches or not found:
+            return found
+        merged = [nd.concat(*parts, dim=0) for parts in zip(*found, strict=True)]
+        return merged[0] if len(merged) == 1 and not always_output_list else merged
+
+    # -- files
+    @staticmethod
+    def load(prefix, epoch, load_optimizer_states=False, **kwargs):
+        """The module of a checkpoint; the rest is for `Module`. Then `bind` it, or `fit`."""
+        symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
+        made = Module(symbol, **kwargs)
+        made._arg_params, made._aux_params = arg_params, aux_params
+        made.params_initialized = True
+        made._states_file = f"{prefix}-{epoch:04d}.states" if load_optimizer_states else None
+        return made
+
+    def save_checkpoint(self, prefix, epoch, save_optimizer_states=False):
+        """Write `prefix-symbol.json` and `prefix-0001.params`; asked for, also `.states`."""
+        epoch = checked("save_checkpoint", "epoch", epoch, length)
+        save_checkpoint(prefix, epoch, self.symbol, *self.get_params())
+        self.logger.info('Saved checkpoint to "%s-%04d.params"', prefix, epoch)
+        if save_optimizer_states:
+            self.save_optimizer_states(f"{prefix}-{epoch:04d}.states")
+
+    def save_params(self, fname):
+        """Write parameters and states to a file of arrays."""
+        pairs = zip(("arg", "aux"), self.get_params(), strict=True)
+        nd.save(fname, {f"{kind}:{n}": a for kind, part in pairs for n, a in part.items()})
+
+    def load_params(self, fname):
+        """Read what `save_params` wrote."""
+        found = nd.load(fname)
+        if not isinstance(found, dict) or any(k[:4] not in ("arg:", "aux:") for k in found):
+            raise FileError(f"'{fname}': needed: arrays whose names begin with 'arg:' or 'aux:'")
+        parts = ({k[4:]: a for k, a in found.items() if k[:4] == p} for p in ("arg:", "aux:"))
+        self.set_params(*parts)
+
+    def save_optimizer_states(self, fname):
+        """Write what the optimiser keeps of each parameter: a file of arrays, as `nd.save`'s.
+
+        MXNet writes a pickle, which would be run as it is read; here it is neither.
+        """
+        self._need("save_optimizer_states", "optimizer_initialized")
+        found = {"num_update": nd.array([self._optimizer.num_update], dtype="int64")}
+        for name, index in self._indices().items():
+            if index in self._updater.states:
+                count = self._optimizer._index_update_count[index]
+                found[f"count:{name}"] = nd.array([count], dtype="int64")
+                for k, array in enumerate(states_in(self._updater.states[index])):
+                    found[f"state{k}:{name}"] = array
+        nd.save(fname, found)
+
+    def _indices(self):
+        """Name of a parameter -> what the updater calls it."""
+        by_name = self._kvstore is not None
+        return {name: name if by_name else i for i, name in enumerate(self._param_names)}
+
+    def load_optimizer_states(self, fname):
+        """Read what `save_optimizer_states` wrote, for the same optimiser.
+
+        Raises:  FileError if it is of another, or of other parameters.
+        """
+        self._need("load_optimizer_states", "optimizer_initialized")
+        found, optimizer = nd.load(fname), self._optimizer
+        if not isinstance(found, dict) or "num_update" not in found:
+            raise FileError(f"'{fname}' holds no states that save_optimizer_states wrote")
+        states, counts, indices = {}, {}, self._indices()
+        for name in (key[6:] for key in found if key.startswith("count:")):
+            if name not in indices:
+                raise FileError(f"'{fname}' has states of '{name:.60}', which is no parameter")
+            index, weight = indices[name], self._first[0].arg_dict[name]
+            states[index] = optimizer.create_state_multi_precision(index, weight)
+            own = states_in(states[index])
+            given = [
+                found[k] for k in sorted(found) if re.fullmatch(r"state\d+:" + re.escape(name), k)
+            ]
+            if [a.shape for a in own] != [a.shape for a in given]:
+                raise FileError(
+                    f"'{fname}': states of '{name}' have the shapes {[a.shape for a in given]}, "
+                    f"but {type(optimizer).__name__} needs {[a.shape for a in own]}"
+                )
+            for array, value in zip(own, given, strict=True):
+                array[:] = value
+            counts[index] = _count(fname, found[f"count:{name}"])
+        self._updater.states = states
+        optimizer._index_update_count = counts
+        optimizer.num_update = _count(fname, found["num_update"])
+
+
+def _descs(shapes):
+    return [d if isinstance(d, DataDesc) else DataDesc(*d) for d in shapes or ()]
+
+
+def _axis(desc):
+    """Where the samples of a batch lie; -1: nowhere."""
+    return DataDesc.get_batch_axis(desc.layout)
+
+
+def _part(array, axis, part, size):
+    """The part of a batch that a device gets."""
+    if axis < 0 or part == slice(0, size) or not array.ndim:
+        return array
+    return array.slice_axis(axis=axis, begin=part.start, end=part.stop)
+
+
+def _zeros_like(array):
+    return nd.zeros(array.shape, CPU, array.dtype)
+
+
+def _copy(method, name, given, array):
+    if not isinstance(given, NDArray) or given.shape != array.shape:
+        raise ShapeError(
+            f"Module.{method}: '{name}' is {getattr(given, 'shape', described(given))}, but an "
+            f"array of shape {array.shape} is needed"
+        )
+    if given is not array:
+        array[:] = given.as_in_context(array.context)
+
+
+def _own(text):
+    """The initialiser that a symbol's variable names, as `sym.var(init=...)` wrote it."""
+    if not text.startswith("["):
+        return initial.create(text)
+    kind, settings = parsed_json(text, "an initialiser")
+    if kind not in INITIALIZERS or not isinstance(settings, dict):
+        raise AttrError(f"initialiser {text:.80} is unknown; there are {', '.join(INITIALIZERS)}")
+    return INITIALIZERS[kind](**settings)
+
+
+def _metric(metric):
+    return metric if isinstance(metric, EvalMetric) else create_metric(metric)
+
+
+def _tell(callbacks, *args):
+    """Call a function, or each of a list."""
+    for call in callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]:
+        if call is not None:
+            call(*args)
+
+
+def _count(fname, array):
+    value = array.asnumpy()
+    if value.size != 1 or value.dtype.kind not in "iu" or value.item() < 0:
+        raise FileError(f"'{fname}': {value.tolist()!s:.60} is no number of updates")
+    return value.item()
+
+
+def _warn(text):
+    warnings.warn(text, UserWarning, stacklevel=4)
+
+
+def __getattr__(name):
+    if name in NOT_HERE:
+        raise AttributeError(f"mx.mod has no {name}: {NOT_HERE[name]}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__():
+    return own_names(globals())

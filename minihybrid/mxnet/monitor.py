@@ -1,0 +1,109 @@
+"""Monitor: numbers about every array of an executor, every few batches.
+
+Takes:   executors, by `install`, or those of a module, by `Module.install_monitor`.
+Gives:   `Monitor`: `tic` before a batch, `toc` or `toc_print` after it.
+
+Where a Monitor is installed, every operator's output is written to memory, so a batch
+costs more time than without.
+Source:  MXNet's mxnet.monitor.Monitor, whose order, form and steps these are.
+What is left out: the gradients inside of a net, which MXNet calls `fc1_backward_output0`;
+         those of a net's variables are `Executor.grad_dict`.
+"""
+
+import logging
+import re
+from math import sqrt
+
+from minihybrid.core import nd
+from minihybrid.core.array import NDArray
+from minihybrid.core.checked_call import Signed
+from minihybrid.core.hooks import own_names
+from minihybrid.core.op import AttrError, checked, count, described
+
+
+def _size_of_numbers(x):
+    return nd.norm(x) / sqrt(x.size)
+
+
+class Monitor(metaclass=Signed):
+    """Statistics of operators' outputs, parameters and states whose names fit a pattern.
+
+    interval:    every how many batches; the first is one of them.
+    stat_func:   NDArray -> NDArray or a list of them; by default the root of the mean square.
+    pattern:     a regular expression that a name must begin with.
+    sort:        by name; else in the order of computation, then the variables.
+    monitor_all: variables among the outputs, too, as the operators read them.
+
+    >>> from minihybrid import cpu, sym
+    >>> exe = sym.relu(sym.var("x"), name="r").bind(cpu(), {"x": nd.array([-1, 3])})
+    >>> watch = Monitor(1, stat_func=lambda x: x.max().reshape(1))
+    >>> watch.install(exe); watch.tic(); _ = exe.forward()
+    >>> [(step, name, text.strip()) for step, name, text in watch.toc()]
+    [(1, 'r_output', '3.0'), (1, 'x', '3.0')]
+    """
+
+    def __init__(self, interval, stat_func=None, pattern=".*", sort=False, monitor_all=False):
+        self.interval = checked("Monitor", "interval", interval, count)
+        self.stat_func = stat_func or _size_of_numbers
+        try:
+            self.re_prog = re.compile(pattern)
+        except (re.error, TypeError) as error:
+            raise AttrError(
+                f"Monitor: pattern={described(pattern)} is no regular expression ({error}); "
+                "needed: one such as '.*weight|.*output'"
+            ) from None
+        self.sort, self.monitor_all = sort, monitor_all
+        self.activated, self.step = False, 0
+        self.queue, self.exes = [], []  # [(step, name, what stat_func gave)]
+
+    def install(self, exe):
+        """Watch an executor, too."""
+        exe.set_monitor_callback(self._see, self.monitor_all)
+        self.exes.append(exe)
+
+    def _see(self, name, array):
+        if self.activated and self.re_prog.match(name):
+            self.queue.append((self.step, name, self.stat_func(array)))
+
+    def tic(self):
+        """A batch begins; every `interval`-th is watched."""
+        if self.step % self.interval == 0:
+            self.queue, self.activated = [], True
+        self.step += 1
+
+    def toc(self):
+        """The batch is over: [(number of the batch, name, text)]; [] if it was not watched.
+
+        Raises:  AttrError if `stat_func` gave something else than arrays.
+        """
+        if not self.activated:
+            return []
+        for exe in self.exes:
+            for name, array in [*exe.arg_dict.items(), *exe.aux_dict.items()]:
+                self._see(name, array)
+        self.activated = False
+        seen, self.queue = self.queue, []
+        if self.sort:
+            seen.sort(key=lambda entry: entry[1])
+        return [(step, name, _text(name, found)) for step, name, found in seen]
+
+    def toc_print(self):
+        """The same to Python's `logging`, one line a name, at the level INFO."""
+        for step, name, text in self.toc():
+            logging.info("Batch: %7d %-30s %s", step, name, text)
+
+
+def _text(name, found):
+    """What `stat_func` gave, as text: a tab after each array."""
+    arrays = [found] if isinstance(found, NDArray) else found
+    if not isinstance(arrays, list) or not all(isinstance(a, NDArray) for a in arrays):
+        raise AttrError(
+            f"Monitor: stat_func gave {described(found)} for '{name}', but an NDArray is needed, "
+            "or a list of them, such as x.norm()"
+        )
+    numbers = (a.asnumpy() for a in arrays)
+    return "".join(str(n[0] if n.shape == (1,) else n) + "\t" for n in numbers)
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,0 +1,145 @@
+"""`mx.npx`: the operators of neural networks under np's names.
+
+Takes:   np arrays or symbols.
+Gives:   a table of names; each is the operator that `nd` and `sym` have, too. And the
+         switch `set_np`, devices, files.
+
+>>> from minihybrid import np, npx
+>>> npx.relu(np.array([-1, 2]))
+array([0., 2.])
+
+What is left out: image and bounding box operators.
+"""
+
+import sys
+
+from minihybrid.core import nd as _nd
+from minihybrid.core.context import Context, cpu, current_context, gpu, num_gpus, simulated_gpu
+from minihybrid.core.hooks import FACES as _FACES
+from minihybrid.core.nd import waitall
+from minihybrid.mxnet.util import is_np_array, is_np_shape, np_shape, reset_np, set_np, use_np
+from minihybrid.np.array import _Symbol, ndarray
+from minihybrid.ops import OPS as _OPS
+from minihybrid.ops.infix import namespace as _namespace
+from minihybrid.ops.random import seed as _seed
+
+__all__ = [
+    "Context",
+    "cpu",
+    "current_context",
+    "gpu",
+    "is_np_array",
+    "is_np_shape",
+    "load",
+    "np_shape",
+    "num_gpus",
+    "random",
+    "reset_np",
+    "save",
+    "set_np",
+    "simulated_gpu",
+    "use_np",
+    "waitall",
+]
+
+# What npx calls it -> the operator's name in files.
+NAMES = {
+    "activation": "Activation",
+    "arange_like": "_contrib_arange_like",
+    "batch_dot": "batch_dot",
+    "batch_flatten": "Flatten",
+    "batch_norm": "BatchNorm",
+    "cast": "Cast",
+    "convolution": "Convolution",
+    "deconvolution": "Deconvolution",
+    "dropout": "Dropout",
+    "embedding": "Embedding",
+    "erf": "erf",
+    "erfinv": "erfinv",
+    "fully_connected": "FullyConnected",
+    "gamma": "gamma",
+    "gammaln": "gammaln",
+    "gather_nd": "gather_nd",
+    "group_norm": "GroupNorm",
+    "instance_norm": "InstanceNorm",
+    "layer_norm": "LayerNorm",
+    "leaky_relu": "LeakyReLU",
+    "log_softmax": "log_softmax",
+    "one_hot": "one_hot",
+    "pick": "pick",
+    "pooling": "Pooling",
+    "relu": "_npx_relu",
+    "reshape": "_npx_reshape",
+    "reshape_like": "reshape_like",
+    "sequence_mask": "SequenceMask",
+    "shape_array": "shape_array",
+    "sigmoid": "_npx_sigmoid",
+    "slice": "slice",
+    "smooth_l1": "smooth_l1",
+    "softmax": "softmax",
+    "stop_gradient": "BlockGrad",
+    "topk": "topk",
+}
+
+
+class _RandomSeed:
+    """The function `npx.random.seed`."""
+
+    @staticmethod
+    def seed(seed, ctx="all"):
+        """Start the random numbers anew."""
+        _seed(seed, ctx)
+
+
+random = _RandomSeed()
+
+
+def save(file, arr):
+    """Write an array, a list of arrays or a dict of them to a file."""
+    _nd.save(file, arr)
+
+
+def load(file):
+    """The arrays of a file, as `save` got them."""
+    with np_shape():
+        found = _nd.load(file)
+    if isinstance(found, dict):
+        return {name: value.as_np_ndarray() for name, value in found.items()}
+    return [value.as_np_ndarray() for value in found]
+
+
+def _function(name, base, module):
+    if NAMES.get(name) not in _OPS:
+        raise AttributeError(f"{module} has no function '{name}'; dir({module}) lists all")
+    return _namespace(NAMES[name], base, module, f"npx.{name}")
+
+
+def _looked_up(names):
+    """The module's `__getattr__`, which enters functions among its names."""
+
+    def __getattr__(name):
+        names[name] = function = _function(name, ndarray, "npx")
+        return function  # later look-ups skip __getattr__
+
+    return __getattr__
+
+
+__getattr__ = _looked_up(globals())
+
+
+def __dir__():
+    return sorted({*__all__, *(n for n, op in NAMES.items() if op in _OPS)})
+
+
+class _Symbols:
+    """`F.npx` with F = sym."""
+
+    def __getattr__(self, name):
+        return _function(name, _Symbol, "sym.npx")
+
+    def __dir__(self):
+        return sorted(n for n, op in NAMES.items() if op in _OPS)
+
+
+_SYMBOLS = _Symbols()
+_FACES["nd"]["npx"], _FACES["sym"]["npx"] = sys.modules[__name__], _SYMBOLS

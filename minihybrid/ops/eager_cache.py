@@ -1,0 +1,235 @@
+"""Chapter 12. The steps of an operator that is made of others, written down once.
+
+Takes:   records, and the specs and attributes of an application.
+Gives:   `steps_of`, for whoever wants to go to those operators at once; `quickly`, what
+         computes a step; `at_once`, what computes all.
+
+What is left out: operators that draw random numbers, or have states.
+"""
+
+import ctypes
+import sys
+from contextvars import copy_context
+from functools import cache, partial
+from operator import methodcaller
+from typing import NamedTuple
+
+import numpy as np
+
+from minihybrid.core.op import UNEXPECTED, Constant, HybridError, Node, Spec, ndarray
+from minihybrid.core.placement import Elsewhere
+from minihybrid.ops.infix import Value
+
+LARGE = 2**17  # bytes: smaller blocks the C library keeps as it is
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+
+with np.errstate(all="ignore"):  # NaN and infinity are answers, too
+    QUIET = copy_context()
+
+
+def specs_of(datas):
+    """What a shape rule has to know of arrays."""
+    return tuple([Spec(d.shape, d.dtype) for d in datas])
+
+
+class Step(NamedTuple):
+    """An operator that computes itself; the specs and the places of its inputs, and the
+    places of its outputs. The first places are those of what all steps begin with."""
+
+    op: object
+    attrs: dict
+    specs: list
+    places: list
+    outs: list
+
+
+class Probe(Value):
+    """Stands for an array where `steps_of` looks at what is done with it."""
+
+    __slots__ = ("noted", "place", "spec")
+    level = 2
+
+    def __init__(self, noted, spec):
+        self.noted, self.spec, self.place = noted, spec, noted.n_places
+        noted.n_places += 1
+
+    @property
+    def shape(self):
+        """The length of each axis."""
+        return self.spec.shape
+
+    def lines_up(self, other):
+        """Whether an elementwise operator fits without broadcasting."""
+        return self.shape == other.shape
+
+    def interpret(self, op, inputs, attrs, name=None):
+        """Note down what is applied to what; if it is made of others, those."""
+        noted, specs = self.noted, [v.spec for v in inputs]
+        outs = op.specs_of(specs, attrs)[1]
+        if op.eager is None:
+            return op.expanded(specs, inputs, attrs, noted.training)
+        if op.random:
+            raise LookupError("each call draws other numbers")
+        made = tuple([Probe(noted, spec) for spec in outs])
+        noted.append(Step(op, attrs, specs, [v.place for v in inputs], [v.place for v in made]))
+        return made if len(made) > 1 else made[0]
+
+
+class Noted(list):
+    """The steps so far, how many places they and the inputs take, and the mode."""
+
+    def __init__(self, training):
+        self.training, self.n_places = training, 0
+
+
+def steps_of(op, specs, attrs):
+    """(steps, places of the outputs) of an operator, of which each step computes itself.
+
+    There are no steps if it does more than apply operators, or other things in training.
+
+    >>> from minihybrid.core.op import Spec
+    >>> from minihybrid.ops import OPS
+    >>> steps, outs = steps_of(
+    ...     OPS["mean"], [Spec((2, 4), np.dtype("float32"))], OPS["mean"].normalize({})
+    ... )
+    >>> [(step.op.name, step.places, step.outs) for step in steps], outs
+    ([('sum', [0], [1]), ('_mul_scalar', [1], [2])], [2])
+    """
+    found = [_steps(op, specs, attrs, training) for training in (False, True)[: 1 + op.modal]]
+    return found[0] if found[0] == found[-1] else ([], [])
+
+
+def _steps(op, specs, attrs, training):
+    noted = Noted(training)
+    inputs = [Probe(noted, spec) for spec in specs]
+    try:
+        out = inputs[0].interpret(op, inputs, attrs)
+        outs = [v.place for v in (out if isinstance(out, tuple) else (out,))]
+    except (AttributeError, *UNEXPECTED):
+        return [], []
+    if op.aux or min(outs) < len(inputs):  # states, or an array that is no new one
+        return [], []
+    steps, read = [], {*outs}
+    for step in reversed(noted):
+        if not read.isdisjoint(step.outs):
+            steps.insert(0, step)
+            read.update(step.places)
+    return steps, outs
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let Linux's C library keep up to 1 GB that is freed, in blocks of up to 32 MB each.
+
+    Otherwise a large result of eager code is new memory, whose pages the system fills with
+    zeros one by one: a chain of operators on 4 MB takes 4 times as long, and a training step
+    that frees its arrays at the end starts with fresh pages again.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt:  # glibc
+        for option, nbytes in ((M_MMAP_THRESHOLD, 2**25), (M_TRIM_THRESHOLD, 2**30)):
+            mallopt(option, nbytes)
+
+
+def quickly(step):
+    """NumPy's function of a step, with all choices made that its specs allow."""
+    op, attrs, specs, *_ = step
+    outs = op.specs_of(specs, attrs)[1]
+    if any(spec.known and spec.nbytes >= LARGE for spec in (*specs, *outs)):
+        keep_freed_memory()
+    if op.view:
+        return methodcaller("reshape", outs[0].shape)
+    run = op.settled and QUIET.copy().run(partial(op.settled, *specs, **attrs))
+    return run or (partial(op.eager, **attrs) if attrs else op.eager)
+
+
+def at_once(kind, op, attrs, steps, outs, n, state, refs_of):
+    """What computes all steps of `n` arrays: (inputs, their numbers) -> arrays of `outs`.
+
+    kind:    the class of these arrays.
+    state:   whether the tape is kept;  refs_of: arrays -> their places on it.
+    """
+    write = partial(straight, steps, [*map(quickly, steps)], n, outs, kind)
+    usual = (Node,) * n if state.recording else ()
+    written = {usual: write(usual)}  # types of places on the tape -> the function
+
+    def path(inputs, datas):
+        refs, kinds = refs_of(inputs[:n]) if state.recording else (), ()
+        for node, _ in refs:
+            kinds += (type(node),)
+        run = written.get(kinds)
+        if run is None:
+            run = written[kinds] = write(kinds)
+        try:
+            return QUIET.copy().run(run, *datas, *refs)
+        except HybridError:
+            raise
+        except UNEXPECTED as error:
+            raise op.sentence(HybridError, specs_of(datas), attrs, error) from None
+
+    return path
+
+
+def straight(steps, runs, n, outs, kind, on):
+    """What computes steps of `n` arrays of NumPy's: a function that is written out.
+
+    kind:    the class of its arrays.
+    on:      the types of the inputs' places on the tape, if one is no Constant. The function
+             takes these places as well, and enters the steps:
+
+        def run(x0, r0):
+            x1 = step0(x0)
+            n0 = Node(op0, (r0,), attrs0, "", None, (x1,))
+            x2 = step1(x1).copy()
+            n1 = Node(op1, ((n0, 0),), attrs1, "", None, (x2,))
+            return kind(x2, n1, 0)
+    """
+    kept = [i for step in steps for i in step.outs] if on else outs  # each in own memory
+    source = dict.fromkeys(range(n))  # place -> the place of the array that has its memory
+    for op, _, _, places, made in steps:
+        source |= {i: source[places[0]] if op.view else i for i in made}
+    owners = [source[i] for i in kept]
+    refs = {i: f"r{i}" for i in range(n) if on and on[i] is Node}  # of what is on the tape
+    known = {i: f"r{i}" for i in range(n)}  # and of constants
+    scope = {"compact": _compact, "own": own, "kind": kind, "Node": Node, "Constant": Constant}
+    takes = [_named(range(n)), *([_named(range(n), "r")] if on else ())]
+    lines = [f"def run({', '.join(takes)}):\n"]
+    for k, (op, attrs, _, places, made) in enumerate(steps):
+        scope |= {f"step{k}": runs[k], f"op{k}": op, f"attrs{k}": attrs}
+        value, at = f"step{k}({_named(places)})", source[made[0]]
+        if op.view and not {*made}.isdisjoint(kept) and (at is None or owners.count(at) > 1):
+            value += ".copy()"
+        elif not (op.view or op.gives_own):
+            value = f"{'compact' if {*made}.isdisjoint(owners) else 'own'}({value})"
+        lines.append(f"    {_named(made)} = {value}\n")
+        if on and op.grad and not refs.keys().isdisjoint(places):
+            given = "".join([known[i] + ", " for i in places])
+            lines.append(
+                f"    n{k} = Node(op{k}, ({given}), attrs{k}, '', None, ({_named(made)},))\n"
+            )
+            refs |= {i: f"(n{k}, {j})" for j, i in enumerate(made)}
+        elif on:
+            lines += [f"    r{i} = Constant(x{i}), 0\n" for i in made]
+        known |= {i: refs.get(i, f"r{i}") for i in made}
+    results = [f"kind(x{i}, {refs[i][1:-1]})" if i in refs else f"kind(x{i})" for i in outs]
+    exec(f"{''.join(lines)}    return {', '.join(results)}", scope)
+    return scope.pop("run")
+
+
+def _named(places, letter="x"):
+    return ", ".join([f"{letter}{i}" for i in places])
+
+
+def _compact(out):
+    """In one piece, as the next step finds it elsewhere: NumPy adds up others otherwise."""
+    return out if type(out) is ndarray and out.flags.c_contiguous else own(out)
+
+
+def own(out):
+    """An array, or a tuple of them, in contiguous memory that nothing else has, as a
+    device's always is."""
+    if type(out) is ndarray:
+        return out if out.base is None and out.flags.c_contiguous else out.copy()
+    if type(out) is tuple:
+        return tuple(map(own, out))
+    return out if isinstance(out, Elsewhere) else np.array(out, order="C")

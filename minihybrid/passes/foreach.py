@@ -1,0 +1,221 @@
+"""Foreach: MXNet's loop over the rows of arrays, as it is traced and saved.
+
+Takes:   the graph of one turn, as the body of a loop was traced, or out of a file.
+Gives:   `Foreach`, a record for it, which becomes `Turns` of primitives; `of_entry`, which
+         reads one from a file; `written_down`, the same without a loop.
+
+Source:  MXNet's src/operator/control_flow.cc, and its files: the graph stands in
+         `subgraphs`, and lists of places say which of its variables are rows and states.
+What is left out: a body with states of its own, such as BatchNorm's running mean, which
+each turn would move; loops inside of loops, of which the inner one is written down turn by
+turn.
+"""
+
+import json
+
+from minihybrid.core.files import FileError
+from minihybrid.core.graph import Graph, infer, refine
+from minihybrid.core.name import Prefix
+from minihybrid.core.op import DTypeError, Node, ShapeError, Spec, integer, parsed, shape
+from minihybrid.core.passes.expand import expand
+from minihybrid.core.passes.rewrite import rewrite
+from minihybrid.core.serial import NOW, tojson
+from minihybrid.core.sym import Group, Symbol, as_symbol, fromjson
+from minihybrid.core.tracing import Trace, tracing
+from minihybrid.ops import OPS
+from minihybrid.ops.layout import reshape
+from minihybrid.passes.scan import Loop, results, stacked, turns
+
+
+class Foreach(Loop):
+    """Apply a graph to each row of arrays, and hand states on from one to the next."""
+
+    name, modal, doc = "_foreach", True, "A loop over the rows of arrays."
+
+    @property
+    def n_outputs(self):
+        """The outputs, whose rows are stacked, and the last states."""
+        return self.n_outs + self.n_states
+
+    def infer(self, specs):
+        """What is inside follows from what is outside, and a state from its new value."""
+        lengths = {s.shape[0] for s in specs[: self.n_rows] if s.shape} - {-1}
+        if len(lengths) > 1:
+            raise ShapeError(
+                "foreach: data must be arrays of one common length, found "
+                f"{', '.join(map(str, sorted(lengths)))}"
+            )
+        length = lengths.pop() if lengths else -1
+        rows, states, others = self.sorted(specs)
+        now = [*map(row_of, rows), *states, *others]
+        for _ in range(self.n_states + 1):  # a new state may tell the next one something
+            found = self.specs_inside(now)
+            heads = [found[n][i] for n, i in self.body.heads]
+            now, known = [found[v][0] for v in self.ins], now
+            for j, new in enumerate(heads[self.n_outs :]):
+                k = self.n_rows + j
+                now[k] = refine(f"state {j} of foreach", now[k], new)
+                if new.dtype and now[k].dtype != new.dtype:
+                    raise DTypeError(
+                        f"foreach: state {j} is {now[k].dtype}, but its new value {new.dtype}; "
+                        "cast one of them"
+                    )
+            if now == known:
+                break
+        data, states, others = self.sorted(now)
+        data = [
+            Spec(given.shape or stacked(row, length).shape, row.dtype)
+            for given, row in zip(rows, data, strict=True)
+        ]
+        outs = [stacked(head, length) for head in heads[: self.n_outs]]
+        return [*data, *states, *others], [*outs, *states]
+
+    def specs_inside(self, specs):
+        """node of the body -> its specs, for those of its variables."""
+        return infer(self.body, {v.name: s for v, s in zip(self.ins, specs, strict=True)})
+
+    def known(self, specs):
+        """The same loop, its nodes with their shapes; in mode of a `Loop`."""
+        rows, states, others = self.sorted(specs)
+        found, mapped = self.specs_inside([*map(row_of, rows), *states, *others]), {}
+        for n in self.body.nodes:
+            inputs = tuple((mapped[m], i) for m, i in n.inputs)
+            mapped[n] = Node(n.op, inputs, n.attrs, n.name, tuple(found[n]), n.values, n.info)
+        body = Graph(mapped.values(), [(mapped[n], i) for n, i in self.body.heads])
+        return Loop(body, [mapped[v] for v in self.ins], self.n_rows, self.n_states)
+
+    def in_rows(self, specs, inputs):
+        """The inputs, of which a row of single numbers has an axis for it."""
+        for i in range(self.n_rows):
+            if len(specs[i].shape) == 1:
+                inputs[i] = reshape(inputs[i], shape=(*specs[i].shape, 1))
+        return inputs
+
+    def expand(self, specs, *inputs, training):
+        """`Turns`; but one by one if they draw random numbers, each turn its own."""
+        loop, length = self.known(specs), specs[0].shape[0]
+        simple = expand(written_down(loop.body), training)  # of a loop in this one
+        if any(n.op is not None and n.op.random for n in simple.nodes):
+            return self.written_down(specs, *inputs)
+        op = turns(simple, loop, length, products=True)
+        outs, last = results(op, self.n_outs, self.in_rows(specs, [*inputs]))
+        return only((*outs, *last))
+
+    def written_down(self, specs, *inputs):
+        """The outputs, computed turn by turn."""
+        order = range(specs[0].shape[0])
+        found = self.known(specs).unrolled(order, self.in_rows(specs, [*inputs]))
+        return only(found[: self.n_outputs])
+
+    # -- files
+    @property
+    def in_file(self):
+        """(the graph of a turn as MXNet's files have it, the places of its variables).
+
+        There each variable is read and no head is one: what nobody reads is an array of
+        ones here, or a one, by which a head is multiplied.
+        """
+        heads = [Symbol([ref]) for ref in self.body.heads]
+        read = {n for node in self.body.nodes for n, _ in node.inputs}
+        read.update(n for n, _ in self.body.heads)
+        with Prefix("loop_"):
+            heads = [s if s.refs[0][0].op else OPS["_copy"](s) for s in heads]
+            for k, v in enumerate(self.ins):
+                if v not in read and k < self.n_rows:
+                    one = OPS["ones_like"](OPS["sum"](Symbol([(v, 0)])))
+                    heads[0] = OPS["broadcast_mul"](heads[0], one)
+                elif v not in read:
+                    j = k - self.n_rows + self.n_outs
+                    heads[j] = OPS["elemwise_mul"](heads[j], OPS["ones_like"](Symbol([(v, 0)])))
+        graph = Graph.of(Group(heads))
+        place = {v: i for i, v in enumerate(graph.variables)}
+        return graph, [place[v] for v in self.ins]
+
+    @property
+    def file(self):
+        """(name, attributes) in files."""
+        rows, states, others = self.sorted(self.in_file[1])
+        return self.name, {
+            "num_args": str(len(self.ins) + 1),
+            "num_outputs": str(self.n_outputs),
+            "num_out_data": str(self.n_outs),
+            "in_data_locs": str(rows),
+            "in_state_locs": str(states),
+            "remain_locs": str(others),
+        }
+
+    @property
+    def more(self):
+        """What else a node has in files: the graph of a turn."""
+        found = json.loads(tojson(Symbol(self.in_file[0].heads)))
+        del found["attrs"]
+        return {"subgraphs": [found]}
+
+
+def of_entry(entry):
+    """The loop that a node of a file describes; `None` if it has no graph of a turn, or one
+    that moves states of its own.
+
+    Raises:  FileError for what is no graph, or whose places do not fit it.
+    """
+    if "subgraphs" not in entry:
+        return None
+    attrs, graphs = entry.get("attrs"), entry["subgraphs"]
+    who = f"_foreach {entry['name'][:60]!r}"
+    if not (
+        isinstance(attrs, dict) and isinstance(graphs, list) and [*map(type, graphs)] == [dict]
+    ):
+        raise FileError(f"{who}: attributes and one graph in 'subgraphs' are needed")
+    now = {**graphs[0], "attrs": {"mxnet_version": ["int", NOW]}}
+    body = Graph.of(fromjson(json.dumps(now), who))
+    try:
+        n_outs = integer(parsed(attrs.get("num_out_data")))
+        lists = [
+            shape(parsed(attrs.get(f"{key}_locs"))) for key in ("in_data", "in_state", "remain")
+        ]
+    except (ValueError, TypeError):
+        lists, n_outs = [], -1
+    variables, places = body.variables, [i for each in lists for i in each]
+    if (
+        sorted(places) != list(range(len(variables)))
+        or not lists[0]
+        or n_outs < 0
+        or n_outs + len(lists[1]) != len(body.heads)
+        or attrs.get("num_outputs") != str(len(body.heads))
+    ):
+        raise FileError(
+            f"{who}: in_data_locs, in_state_locs and remain_locs must name each of the "
+            f"{len(variables)} variables of its graph once, one at least as data, and "
+            f"num_out_data those of its {len(body.heads)} heads that are no states"
+        )
+    if any(n.op is not None and n.op.states(n.attrs) for n in body.nodes):
+        return None
+    return Foreach(body, [variables[i] for i in places], len(lists[0]), len(lists[1]))
+
+
+def only(found):
+    """One output as itself, several in a tuple."""
+    return found if len(found) > 1 else found[0]
+
+
+def row_of(spec):
+    """A row of an array; one number is an array of one."""
+    return Spec(None if spec.shape is None else spec.shape[1:] or (1,), spec.dtype)
+
+
+def written_down(graph):
+    """The traced graph with each loop written down turn by turn, as the other operators
+    stand in it."""
+
+    def rule(node, inputs, emit):
+        if not isinstance(node.op, Foreach):
+            return None
+        specs = [n.specs[i] for n, i in inputs]
+        with tracing(Trace()) as trace, Prefix(f"{node.name}_"):
+            trace.known.update(n for n, _ in inputs)
+            found = node.op.written_down(specs, *(Symbol([ref]) for ref in inputs))
+        for made in trace.nodes:
+            emit(made)
+        return as_symbol(found).refs
+
+    return rewrite(graph, rule)

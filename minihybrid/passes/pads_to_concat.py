@@ -1,0 +1,74 @@
+"""side_by_side: a sum of arrays that are zero but for a part each is their
+parts, joined.
+
+Takes:   a graph of primitives without dead code; `fuse` begins with this.
+Gives:   a graph in which such sums are one node.
+
+The gradient of a part that was cut out is zeros with a part in them, and the gradient of
+what was cut into several is a sum of these: of four gates, four arrays as wide as all
+gates are filled and added up. Side by side the parts need no zeros.
+
+    put(a, 0:4) + put(b, 4:8)    becomes    concat(a, b)
+
+A negative zero stays one, where adding zero makes it positive.
+What is left out: parts that leave a gap, or of which some lie above others; sums of so many
+parts that one kernel of all would be long.
+"""
+
+from collections.abc import Callable
+
+from minihybrid.core.graph import Graph, apply, the_graph
+from minihybrid.core.op import Node
+from minihybrid.core.passes.dce import dce
+from minihybrid.core.passes.rewrite import rewrite
+from minihybrid.passes.reduction_schedule import Ref
+
+MOST = 32  # parts of one sum
+SUM = "{a} + {b}"
+
+
+def side_by_side(graph: Graph) -> Graph:
+    """Join parts whose sum with zeros around each is asked for."""
+    if not any(node.op and node.op.part for node in the_graph("fuse", graph).nodes):
+        return graph
+    uses, heads = graph.uses(), set(graph.heads)
+
+    def alone(ref: Ref) -> bool:
+        return len(uses.get(ref, ())) == 1 and ref not in heads
+
+    def parts_of(node: Node) -> list[tuple] | None:
+        """[(axis, begin, end, data, operator, attrs)] of a sum, or `None`."""
+        found: list[tuple] = []
+        todo = [(node, 0)]
+        while todo and len(found) <= MOST:
+            n, i = todo.pop()
+            if n.op is None or (n is not node and not alone((n, i))):
+                return None
+            if n.op.part:
+                part = n.op.part(n.specs[0].shape, **n.attrs)
+                if part is None:
+                    return None
+                found.append((*part[:3], n.inputs[0], *part[3:]))
+            elif n.op.expr == SUM and all(m.specs[j] == n.specs[0] for m, j in n.inputs):
+                todo += n.inputs
+            else:
+                return None
+        return None if todo else sorted(found, key=lambda part: part[:3])
+
+    now: dict[Ref, Ref] = {}  # old reference -> new one, of all that was read so far
+
+    def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
+        now.update(zip(node.inputs, inputs, strict=True))
+        if node.op is None or node.op.expr != SUM:
+            return None
+        parts = parts_of(node)
+        if not parts or len({axis for axis, *_ in parts}) != 1:
+            return None
+        axis, *_, operator, attrs = parts[0]
+        ends = [0, *(end for _, _, end, *_ in parts)]
+        if [begin for _, begin, *_ in parts] != ends[:-1] or ends[-1] != node.specs[0].shape[axis]:
+            return None
+        refs = tuple(now[ref] for _, _, _, ref, _, _ in parts)
+        return [(emit(apply(operator, refs, attrs, node.name)), 0)]
+
+    return dce(rewrite(graph, rule))

@@ -1,0 +1,306 @@
+"""rows: reductions that go along the same axes share one loop over rows.
+
+Takes:   nodes of a graph, at least one of them a reduction.
+Gives:   `Frame`, what the loops go over; `Rows`, in which pass over a row each value is
+         computed, and what is kept of a row from one pass to the next.
+
+A row is all that is reduced to one number. Softmax needs three passes over it: the
+maximum, the sum of exp, the result. If one kernel does all three while the row is in
+the cache, memory is read once and written once. The same holds for normalisations, for
+cross entropy, and for the gradients of all these; none of them is mentioned here.
+What is left out: reductions along different axes in one kernel.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from minihybrid.core.graph import Graph
+from minihybrid.core.op import Node, Spec
+from minihybrid.ops.shapes import axes_of, row_major
+
+Ref = tuple[Node, int]  # an output of a node
+
+ROW_NBYTES = 2**18  # so much stays in the second-level cache until it is read again
+ACROSS = 256  # so many rows that lie across at least, for long runs through memory
+# So many numbers are added up before the sum is added to that of others. Of a row in
+# one piece each lane of a register takes a few of them; of rows that lie across, all.
+BLOCK, BLOCK_ACROSS = 1024, 128
+
+
+def is_map(node: Node) -> bool:
+    """Whether one scalar expression tells each output element."""
+    return node.op is not None and node.op.scalar(node.attrs) is not None
+
+
+def is_literal(node: Node) -> bool:
+    """Whether every element is one number that stands in the program."""
+    return is_map(node) and not node.inputs and "{i}" not in node.op.scalar(node.attrs)
+
+
+def size_of(lengths: Sequence[int]) -> int:
+    """How many elements these lengths make; 1 if there are none."""
+    return int(np.prod(lengths, dtype=np.int64))
+
+
+def steps_of(ref: Ref, node: Node, shape: tuple) -> tuple[int, tuple]:
+    """(offset, steps along the axes of `shape`) at which a node reads an input."""
+    old = ref[0].specs[ref[1]].shape
+    if node.op.strides:
+        return node.op.strides(old, **node.attrs)
+    if node.op.view:
+        return 0, row_major(shape)
+    pad = len(shape) - len(old)
+    return 0, (0,) * pad + tuple(
+        0 if n == 1 else s for n, s in zip(old, row_major(old), strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The shape that reductions start from, and the axes that they go along.
+
+    gone:    none of length 1: to go along such an axis, or not, is the same.
+
+    >>> frame = Frame((8, 3, 5), frozenset({0, 2}))
+    >>> frame.kept, frame.n, frame.across
+    ((3,), 40, False)
+    """
+
+    shape: tuple
+    gone: frozenset
+
+    @property
+    def kept(self) -> tuple:
+        """The lengths of the axes that stay, where there is more than one place."""
+        return tuple(n for i, n in enumerate(self.shape) if i not in self.gone and n != 1)
+
+    @property
+    def n(self) -> int:
+        """The length of a row."""
+        return size_of([self.shape[i] for i in self.gone])
+
+    @property
+    def across(self) -> bool:
+        """Whether neighbours in memory lie in different rows."""
+        last = [i for i, n in enumerate(self.shape) if n != 1][-1:]
+        return not self.gone.issuperset(last)
+
+    @property
+    def long(self) -> bool:
+        """Whether there is one row only, and it leaves the cache before it ends.
+
+        What follows its sum then gains little by the same kernel, and loses that its
+        loop can be cut in pieces.
+        """
+        return size_of(self.kept) == 1 and 4 * self.n > ROW_NBYTES
+
+    @property
+    def block(self) -> int:
+        """How many numbers of a row are added up to one sum, at most."""
+        return BLOCK_ACROSS if self.across else BLOCK
+
+    def is_stat(self, shape: tuple) -> bool:
+        """Whether an array may hold one number per row."""
+        return shape != self.shape and tuple(n for n in shape if n != 1) == self.kept
+
+    # -- places
+    def along(self, shape: tuple, steps: Iterable[int]) -> tuple:
+        """Steps along the axes of a row's elements or numbers, as steps along those of
+        the frame.
+
+        >>> Frame((8, 3, 5), frozenset({0, 2})).along((1, 3), (9, 1))
+        (0, 1, 0)
+        """
+        if shape != self.shape:  # one number per row
+            steps = iter([s for n, s in zip(shape, steps, strict=True) if n != 1])
+            return tuple(
+                0 if n == 1 or i in self.gone else next(steps) for i, n in enumerate(self.shape)
+            )
+        return tuple(s * (n != 1) for n, s in zip(shape, steps, strict=True))
+
+    def own(self, shape: tuple) -> tuple[int, tuple]:
+        """(offset, steps) of the places where a value of the rows lies itself."""
+        return 0, self.along(shape, row_major(shape))
+
+    def reads(self, ref: Ref, node: Node) -> tuple[int, tuple]:
+        """(offset, steps) of the places where a node of the rows reads a value."""
+        shape = self.shape if node.op.reduce else node.specs[0].shape
+        offset, steps = steps_of(ref, node, shape)
+        return offset, self.along(shape, steps)
+
+    def meets(self, node: Node, reader: Node) -> bool:
+        """Whether a reader wants, at each place, what the loops have just computed.
+
+        A value that is flipped or turned round, that another row needs, or that meets
+        the elements of a row along another axis, must be in memory before it is read.
+        """
+        if is_literal(node):
+            return reader.op.view or is_map(reader)
+        shape, goes = node.specs[0].shape, reader.specs[0].shape
+        if shape != self.shape and not self.is_stat(shape):
+            return False
+        if reader.op.reduce:
+            return frame_of(reader) == self
+        return (goes == self.shape or self.is_stat(goes)) and self.reads(
+            (node, 0), reader
+        ) == self.own(shape)
+
+
+def frame_of(node: Node) -> Frame:
+    """The frame of a reduction."""
+    ((source, i),) = node.inputs
+    shape = source.specs[i].shape
+    attrs = node.attrs
+    gone = axes_of(node.op.name, attrs["axis"], len(shape), attrs["exclude"])
+    return Frame(shape, frozenset(i for i in gone if shape[i] != 1))
+
+
+def frames(graph: Graph) -> dict[Node, Frame]:
+    """node -> frame, for reductions and for what is computed of their results alone."""
+    found: dict[Node, Frame] = {}
+    for node in graph.nodes:
+        if node.op is None:
+            continue
+        frame = None
+        if node.op.reduce:
+            frame = frame_of(node)
+        elif node.op.view or is_map(node):
+            frame = next((found[n] for n, _ in node.inputs if n in found), None)
+        if frame and frame.n > 1 and frame.is_stat(node.specs[0].shape):
+            found[node] = frame
+    return found
+
+
+class Rows:
+    """When each value is computed, and where it waits until it is read.
+
+    depth:   node -> how many passes over the row must be done before.
+    stats:   nodes that are one number per row.
+    slots:   those that wait in `work`, one for each row of a tile that lies across.
+    blocks:  sums of so many floats that they are added up in blocks; across, a block's
+             sum, and what rounding has lost of the whole, are in `work`, too.
+    waiting: nodes that are an element of the row, and are read again in a later pass.
+    shared:  those of them that wait in an output, until it is written -> the output.
+    saved:   those that wait in `work`; others are outputs, or computed again.
+    tile:    how many rows that lie across are computed at once.
+    scratch: how many numbers wait in `work`, and their dtype.
+    """
+
+    def __init__(self, nodes: Sequence[Node], heads: Collection[Ref], frame: Frame) -> None:
+        self.frame = frame
+        self.depth: dict[Node, int] = {}
+        for node in nodes:
+            before = [self.depth[n] for n, _ in node.inputs if n in self.depth]
+            self.depth[node] = max(before, default=0) + bool(node.op.reduce)
+        self.stats = [
+            n
+            for n in nodes
+            if not is_literal(n) and (n.op.reduce or n.specs[0].shape != frame.shape)
+        ]
+        self.dtype = (self.stats or nodes)[0].specs[0].dtype
+        read_in = self._as_late_as_possible(nodes, heads)
+        self.waiting = {n for n, passes in read_in.items() if max(passes) > self.depth[n]}
+        self.shared = self._share_outputs(nodes, heads, read_in)
+        self.saved = [
+            n
+            for n in nodes
+            if n in self.waiting
+            and (n, 0) not in heads
+            and n not in self.shared
+            and n.specs[0].dtype == self.dtype
+        ]
+        again = {
+            m
+            for n in nodes
+            for m, _ in n.inputs
+            if m in self.stats and (n not in self.stats or self.depth[m] < self.depth[n])
+        }
+        self.slots = [
+            n
+            for n in self.stats
+            if frame.across and (n, 0) not in heads and (n.op.reduce or n in again)
+        ]
+        self.tile = self._tile() if frame.across else 1
+        self.blocks = [
+            n
+            for n in self.stats
+            if frame.n > frame.block
+            and n.op.reduce
+            and n.op.reduce.rounds
+            and n.specs[0].dtype.kind == "f"
+        ]
+        self.scratch = (
+            (len(self.saved) * frame.n + len(self.slots) + 2 * len(self.blocks) * frame.across)
+            * self.tile,
+            self.dtype,
+        )
+
+    def _as_late_as_possible(
+        self, nodes: Sequence[Node], heads: Collection[Ref]
+    ) -> dict[Node, set[int]]:
+        """node -> the passes that read it; its own becomes the first of them."""
+        read_in = {
+            n: {self.depth[n]} if (n, 0) in heads else set()
+            for n in nodes
+            if n not in self.stats and not is_literal(n)
+        }
+        for node in reversed(nodes):
+            if node in read_in:
+                self.depth[node] = min(read_in[node])
+            now = self.depth[node] - bool(node.op.reduce)
+            if node.op.reduce or node in read_in:
+                for n, _ in node.inputs:
+                    if n in read_in:
+                        read_in[n].add(now)
+        return read_in
+
+    def _share_outputs(
+        self, nodes: Sequence[Node], heads: Collection[Ref], read_in: dict[Node, set[int]]
+    ) -> dict[Node, Node]:
+        """waiting node -> the output of the last pass that it waits in, one in each.
+
+        In that pass an element is read before its place is written.
+        """
+        end = max((max(passes) for passes in read_in.values()), default=0)
+        idle = [n for n in nodes if (n, 0) in heads and read_in.get(n) == {end}]
+        shared = {}
+        for node in nodes:
+            if node in self.waiting and (node, 0) not in heads:
+                shared[node] = next((n for n in idle if n.specs == node.specs), None)
+                idle = [n for n in idle if n is not shared[node]]
+        return {node: out for node, out in shared.items() if out}
+
+    def _tile(self) -> int:
+        """As many rows as stay in the cache while they are read again."""
+        shape, gone = self.frame.shape, self.frame.gone
+        start = max((i + 1 for i in gone if shape[i] != 1), default=0)
+        most = (
+            ACROSS
+            if max(self.depth.values()) < 2
+            else max(ACROSS, ROW_NBYTES // (max(self.frame.n, 1) * self.dtype.itemsize))
+        )
+        return min(size_of(shape[start:]), most)
+
+
+def rows_of(node: Node) -> Rows | None:
+    """The frame's loops for a step, single or fused; `None` if it has no reduction."""
+    graph = node.attrs.get("graph")
+    if graph is None:
+        return Rows([node], {(node, 0)}, frame_of(node)) if node.op.reduce else None
+    nodes = [n for n in graph.nodes if n.op]
+    return Rows(nodes, set(graph.heads), graph.frame) if graph.frame else None
+
+
+def scratch_of(node: Node) -> Ref | None:
+    """A value that holds what a step's loops need beside; `None` if that is nothing."""
+    inner, rows = node.attrs.get("graph"), rows_of(node)
+    size, dtype = rows.scratch if rows else (0, None)
+    for n in inner.nodes if inner else [node]:
+        if n.op is not None and n.op.scratch and not size:
+            ins = [m.specs[i] for m, i in n.inputs]
+            size, dtype = n.op.scratch(ins, n.specs, **n.attrs), n.specs[0].dtype
+    if not size:
+        return None
+    return Node(None, name="scratch", specs=(Spec((size,), dtype),)), 0

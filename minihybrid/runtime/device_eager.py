@@ -1,0 +1,82 @@
+"""One operator on a device: a plan of a graph with one node.
+
+Takes:   a device, an operator, DeviceArrays, attributes, and the key of a random one.
+Gives:   the operator's outputs, in new memory of the device.
+
+So eager and hybridized calls run the same kernels. Plans are remembered by what they
+were made for: operator, shapes, dtypes, attributes, device. A scalar is an array here:
+`x * rate` shall not be compiled again for each rate.
+What is left out: forgetting plans before there are a thousand.
+"""
+
+import math
+
+import numpy as np
+
+from minihybrid.core import hooks
+from minihybrid.core.graph import Graph
+from minihybrid.core.hooks import own_names
+from minihybrid.core.lru_cache import Newest
+from minihybrid.core.op import Node, Spec
+from minihybrid.core.placement import placed
+from minihybrid.core.plan import Plan
+from minihybrid.ops import OPS
+from minihybrid.ops.integers import scalar_like
+from minihybrid.runtime.device import device_of
+from minihybrid.runtime.launch import launch
+from minihybrid.runtime.numbered_cpus import run_here
+
+PLANS = Newest(1000)  # signature -> plan, and the constants that it reads
+NUMBERS = Newest(1000)  # (device, dtype, number) -> the array of it
+
+
+@hooks.run_on_device.brought
+def run_on_device(context, op, /, *datas, **attrs):
+    """What `op.eager` gives on `cpu(0)`: an array of the device, or a tuple of them."""
+    if context.device_type == "cpu":
+        return run_here(context, op, datas, attrs)
+    key = attrs.pop("key", 0) if op.random else 0
+    device = device_of(context)
+    if op.pair and math.isfinite(attrs["scalar"]):
+        number = number_on(device, datas[0].dtype, attrs["scalar"])
+        name, comes_first = op.pair
+        op, datas, attrs = OPS[name], [*datas, number], {}
+        datas = datas[::-1] if comes_first else datas
+    specs = tuple([Spec(d.shape, d.dtype) for d in datas])
+    if op.view:  # the same numbers under another shape: a copy, no kernel
+        return datas[0].copy().view(op.specs_of(specs, attrs)[1][0].shape)
+    signature = device, op, specs, repr(attrs)  # 0.0 is not -0.0 there
+    found = PLANS.get(signature)
+    if found is None:
+        plan = plan_of(device, op, specs, attrs)
+        plan.load()
+        found = PLANS.enter(signature, (plan, plan.bind([])))
+    plan, bound = found
+    outs = launch(plan, datas, bound, key)
+    return tuple(outs) if op.count_outputs(attrs) > 1 else outs[0]
+
+
+def number_on(device, dtype, number):
+    """A number as an array without axes on a device."""
+    signature = device, dtype, repr(number)
+    found = NUMBERS.get(signature)
+    if found is None:
+        array = np.empty((), dtype)
+        array[()] = scalar_like(array, number)
+        found = NUMBERS.enter(signature, placed(array, device.context))
+    return found
+
+
+def plan_of(device, op, specs, attrs):
+    """The plan of one operator on inputs of these specs."""
+    names = [f"x{i}" for i in range(len(specs))]
+    nodes = [Node(None, name=name, specs=(spec,)) for name, spec in zip(names, specs, strict=True)]
+    node = Node(
+        op, tuple((n, 0) for n in nodes), attrs, op.name, tuple(op.specs_of(specs, attrs)[1])
+    )
+    graph = Graph([*nodes, node], [(node, i) for i in range(node.n_outputs)])
+    return Plan(graph, names, target=device, title=op.name, expanded=True)
+
+
+def __dir__():
+    return own_names(globals())

@@ -1,0 +1,74 @@
+"""The processor's plans where nothing can be compiled: in a browser's page.
+
+Takes:   what the target "cpu" makes of a graph.
+Gives:   its function, which runs the same steps in the same memory, and computes each by
+         the rules of its operators, on NumPy. So what a chapter says about a plan (its
+         graph, kernels, text, memory) is true there, too.
+
+What is left out: speed; a step costs what its operators cost line by line.
+"""
+
+import sys
+from itertools import islice
+
+from minihybrid.codegen.bytecode import ARENA, ARRAY, in_turns
+from minihybrid.core.graph import evaluate_node
+from minihybrid.core.plan import InForce
+from minihybrid.core.targets import TARGETS, in_order
+from minihybrid.runtime.tiers import CPU as COMPILED
+
+
+def load(source):
+    """A plan as a function of arrays, the arena, the table of parameters, and numbers,
+    as the compiled one is: `run(*arrays, arena, table, key, until, shared, thread)`."""
+
+    def run(*args):
+        profiler = sys.getprofile()
+        sys.setprofile(None)  # it sees nothing in machine code
+        try:
+            steps(*args)
+        finally:
+            sys.setprofile(profiler)
+
+    def steps(*args):
+        arrays = args[: source.n_arrays]
+        arena, table, key, until, _, _ = args[source.n_arrays :]
+
+        calls = [call for call in source.calls if call.kernel]
+        node_of = dict(zip(map(id, source.steps), (call.node for call in calls), strict=True))
+
+        def at(word, turn, spec):
+            what, which, after, further = word
+            after += turn * further
+            if what == ARENA:
+                piece = arena[which + after :][: spec.nbytes].view(spec.dtype)
+            else:
+                start = after // spec.dtype.itemsize
+                piece = (arrays if what == ARRAY else table)[which].reshape(-1)
+                piece = piece[start : start + spec.size]
+            return piece.reshape(spec.shape)
+
+        for step, turn in islice(in_turns(source.steps), until):
+            node, words = node_of[id(step)], step.words
+            if spec := step.copied:
+                at(words[1], turn, spec)[...] = at(words[0], turn, spec)
+                continue
+            specs = [n.specs[i] for n, i in node.inputs]
+            given = [at(w, turn, s) for w, s in zip(words, specs, strict=False)]
+            outs = evaluate_node(node, given, key)
+            for word, spec, out in zip(words[len(specs) :], node.specs, outs, strict=False):
+                at(word, turn, spec)[...] = out
+
+    return run
+
+
+def bound(arrays, constants, device):
+    """The arrays that the steps read."""
+    arrays = in_order(arrays, constants)
+    return arrays, arrays
+
+
+CPU = COMPILED
+if sys.platform == "emscripten":  # Python in a page; there are no compilers for it
+    CPU = CPU._replace(load=load, bound=bound, tiers=InForce)
+TARGETS["cpu"] = CPU

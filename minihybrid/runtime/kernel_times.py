@@ -1,0 +1,56 @@
+"""How long each kernel of a compiled plan takes.
+
+Takes:   a plan, the arrays of a call, and what `bind` returned.
+Gives:   `time_steps`, which `Plan.time_steps` calls.
+
+What is left out: kernels of a device, which run side by side with Python.
+"""
+
+import statistics
+import time
+
+import numpy as np
+
+from minihybrid.codegen.bytecode import n_calls
+from minihybrid.core import hooks
+from minihybrid.core.op import HybridError
+
+SHORT_S = 1e-3  # a call so short is timed ten at a time
+FEWEST, ENOUGH_S = 3, 2.0  # repeats, and seconds after which no more of them begin
+
+
+@hooks.time_steps.brought
+def time_steps(plan, arrays, bound, repeats):
+    """Seconds of each kernel, medians of repeats: fewer of a large net, but three.
+
+    The driver is told to stop after each step, and a step's time is the difference of
+    two stops: a net of n steps is run n times a repeat. Of a loop, each step's time is
+    that of the first turn, but the last step's has all other turns, too.
+    """
+    if plan.target != "cpu":
+        raise HybridError(
+            f"time_steps: the target '{plan.target}' has no compiled steps; use target='cpu'"
+        )
+    plan(arrays, bound)  # compiles it
+    outs = [np.empty(shape, dtype) for shape, dtype in plan.out_specs]
+    args = (*arrays, *outs, plan._new_arena(), bound[0], 0)
+    steps, stops = plan.made.steps, [0]
+    for k, step in enumerate(steps, 1):  # of a loop, the first turn step by step
+        stops.append(stops[-1] + 1 if not step.turns else n_calls(steps[:k]))
+    n, samples = stops[-1], [[] for _ in stops]
+
+    def run(stop, times):
+        start = time.perf_counter()
+        for _ in range(times):
+            plan.function(*args, stop, 0, 0)
+        return (time.perf_counter() - start) / times
+
+    at_once, begun = 10 if run(n, 1) < SHORT_S else 1, time.perf_counter()
+    for repeat in range(repeats):
+        if repeat >= FEWEST and time.perf_counter() - begun > ENOUGH_S:
+            break
+        for stop, sample in zip(stops, samples, strict=True):
+            sample.append(run(stop, at_once))
+    medians = [statistics.median(s) for s in samples]
+    times = [max(b - a, 0.0) for a, b in zip(medians, medians[1:], strict=False)]
+    return [("call", medians[0]), *zip(plan.labels, times, strict=True)]

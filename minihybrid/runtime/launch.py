@@ -1,0 +1,206 @@
+"""Chapter 28. One launch for a whole network: a plan's kernels as one CUDA graph.
+
+Takes:   a device, the steps of a plan, and for each call the addresses of its arrays.
+Gives:   `Launch`, one kernel with its arguments; `Recorded`, all those of a plan;
+         `launch`, a call of a plan.
+
+A launch costs the processor some microseconds, and a small net has many kernels that
+take the GPU fewer. So they are recorded once, as a graph in which each kernel waits for
+the one before, and a call launches that. A call with other arrays than the last one
+changes the nodes that read or write them, and no other.
+Source:  CUDA Driver API, "Graph Management": a change of an executable graph holds for
+         later launches only, so what is still running keeps its own arguments.
+What is left out: kernels that run side by side.
+"""
+
+import contextlib
+from itertools import zip_longest
+
+import numpy as np
+
+from minihybrid.codegen.bytecode import ARENA, ARRAY, KEY, PARAM
+from minihybrid.codegen.gpu import target
+from minihybrid.core.fork_safe import Locked
+from minihybrid.core.placement import placed
+from minihybrid.core.plan import InForce
+from minihybrid.core.targets import TARGETS, Target
+from minihybrid.ops.random import STREAM
+from minihybrid.passes.fuse import merge
+from minihybrid.passes.lower import lower
+from minihybrid.runtime.device_array import DeviceArray
+
+WIDE = 16  # bytes that one thread of a GPU can load at once, from a multiple of them
+
+
+def runner(plan):
+    """(function, run) of a plan on a device."""
+    function, n = Recorded(plan.device, plan.made.steps, plan.memory.nbytes), plan.graph.n_streams
+
+    def run(arrays, bound):
+        return launch(plan, arrays, bound, STREAM.take(n) if n else 0)
+
+    return function, run
+
+
+def launch(plan, arrays, bound, key):
+    """The outputs on the device, for random numbers that begin with a key.
+
+    One launch is asked for; the numbers are there when the device is done.
+    """
+    arrays = [a if a.address % WIDE == 0 else a.copy() for a in arrays]
+    outs = [
+        bound[1][plan.into[k]] if k in plan.into else DeviceArray(plan.device, shape, dtype)
+        for k, (shape, dtype) in enumerate(plan.out_specs)
+    ]
+    plan.function([a.address for a in (*arrays, *outs)], bound[0], key)
+    return outs
+
+
+class Launch:
+    """A kernel, its blocks of threads and its arguments, ready to be launched often.
+
+    The driver takes the address of a list of addresses, each that of an argument: here
+    they are those of `values`, in which a new argument is written in its place.
+
+    function:     what `Device.kernel` gave.
+    grid, block:  blocks, and threads of each, along x, y, z.
+    values:       8 bytes an argument: an address, or a number.
+    """
+
+    def __init__(self, function, grid, block, values):
+        self.function, self.grid, self.block = function, grid, block
+        self.values = np.array(values, np.uint64)
+        self.pointers = self.values.ctypes.data + np.arange(0, self.values.nbytes, 8, np.uint64)
+        self.address = self.pointers.ctypes.data  # asking for it takes a microsecond
+
+    def __call__(self, driver, stream):
+        """Queue the kernel on a stream; what the driver answers."""
+        return driver.cuLaunchKernel(
+            self.function, *self.grid, *self.block, 0, stream, self.address, 0
+        )
+
+    def params(self, driver):
+        """What a graph's node is made of, and changed by."""
+        params = driver.CUDA_KERNEL_NODE_PARAMS()
+        params.func, params.kernelParams = self.function, self.address
+        params.gridDimX, params.gridDimY, params.gridDimZ = self.grid
+        params.blockDimX, params.blockDimY, params.blockDimZ = self.block
+        return params
+
+
+class Recorded(Locked):
+    """The launches of a plan, each call one launch of the driver.
+
+    device:    the `Device` where it runs.
+    steps:     what is launched, in order, as `minihybrid.codegen.gpu.target` gives it.
+    nbytes:    of the arena, which all calls share: they are on one stream.
+    n_changed: nodes that got other arguments since the plan was recorded.
+    """
+
+    def __init__(self, device, steps, nbytes):
+        super().__init__()
+        self.device, self.n_changed = device, 0
+        self.arena = device.alloc(nbytes) if nbytes else None
+        start = self.arena.address if nbytes else 0  # of arrays without elements
+        self.launches, self.users = [], {}  # word -> [(number of a launch, argument, after)]
+        for n, step in enumerate(steps):
+            values = [0] * len(step.words)
+            for k, (what, which, after, _) in enumerate(step.words):
+                if what == ARENA:
+                    values[k] = start + which + after
+                else:
+                    self.users.setdefault((what, which), []).append((n, k, after))
+            self.launches.append(
+                Launch(device.kernel(step.kernel, step.name), step.grid, step.block, values)
+            )
+        self.last = [], [], []  # addresses, bound and key of the last call
+        self.graph = self.executable = None
+        if len(self.launches) > 1:
+            self._record()
+
+    def _record(self):
+        device, driver = self.device, self.device.driver
+        device.enter()
+        self.graph = device.check(driver.cuGraphCreate(0), "making a graph")
+        self.nodes, before = [], []
+        for launch in self.launches:
+            params = launch.params(driver)
+            node = device.check(
+                driver.cuGraphAddKernelNode(self.graph, before, len(before), params),
+                "recording a kernel",
+            )
+            self.nodes.append((node, params))
+            before = [node]
+        self.executable = device.check(
+            driver.cuGraphInstantiate(self.graph, 0), "preparing a graph"
+        )
+
+    def __call__(self, addresses, bound, key):
+        """Queue all kernels; they are done when the device is.
+
+        addresses: of the arrays of this call, inputs and then outputs.
+        bound:     addresses of parameters and constants.
+        key:       of the random numbers.
+
+        Raises:  HybridError with the driver's reason.
+        """
+        if not self.launches:
+            return
+        device = self.device
+        with self.lock:
+            device.enter()
+            if (addresses, bound, [key]) != self.last:
+                self._change(addresses, bound, [key])
+            if self.executable is None:
+                result = self.launches[0](device.driver, device.stream)
+            else:
+                result = device.driver.cuGraphLaunch(self.executable, device.stream)
+            device.check(result, "launching a plan")
+            device.n_launches += 1
+
+    def _change(self, addresses, bound, key):
+        """Write the arguments that are not those of the last call; `key` is a list."""
+        changed = {}  # numbers of launches, in the order of the words
+        now = addresses, bound, key
+        for what, values, before in zip((ARRAY, PARAM, KEY), now, self.last, strict=True):
+            if values == before:
+                continue
+            for which, (new, old) in enumerate(zip_longest(values, before)):
+                for n, k, after in self.users.get((what, which), ()) if new != old else ():
+                    self.launches[n].values[k] = new + after
+                    changed[n] = True
+        for n in changed if self.executable is not None else ():
+            self.device.check(
+                self.device.driver.cuGraphExecKernelNodeSetParams(self.executable, *self.nodes[n]),
+                "changing a kernel's arguments",
+            )
+        self.n_changed += len(changed)
+        self.last = list(addresses), list(bound), key
+
+    def __del__(self):
+        with contextlib.suppress(Exception):  # at the interpreter's end nothing is left
+            driver = self.device.driver
+            if self.executable is not None:
+                self.device.enter()
+                driver.cuGraphExecDestroy(self.executable)
+                driver.cuGraphDestroy(self.graph)
+
+
+def bound(arrays, constants, device):
+    """The addresses of arrays on the device, where constants are copied to."""
+    arrays = [*arrays, *(placed(each, device.context) for each in constants)]
+    return [a.address for a in arrays], arrays
+
+
+TARGETS["gpu"] = GPU = Target(
+    target.generate,
+    None,
+    None,
+    bound,
+    InForce,
+    target.unsupported,
+    (lower, merge),
+    target.scratch_of,
+    here=False,
+    runner=runner,
+)

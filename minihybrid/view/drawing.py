@@ -1,0 +1,298 @@
+"""The places of boxes and arrows in a picture of a graph.
+
+Takes:   a graph.
+Gives:   `boxes_of`, a box for each node; `layout`, which places them.
+
+The layout has four steps, each a function: every box gets a row (`rows`); the boxes of
+a row get an order with few crossings (`order`); boxes that continue each other become
+one straight column (`columns`); the columns get their place (`place`).
+
+What is left out: an exact solution of any of the four steps.
+"""
+
+import bisect
+
+from minihybrid.core.graph import shown_attrs
+from minihybrid.core.op import UNKNOWN
+from minihybrid.passes.fuse import is_core
+from minihybrid.passes.reduction_schedule import is_map
+
+# kind -> (colour of Okabe and Ito, its meaning). The boxes say the same in words.
+KINDS = {
+    "variable": ("#0072B2", "input or parameter"),
+    "elementwise": ("#56B4E9", "elementwise"),
+    "core": ("#E69F00", "core: product, sum, ..."),
+    "other": ("#999999", "other"),
+    "fused": ("#009E73", "fused: one kernel"),
+    "output": ("#CC79A7", "output"),
+}
+LINE, PAD, ACROSS, DOWN = 15, 10, 16, 34  # pixels: a line, inside a box, between boxes
+LETTER = 7.2  # pixels: the widest letter of a monospace font at this size
+
+
+def kind_of(node):
+    """The kind of a node, one of `KINDS`."""
+    if node.op is None:
+        return "variable"
+    if "graph" in node.attrs:
+        return "fused"
+    if is_map(node):
+        return "elementwise"
+    loops = node.op.reduce or node.op.lower or is_core(node)
+    return "core" if loops else "other"
+
+
+def what(node):
+    """A node in words: its operator with attributes, or that it is an input."""
+    if node.op is None:
+        return "variable" if node.values is None else "constant"
+    if "graph" in node.attrs:
+        return repr(node.attrs["graph"])
+    attrs = ", ".join(f"{k}={v}" for k, v in shown_attrs(node).items())
+    return node.op.name + f"({attrs})" * bool(attrs)
+
+
+def short(text, length=26):
+    """The text without its middle if it is long; the end of a name tells most."""
+    return text if len(text) <= length else f"{text[:7]}…{text[8 - length :]}"
+
+
+class Box:
+    """A rectangle to be placed; without a kind it is where a long edge passes a row."""
+
+    def __init__(self, kind=None, bold=(), plain=(), tip="", node=None):
+        self.kind, self.bold, self.tip = kind, [short(t) for t in bold], tip
+        self.node = node  # whose box it is
+        self.lines = [*self.bold, *(short(t) for t in plain)]
+        self.inputs = {}  # source Box -> its output numbers, as "[0]"
+        self.ways = {}  # source Box -> the points on the way from it
+        self.ups, self.downs = [], []  # neighbours in the rows above and below
+        self.row = self.index = 0
+        self.x = self.y = 0.0  # the middle of the upper side
+        self.width = max((2 * PAD + LETTER * len(t) for t in self.lines), default=PAD)
+        self.height = LINE * len(self.lines) + PAD if kind else 0
+
+    def reads(self, source, output, n_outputs):
+        """Note an edge from another box."""
+        self.inputs.setdefault(source, []).extend([f"[{output}]"] * (n_outputs > 1))
+
+
+def boxes_of(graph, limit, hidden=frozenset()):
+    """One box for each of the first `limit` nodes, and one for each output.
+
+    hidden:  nodes that get none, nor arrows from them.
+    """
+    names, boxes = graph.names(), {}
+    for node in graph.nodes[:limit]:
+        if node in hidden:
+            continue
+        specs = dict.fromkeys(str(s) for s in node.specs or () if s != UNKNOWN)
+        bold, plain = [node.op.name if node.op else names[node]], []
+        if node.values is not None:
+            plain = ["constant"]
+        elif "graph" in node.attrs:
+            ops = [n.op.name for n in node.attrs["graph"].nodes if n.op]
+            bold = ops if len(ops) <= 7 else [*ops[:6], f"and {len(ops) - 6} more"]
+        elif node.op:
+            plain = [
+                f"{k}={v}" for k, v in list(shown_attrs(node).items())[:2] if k != "num_hidden"
+            ]  # the shape says it
+        box = boxes[node] = Box(
+            kind_of(node), bold, [*plain, *specs], f"{names[node]}: {what(node)}", node
+        )
+        for source, i in node.inputs:
+            if source not in hidden:
+                box.reads(boxes[source], i, source.n_outputs)
+    n, outputs = len(graph.outputs), []
+    labels = [f"output {k}" if n > 1 else "output" for k in range(n)]
+    labels += [f"new {name}" for name in graph.states]
+    for (node, i), label in zip(graph.heads, labels, strict=True):
+        if node in boxes:
+            outputs.append(Box("output", [label], (), f"{label}: {names[node]}"))
+            outputs[-1].reads(boxes[node], i, node.n_outputs)
+    return [*boxes.values(), *outputs]
+
+
+# -- the layout ------------------------------------------------------------------------
+def rows(boxes):
+    """Give each box a row below its inputs; edges that pass a row get a point there.
+
+    A box stands as near to its readers as its own inputs allow. Returns a list of rows.
+    """
+    readers = {box: [] for box in boxes}
+    for box in boxes:
+        box.row = max((source.row + 1 for source in box.inputs), default=0)
+        for source in box.inputs:
+            readers[source].append(box)
+    for box in reversed(boxes):
+        computed = [source for source in box.inputs if source.inputs]
+        if readers[box] and len(readers[box]) >= len(computed):
+            box.row = min(r.row for r in readers[box]) - 1
+    table = [[] for _ in range(max((b.row for b in boxes), default=-1) + 1)]
+    points = {}  # (source, row) -> the point that all long edges of the source share
+    for box in boxes:
+        table[box.row].append(box)
+        for source in box.inputs:
+            way = box.ways[source] = []
+            for row in range(source.row + 1, box.row):
+                if (source, row) not in points:
+                    points[source, row] = Box()
+                    table[row].append(points[source, row])
+                    _join(way[-1] if way else source, points[source, row])
+                way.append(points[source, row])
+            _join(way[-1] if way else source, box)
+    return table
+
+
+def _join(above, below):
+    above.downs.append(below)
+    below.ups.append(above)
+
+
+def order(table, sweeps=8):
+    """Sort each row by the mean place of its neighbours, down and up; keep the best."""
+    place_of, stack = {}, [b for row in table for b in reversed(row) if not b.downs]
+    while stack:  # first, depth first from the outputs: a box's inputs stay together
+        box = stack.pop()
+        if box not in place_of:
+            place_of[box] = len(place_of)
+            stack.extend(reversed(box.ups))
+    for row in table:
+        _sort(row, place_of.get)
+    best, fewest = [list(row) for row in table], crossings(table)
+    for sweep in range(sweeps):
+        if fewest == 0:
+            break
+        down = sweep % 2 == 0
+        for row in table if down else reversed(table):
+            _sort(
+                row,
+                lambda box, side="ups" if down else "downs": _mean(
+                    [b.index for b in getattr(box, side)], box.index
+                ),
+            )
+        if (count := crossings(table)) < fewest:
+            best, fewest = [list(row) for row in table], count
+    for row, best_row in zip(table, best, strict=True):
+        row[:] = best_row
+        _sort(row, row.index)
+
+
+def _sort(row, key):
+    row.sort(key={box: key(box) for box in row}.get)
+    for i, box in enumerate(row):
+        box.index = i
+
+
+def _mean(values, default):
+    return sum(values) / len(values) if values else default
+
+
+def crossings(table):
+    """How many pairs of edges cross."""
+    count = 0
+    for row in table:
+        ends = []  # where the edges seen so far arrive, sorted
+        for box in row:
+            arrivals = sorted(below.index for below in box.downs)
+            count += sum(len(ends) - bisect.bisect_right(ends, a) for a in arrivals)
+            for a in arrivals:
+                bisect.insort(ends, a)
+    return count
+
+
+def columns(table):
+    """box -> the list of boxes, one a row, that stand on one vertical line with it.
+
+    Long edges and long runs of operators come first, parameters last. An elementwise
+    box of equal inputs stands between them instead.
+    """
+    column = {box: [box] for row in table for box in row}
+    for upper in table[:-1]:
+        weights = {
+            (up, down): (_weight(up, down), len(column[up])) for up in upper for down in up.downs
+        }
+        taken = []  # places of what is tied already between these two rows
+        for up, down in sorted(weights, key=lambda e: (*(-w for w in weights[e]), e[0].index)):
+            rivals = [weights[other, down] for other in down.ups]
+            even = down.kind == "elementwise" and rivals.count(max(rivals)) > 1
+            crosses = any((up.index - u) * (down.index - d) <= 0 for u, d in taken)
+            if not even and not crosses:
+                taken.append((up.index, down.index))
+                column[up].append(down)
+                column[down] = column[up]
+    return column
+
+
+def _weight(up, down):
+    if not (up.kind and down.kind):
+        return 3 if up.kind == down.kind else 1
+    return 2 if up.inputs else 0
+
+
+def place(table, column, rounds=12):
+    """Set `x` of every box: columns stay straight and go near what they are joined to.
+
+    From as far left as possible, each column in turn moves to the median of its
+    neighbours, as far as the columns beside it let it; in the end, of those above.
+    """
+    lefts, rights = {}, {}  # number of a column -> {number of one beside it: distance}
+    members = list({id(c): c for c in column.values()}.values())
+    of = {box: i for i, boxes in enumerate(members) for box in boxes}
+    for row in table:
+        for a, b in zip(row, row[1:], strict=False):
+            apart = (a.width + b.width) / 2 + ACROSS
+            for side, i, j in ((rights, of[a], of[b]), (lefts, of[b], of[a])):
+                beside = side.setdefault(i, {})
+                beside[j] = max(beside.get(j, 0), apart)
+    sequence = _left_to_right(len(members), lefts, rights)
+    x = [0.0] * len(members)
+    for i in sequence:
+        x[i] = max((x[j] + apart for j, apart in lefts.get(i, {}).items()), default=0.0)
+    for turn in range(rounds):
+        for i in sequence if turn % 2 else reversed(sequence):
+            ups, downs = (
+                sorted(x[of[n]] for box in members[i] for n in getattr(box, side) if of[n] != i)
+                for side in ("ups", "downs")
+            )
+            near = ups if ups and turn >= rounds - 2 else sorted(ups + downs)
+            if near:
+                low = [x[j] + apart for j, apart in lefts.get(i, {}).items()]
+                high = [x[j] - apart for j, apart in rights.get(i, {}).items()]
+                middle = (near[(len(near) - 1) // 2] + near[len(near) // 2]) / 2
+                x[i] = min([max([middle, *low]), *high])
+    for box, i in of.items():
+        box.x = x[i]
+
+
+def _left_to_right(n, lefts, rights):
+    """The numbers below `n`, each after all that stand left of it."""
+    waiting = {i: len(beside) for i, beside in lefts.items()}
+    sequence = [i for i in range(n) if i not in waiting]
+    for i in sequence:  # it grows while we walk
+        for j in rights.get(i, {}):
+            waiting[j] -= 1
+            if waiting[j] == 0:
+                sequence.append(j)
+    return sequence
+
+
+def layout(boxes):
+    """Place the boxes; returns the picture's (width, height) in pixels."""
+    table = rows(boxes)
+    order(table)
+    place(table, columns(table))
+    y = PAD
+    for row in table:
+        height = max(box.height for box in row)
+        for box in row:
+            if not box.kind:  # an edge passes the row straight down
+                box.height = height
+            box.y = y + (height - box.height) / 2
+        y += height + DOWN
+    everything = [box for row in table for box in row]
+    left = min((b.x - b.width / 2 for b in everything), default=0) - PAD
+    for box in everything:
+        box.x -= left
+    right = max((b.x + b.width / 2 for b in everything), default=0)
+    return right + PAD, max(y - DOWN, 0) + PAD

@@ -1,0 +1,209 @@
+"""All that happens in one call, stage by stage, to be looked at.
+
+Takes:   a net or a compiled function, and the inputs of a call.
+Gives:   `explain`, and `Explanation`: text, and in a notebook the hybrid view.
+
+Counts are the same in every run; times are not, so they stand in a section of their own
+that can be left out.
+
+What is left out: the backward plan; training changes what is recorded, not the stages.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minihybrid.core.graph import Graph
+from minihybrid.core.op import AttrError, HybridError
+from minihybrid.core.plan import Plan, nbytes_moved
+from minihybrid.simt import watch
+from minihybrid.view.bench import Timing
+from minihybrid.view.hybrid_view import meaning, view
+from minihybrid.view.links import counts, n_steps
+from minihybrid.view.text import diff
+from minihybrid.view.viz import LIMIT, columns_of, plural
+
+LINES = 400  # of one text; more would drown a notebook
+
+
+class Section(NamedTuple):
+    """One stage: its heading, and what there is to see, as text."""
+
+    title: str
+    text: str
+
+
+class Explanation:
+    """The stages of one call.
+
+    plan:    the plan of these inputs;  stages: [(name, graph)];  source: the generated
+             text;  memory: where each value lies.
+    steps:   [(kernel, elapsed_s)], seconds; `None` without timings.
+    launches: what a simulated GPU counted (`simt.watch`); `None` elsewhere.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        steps: list[tuple[str, float]] | None = None,
+        launches: list | None = None,
+        note: str = "",
+    ) -> None:
+        self.plan, self.stages = plan, plan.stages
+        self.source, self.memory = plan.source, plan.memory
+        self.steps, self.launches, self.note = steps, launches, note
+
+    @property
+    def title(self) -> str:
+        """What was compiled, for which inputs."""
+        plan = self.plan
+        specs = {n.name: n.specs[0] for n in self.stages[0][1].variables}
+        given = ", ".join(f"{n} {specs[n]}" for n in plan.inputs if n in specs)
+        mode = "training" if plan.training else "prediction"
+        note = f" ({plan.target_note})" * bool(plan.target_note)
+        return f"{plan.title}: {given or 'no inputs'}; {mode}, target {plan.target}{note}"
+
+    def counts(self) -> Sequence[tuple[str, ...]]:
+        """The table of stages as text cells, the headings first."""
+        return counts(self.stages)
+
+    def sections(self) -> list[Section]:
+        """One `Section` a stage, in the order of a call; times come last."""
+        found = [_first(*self.stages[0])]
+        for (_, before), (name, after) in itertools.pairwise(self.stages):
+            found.append(_change(name, before, after))
+        plan = self.plan
+        title = (
+            f"memory: {plan.nbytes_planned:,} bytes planned; "
+            f"{plan.nbytes_eager:,} bytes if each result had its own"
+        )
+        found.append(Section(title, cut(self.memory.show())))
+        title = f"source: one function, {plural(plan.n_kernels, 'kernel')}"
+        found.append(Section(title, cut(self.source.rstrip())))
+        if self.launches:
+            title = "accesses: what the threads of each kernel read and wrote"
+            found.append(Section(title, columns_of(self.access_rows())))
+        if self.note:
+            found.append(Section("times: not measured", self.note))
+        elif self.steps is not None:
+            title = "times: medians of the compiled steps, on this machine"
+            text = columns_of([("step", "median"), *self.time_rows()], align="<")
+            found.append(Section(title, text))
+        return found
+
+    def access_rows(self) -> Sequence[tuple[str, ...]]:
+        """What a simulated GPU counted, a row a launch, the headings first."""
+        rows = [("kernel", "threads", "loads", "stores", "shared loads", "barriers", "bytes")]
+        for label, (_, _, _, found) in zip(self.plan.labels, self.launches or (), strict=True):
+            nbytes = found.total("nbytes_loaded") + found.total("nbytes_stored")
+            rows.append(
+                (
+                    label,
+                    *(
+                        f"{n:,}"
+                        for n in (
+                            found.n_threads,
+                            found.global_loads,
+                            found.global_stores,
+                            found.shared_loads,
+                            found.barriers,
+                            nbytes,
+                        )
+                    ),
+                )
+            )
+        return rows
+
+    def time_rows(self) -> list[tuple[str, str]]:
+        """(step, median) as text cells: the steps, their sum, and what is done once."""
+
+        def text(elapsed_s: float) -> str:
+            return Timing((elapsed_s,), 1).cells()[0]
+
+        steps = self.steps or []
+        rows = [
+            ("call from Python" if name == "call" else name, text(elapsed_s))
+            for name, elapsed_s in steps
+        ]
+        return [
+            *rows,
+            ("total", text(sum(elapsed_s for _, elapsed_s in steps))),
+            ("compiling once, or loading", text(self.plan.compile_s or 0.0)),
+        ]
+
+    def __repr__(self) -> str:
+        parts = [f"{self.title}\n\n{columns_of(self.counts())}"]
+        for i, section in enumerate(self.sections(), 1):
+            parts.append(f"{i}. {section.title}\n\n{section.text}")
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        return view(self)
+
+
+def _first(name: str, graph: Graph) -> Section:
+    return Section(f"{name}: {meaning(name)}", cut(graph.show()))
+
+
+def _change(name: str, before: Graph, after: Graph) -> Section:
+    """The section of a pass: what it changed."""
+    title = f"{name}: {meaning(name)}"
+    if before.show() == after.show():
+        return Section(f"{title} (nothing here)", "unchanged")
+    sizes = (
+        f"{plural(n_steps(before), 'kernel')} before, {n_steps(after)} after; "
+        f"{nbytes_moved(before):,} bytes moved before, {nbytes_moved(after):,} after"
+    )
+    if max(len(before.nodes), len(after.nodes)) > LIMIT:  # it would take too long
+        text = f"more than {LIMIT} nodes, too many to compare line by line; see .stages"
+    else:
+        text = diff(before, after)
+    return Section(title, f"{sizes}\n\n{text}")
+
+
+def cut(text: str) -> str:
+    """The first `LINES` lines, and how many more there are."""
+    lines = text.split("\n")
+    more = [f"... and {len(lines) - LINES} more lines"] * (len(lines) > LINES)
+    return "\n".join([*lines[:LINES], *more])
+
+
+def explain(net: Callable, *inputs: Any, timings: bool = True) -> Explanation:
+    """Show every stage of the call `net(*inputs)`: graphs, memory, source, times.
+
+    net:     a HybridBlock, hybridized or not, or the result of `minihybrid.function`.
+    timings: whether to time the compiled steps; they differ from run to run.
+    Units:   bytes; `.steps` in seconds.
+    Raises:  AttrError if `net` cannot be compiled; what tracing it raises.
+
+    >>> from minihybrid.core import nd
+    >>> from minihybrid.gluon.function import function
+    >>> scaled = function(lambda a, b: nd.relu(a * b) * 2)
+    >>> explain(scaled, nd.ones(3), nd.ones(3), timings=False).counts()[-1]
+    ('fuse', '1', '1', '36')
+    """
+    if not hasattr(net, "plan_for"):
+        raise AttrError(
+            f"explain: found a value of type {type(net).__name__}, which has no plans, "
+            "but a HybridBlock or a compiled function is needed; derive the net from "
+            "HybridBlock, or wrap the function as minihybrid.function(f)"
+        )
+    plan, arrays, bound = net.plan_for(*inputs)
+    if plan.device:
+        with watch() as launches:
+            plan(arrays, bound)
+        return Explanation(
+            plan,
+            launches=launches,
+            note="what a launch on a GPU takes is measured by benchmarks/gpu.py" * timings,
+        )
+    if not timings:
+        return Explanation(plan)
+    plan(arrays, bound)  # compiles it, and notes how long that takes
+    arrays = [np.array(a, order="C") for a in arrays]
+    try:
+        return Explanation(plan, plan.time_steps(arrays, bound))
+    except HybridError as error:  # a target whose steps cannot be timed one by one
+        return Explanation(plan, note=str(error))
