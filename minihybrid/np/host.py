@@ -80,6 +80,8 @@ def computed_by_numpy(name, function):
             if text := hooks.misfit(name, function, args, kwargs):
                 raise AttrError(text) from None
             raise
+        except (ValueError, IndexError) as error:
+            raise AttrError(f"{name}: {error}") from None
         is_slope = any(getattr(v, "dtype", onp.dtype(int)).kind == "f" for v in flat(out))
         if is_slope and name not in STEPS and any(map(on_tape, values)):
             raise HybridError(

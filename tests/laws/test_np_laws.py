@@ -508,3 +508,18 @@ def test_a_symbol_s_error_has_no_operator_s_name(name):
             text = str(error)
             assert isinstance(error, HybridError), (call, repr(error))
             assert "_np" not in text, (call, text)
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("np.median(w, axis=4)", "np.median: axis 4 is out of bounds"),
+        ("np.quantile(w, 0.5, axis=4)", "np.quantile: axis 4 is out of bounds"),
+        ("np.unique(w, axis=4)", "np.unique: axis 4 is out of bounds"),
+        ("np.histogram(x, bins='none')", "np.histogram: 'none' is not a valid estimator"),
+        ("np.median(w, axs=0)", "np.median: no argument is called 'axs' .did you mean 'axis'"),
+    ],
+)
+def test_a_wrong_value_of_numpy_s_argument_is_not_called_unknown(text, words):
+    with pytest.raises(HybridError, match=words):
+        run(text, mx.np, "float32")
