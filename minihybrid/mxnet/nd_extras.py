@@ -34,8 +34,9 @@ class OneElement(np.ndarray):
     NumPy itself did so until 2.4, and programs for MXNet write `'%f' % loss.asnumpy()` and
     `int(x.argmax().asnumpy())`. All that is computed from it, and its pickle, is plain.
 
-    >>> a = np.array([2.5]).view(OneElement); "%.2f" % a, int(a), a, type(a + 1).__name__
-    ('2.50', 2, array([2.5]), 'ndarray')
+    >>> a = np.array([2.5]).view(OneElement)
+    >>> f"{a:.1f}", "%.2f" % a, int(a), a, type(a + 1).__name__
+    ('2.5', '2.50', 2, array([2.5]), 'ndarray')
     """
 
     __array_priority__ = -1.0  # joined with plain arrays, it is one
@@ -45,6 +46,9 @@ class OneElement(np.ndarray):
 
     def __int__(self):
         return int(self.item())
+
+    def __format__(self, form):
+        return format(self.item(), form) if form else str(self.view(np.ndarray))
 
     def __array_wrap__(self, array, *_):
         return array.view(np.ndarray)[() if array.ndim == 0 else ...]
