@@ -37,4 +37,4 @@ def test_planted_statements_are_counted(monkeypatch):
 
     monkeypatch.setattr(road, "calls", lambda: (*stages[:-1], more))
     found = road.walked()
-    assert "metric" in found[-1][1] and sum(road.count(found)) != before
+    assert "gluon.metric" in found[-1][1] and sum(road.count(found)) != before
