@@ -70,7 +70,6 @@ def noisy(x):
 for _ in range(2):
     noisy(x)
 
-
 # %% print: `tf.print` is an operator, so it is a part of the graph.
 @tf.function
 def talking(x):
@@ -94,7 +93,6 @@ print(scale(x))
 factor = 100
 print(scale(x))
 
-
 # %% number: As an argument, each value has a graph of its own, and you are warned.
 @tf.function
 def scale_by(x, factor):
@@ -117,7 +115,6 @@ print([op.type for op in fast_either.get_concrete_function(x).graph.get_operatio
 
 # %% branch: Without AutoGraph it is an error.
 tf.function(either, autograph=False)(x)
-
 
 # %% branch: AutoGraph wants both ways to give the same kind of thing.
 @tf.function

@@ -35,7 +35,6 @@ print(said[0].category.__name__, said[0].message, sep=": ")
 compiled = torch.compile(blend)
 print(compiled(x, y))
 
-
 # %% trace: `torch.export` wants the whole of a module as one graph, for use without Python.
 class Blend(nn.Module):
     def forward(self, x, y):
@@ -156,7 +155,6 @@ class Either(nn.Module):
 
 
 torch.export.export(Either(), (x,))
-
 
 # %% branch: Its operator for both ways.
 def both_ways(x):
