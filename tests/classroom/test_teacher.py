@@ -303,7 +303,8 @@ def test_the_zip_for_gradescope_grades_on_its_own(tmp_path):
     code = f"from pathlib import Path; from minihybrid_course.grading import gradescope as g; " \
            f"assert Path(g.__file__).is_relative_to({str(home)!r}); " \
            f"g.run('1_autograd', 7, Path({str(home)!r}))"  # fmt: skip
-    env = os.environ | {"PYTHONPATH": str(home / "source"), "UNSAFE": "1"}
+    path = os.pathsep.join([str(home / "source"), str(home / "source/course")])
+    env = os.environ | {"PYTHONPATH": path, "UNSAFE": "1"}
     subprocess.run([sys.executable, "-c", code], cwd=home / "source", env=env, check=True)
     found = json.loads((home / "results/results.json").read_text())
     assert found["score"] == 21, found

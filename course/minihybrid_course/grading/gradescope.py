@@ -30,7 +30,7 @@ set -e
 apt-get update -qq
 apt-get install -y -qq bubblewrap libseccomp2 python3 python3-venv
 python3 -m venv /autograder/venv
-/autograder/venv/bin/python -m pip install -q /autograder/source ipython nbformat pyseccomp
+/autograder/venv/bin/python -m pip install -q -e /autograder/source ipython nbformat pyseccomp
 """
 # Only root reads the tests and writes the results. UNSAFE=1 holds where bubblewrap can't run,
 # as in most containers; the student's code is then a user of its own.
