@@ -58,7 +58,7 @@ class Trace:
 class Current(threading.local):
     """What is being traced in this thread."""
 
-    trace = None
+    trace: Trace | None = None
     direct = False  # whether a plain `forward` is running on symbols
 
 

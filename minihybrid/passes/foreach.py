@@ -12,6 +12,7 @@ turn.
 """
 
 import json
+from collections.abc import Callable, Sequence
 
 from minihybrid.core.files import FileError
 from minihybrid.core.graph import Graph, infer, refine
@@ -23,6 +24,7 @@ from minihybrid.core.serial import NOW, tojson
 from minihybrid.core.sym import Group, Symbol, as_symbol, fromjson
 from minihybrid.core.tracing import Trace, tracing
 from minihybrid.ops import OPS
+from minihybrid.ops.infix import Value
 from minihybrid.ops.layout import reshape
 from minihybrid.passes.scan import Loop, results, stacked, turns
 
@@ -33,11 +35,11 @@ class Foreach(Loop):
     name, modal, doc = "_foreach", True, "A loop over the rows of arrays."
 
     @property
-    def n_outputs(self):
+    def n_outputs(self) -> int:
         """The outputs, whose rows are stacked, and the last states."""
         return self.n_outs + self.n_states
 
-    def infer(self, specs):
+    def infer(self, specs: Sequence[Spec]) -> tuple[list[Spec], list[Spec]]:
         """What is inside follows from what is outside, and a state from its new value."""
         lengths = {s.shape[0] for s in specs[: self.n_rows] if s.shape} - {-1}
         if len(lengths) > 1:
@@ -70,28 +72,29 @@ class Foreach(Loop):
         outs = [stacked(head, length) for head in heads[: self.n_outs]]
         return [*data, *states, *others], [*outs, *states]
 
-    def specs_inside(self, specs):
+    def specs_inside(self, specs: Sequence[Spec]) -> dict[Node, list[Spec]]:
         """node of the body -> its specs, for those of its variables."""
         return infer(self.body, {v.name: s for v, s in zip(self.ins, specs, strict=True)})
 
-    def known(self, specs):
+    def known(self, specs: Sequence[Spec]) -> Loop:
         """The same loop, its nodes with their shapes; in mode of a `Loop`."""
         rows, states, others = self.sorted(specs)
-        found, mapped = self.specs_inside([*map(row_of, rows), *states, *others]), {}
+        found = self.specs_inside([*map(row_of, rows), *states, *others])
+        mapped: dict[Node, Node] = {}
         for n in self.body.nodes:
             inputs = tuple((mapped[m], i) for m, i in n.inputs)
             mapped[n] = Node(n.op, inputs, n.attrs, n.name, tuple(found[n]), n.values, n.info)
         body = Graph(mapped.values(), [(mapped[n], i) for n, i in self.body.heads])
         return Loop(body, [mapped[v] for v in self.ins], self.n_rows, self.n_states)
 
-    def in_rows(self, specs, inputs):
+    def in_rows(self, specs: Sequence, inputs: list[Value]) -> list[Value]:
         """The inputs, of which a row of single numbers has an axis for it."""
         for i in range(self.n_rows):
             if len(specs[i].shape) == 1:
                 inputs[i] = reshape(inputs[i], shape=(*specs[i].shape, 1))
         return inputs
 
-    def expand(self, specs, *inputs, training):
+    def expand(self, specs: Sequence, *inputs: Value, training: bool) -> Value | tuple:
         """`Turns`; but one by one if they draw random numbers, each turn its own."""
         loop, length = self.known(specs), specs[0].shape[0]
         simple = expand(written_down(loop.body), training)  # of a loop in this one
@@ -101,7 +104,7 @@ class Foreach(Loop):
         outs, last = results(op, self.n_outs, self.in_rows(specs, [*inputs]))
         return only((*outs, *last))
 
-    def written_down(self, specs, *inputs):
+    def written_down(self, specs: Sequence, *inputs: Value) -> Value | tuple:
         """The outputs, computed turn by turn."""
         order = range(specs[0].shape[0])
         found = self.known(specs).unrolled(order, self.in_rows(specs, [*inputs]))
@@ -109,7 +112,7 @@ class Foreach(Loop):
 
     # -- files
     @property
-    def in_file(self):
+    def in_file(self) -> tuple[Graph, list[int]]:
         """(the graph of a turn as MXNet's files have it, the places of its variables).
 
         There each variable is read and no head is one: what nobody reads is an array of
@@ -132,7 +135,7 @@ class Foreach(Loop):
         return graph, [place[v] for v in self.ins]
 
     @property
-    def file(self):
+    def file(self) -> tuple[str, dict[str, str]]:
         """(name, attributes) in files."""
         rows, states, others = self.sorted(self.in_file[1])
         return self.name, {
@@ -145,14 +148,14 @@ class Foreach(Loop):
         }
 
     @property
-    def more(self):
+    def more(self) -> dict[str, list]:
         """What else a node has in files: the graph of a turn."""
         found = json.loads(tojson(Symbol(self.in_file[0].heads)))
         del found["attrs"]
         return {"subgraphs": [found]}
 
 
-def of_entry(entry):
+def of_entry(entry: dict) -> Foreach | None:
     """The loop that a node of a file describes; `None` if it has no graph of a turn, or one
     that moves states of its own.
 
@@ -193,21 +196,21 @@ def of_entry(entry):
     return Foreach(body, [variables[i] for i in places], len(lists[0]), len(lists[1]))
 
 
-def only(found):
+def only(found: tuple[Value, ...]) -> Value | tuple[Value, ...]:
     """One output as itself, several in a tuple."""
     return found if len(found) > 1 else found[0]
 
 
-def row_of(spec):
+def row_of(spec: Spec) -> Spec:
     """A row of an array; one number is an array of one."""
     return Spec(None if spec.shape is None else spec.shape[1:] or (1,), spec.dtype)
 
 
-def written_down(graph):
+def written_down(graph: Graph) -> Graph:
     """The traced graph with each loop written down turn by turn, as the other operators
     stand in it."""
 
-    def rule(node, inputs, emit):
+    def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         if not isinstance(node.op, Foreach):
             return None
         specs = [n.specs[i] for n, i in inputs]

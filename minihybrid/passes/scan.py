@@ -19,6 +19,7 @@ What is left out: a number of turns that depends on values; random numbers; loop
 loops.
 """
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -29,15 +30,17 @@ from minihybrid.core.name import NameManager, Prefix
 from minihybrid.core.op import Checked, Node, Op, ShapeError, Spec
 from minihybrid.core.passes import cse, dce, fold, plan_memory
 from minihybrid.core.passes.gradient import gradient_of, kept_name, seed_names
-from minihybrid.core.passes.memory import ALIGN
+from minihybrid.core.passes.memory import ALIGN, Memory
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.core.sym import Symbol, as_symbol, replay, var
 from minihybrid.core.tracing import CURRENT, Trace, tracing
 from minihybrid.ops.convolution import conv
 from minihybrid.ops.elementwise import zeros_like
+from minihybrid.ops.infix import Value
 from minihybrid.ops.joining import stack
 from minihybrid.ops.layout import reshape, slice_axis
 from minihybrid.ops.neural import batch_dot, fully_connected, matmul
+from minihybrid.passes.reduction_schedule import Ref, scratch_of
 
 PRODUCTS, SUM = (matmul, batch_dot, fully_connected, conv), "{a} + {b}"
 
@@ -52,18 +55,20 @@ class Loop(Op):
     """
 
     inputs, variadic, attrs = ("data",), True, {}
+    checked: Checked
+    readers: dict
     __setattr__ = object.__setattr__  # unlike other records, made for one node
 
-    def __init__(self, body, ins, n_rows, n_states):
+    def __init__(self, body: Graph, ins: Iterable[Node], n_rows: int, n_states: int) -> None:
         self.body, self.ins, self.n_rows, self.n_states = body, tuple(ins), n_rows, n_states
         self.n_outs, self.checked, self.readers = len(body.heads) - n_states, Checked(), {}
 
-    def sorted(self, values):
+    def sorted(self, values: Sequence) -> tuple[list, list, list]:
         """(rows, states, others) of what there is one of for each input."""
         first, last = self.n_rows, self.n_rows + self.n_states
         return list(values[:first]), list(values[first:last]), list(values[last:])
 
-    def unrolled(self, order, inputs):
+    def unrolled(self, order: Sequence[int], inputs: Sequence[Value]) -> tuple[Value, ...]:
         """All outputs of `Turns`, computed turn by turn.
 
         order:   the numbers of the rows, as the turns go;  inputs: arrays or symbols.
@@ -98,23 +103,33 @@ class Turns(Loop):
     name = "_turns"
     doc = __doc__
 
-    def __init__(self, body, ins, n_rows, n_states, length, back=False, bare=()):
+    def __init__(
+        self,
+        body: Graph,
+        ins: Iterable[Node],
+        n_rows: int,
+        n_states: int,
+        length: int,
+        back: bool = False,
+        bare: Iterable[int] = (),
+    ) -> None:
         super().__init__(body, ins, n_rows, n_states)
-        self.length, self.back, self.bare, self.gradients = length, back, frozenset(bare), {}
+        self.length, self.back, self.bare = length, back, frozenset(bare)
+        self.gradients: dict[tuple, tuple] = {}  # (present, beside) -> what `_backward` gives
         self.full = [j for j in range(n_states) if j not in self.bare]
 
     @property
-    def n_outputs(self):
+    def n_outputs(self) -> int:
         """The outputs, the states, and the stacks of those that have one."""
         return self.n_outs + self.n_states + len(self.full)
 
-    def having(self, body=None, bare=None):
+    def having(self, body: Graph | None = None, bare: Iterable[int] | None = None) -> "Turns":
         """The same loop of another graph with the same meaning, or keeping other states."""
         bare = self.bare if bare is None else bare
         sizes = self.n_rows, self.n_states, self.length, self.back, bare
         return Turns(body or self.body, self.ins, *sizes)
 
-    def narrowed(self):
+    def narrowed(self) -> tuple["Turns", list[int]]:
         """(the same loop without inputs that nobody reads, the numbers of those it has)."""
         there, states = set(self.body.variables), range(self.n_rows, self.n_rows + self.n_states)
         read = [k for k, v in enumerate(self.ins) if v in there or k in states]
@@ -123,11 +138,11 @@ class Turns(Loop):
         return Turns(self.body, ins, *sizes), read
 
     @property
-    def order(self):
+    def order(self) -> range:
         """The numbers of the rows, as the turns go."""
         return range(self.length)[:: -1 if self.back else 1]
 
-    def infer(self, specs):
+    def infer(self, specs: Sequence[Spec]) -> tuple[list, list]:
         """The shapes inside are known."""
         heads = [n.specs[i] for n, i in self.body.heads]
         rows, states, others = self.sorted([v.specs[0] for v in self.ins])
@@ -139,7 +154,7 @@ class Turns(Loop):
         stacks = [stacked(states[j], self.length + 1) for j in self.full]
         return [*rows, *states, *others], [*outs, *states, *stacks]
 
-    def eager(self, *inputs):
+    def eager(self, *inputs: np.ndarray) -> np.ndarray | tuple[np.ndarray, ...]:
         """The turns on NumPy's arrays."""
         rows, states, others = self.sorted(inputs)
         _, specs = self.infer(())
@@ -161,13 +176,13 @@ class Turns(Loop):
             place[...] = value
         return tuple(results) if len(results) > 1 else results[0]
 
-    def lower(self, specs, *inputs):
+    def lower(self, specs: Sequence[Spec], *inputs: Symbol) -> Symbol:
         """Turn by turn, for a target without loops around its kernels."""
         found = self.unrolled(self.order, inputs)
         last = self.n_outs + self.n_states
         return as_symbol((*found[:last], *(found[last + j] for j in self.full)))
 
-    def states_needed(self, outs, read):
+    def states_needed(self, outs: Iterable[int], read: Iterable[int]) -> list[int]:
         """The states that these outputs need, in some turn, and those that are read."""
         needed = set(read)
         while True:
@@ -180,13 +195,15 @@ class Turns(Loop):
 
     # -- the gradient
     @property
-    def kept(self):
+    def kept(self) -> list[int]:
         """The numbers of outputs that its turns read."""
         return [k for k, (n, _) in enumerate(self.body.heads[: self.n_outs]) if has_product(n)]
 
-    def grad(self, g, out, *inputs):
+    def grad(
+        self, g: Value | tuple, out: Value | tuple, *inputs: Value
+    ) -> tuple[Value | None, ...]:
         """The turns of the gradient go the other way, and hand the states' gradients on."""
-        gs, outs = (g, out) if isinstance(g, tuple) else ((g,), (out,))
+        gs, outs = (x if isinstance(x, tuple) else (x,) for x in (g, out))
         if self.bare:  # the states are needed now
             whole, missing = self.having(bare=()), (None,) * self.n_states
             gs = (*gs[: self.n_outs + self.n_states], *missing)
@@ -200,10 +217,10 @@ class Turns(Loop):
         op, read, flow, kept, found, sums, late = self.gradients[present, beside]
         before = int(self.back)  # where in a stack the state before the first row is
 
-        def rows(full):
+        def rows(full: Value) -> Value:
             return slice_axis(full, axis=0, begin=before, end=before + self.length)
 
-        def end(j):
+        def end(j: int) -> Value:
             at = 0 if self.back else self.length
             part = slice_axis(from_stacks[j], axis=0, begin=at, end=at + 1)
             return reshape(part, shape=self.ins[self.n_rows + j].specs[0].shape)
@@ -226,7 +243,7 @@ class Turns(Loop):
             grads[k] = node.op(*parts, **node.attrs)
         return tuple(grads.get(k) for k in range(len(inputs)))
 
-    def _backward(self, present, beside):
+    def _backward(self, present: tuple[int, ...], beside: tuple[int, ...]) -> tuple:
         """(loop, read, states, kept, rows, sums, late) of the gradient: which of what it may read
         it does, which states have a gradient, which outputs are read, and which inputs have a
         gradient: rows, what is added up turn by turn, and what is computed at last.
@@ -252,7 +269,7 @@ class Turns(Loop):
             name = kept_name(self.body)
             kept = [k for k in self.kept if f"{name}{k}" in there]
 
-            def variable(name, spec):
+            def variable(name: str, spec: Spec) -> Symbol:
                 return there[name] if name in there else var(name, spec=spec)
 
             own = [variable(v.name, v.specs[0]) for v in self.ins]
@@ -262,7 +279,8 @@ class Turns(Loop):
             grads = {place[n]: Symbol([r]) for n, r in zip(reached, graph.heads, strict=True)}
             rows = [*data, *(seed[i] for i in present), *states]
             rows += [*(there[f"{name}{k}"] for k in kept), *more.values()]
-            outs, late = {k: grads[k] for k in found if k < self.n_rows}, []
+            outs: dict[int | Ref, Symbol] = {k: grads[k] for k in found if k < self.n_rows}
+            late = []
             first = self.n_rows + self.n_states  # of the others
             fixed = {*self.ins[first:]}
             for k in found:
@@ -285,24 +303,22 @@ class Turns(Loop):
             len(carried),
         )
         bare = range(len(flow), len(carried))  # a sum is read when it is done
-        op, read = turns(loop.body, loop, self.length, not self.back, bare).narrowed()
-        return op, read, flow, kept, [k for k in found if k < self.n_rows], sums, late
+        op, needed = turns(loop.body, loop, self.length, not self.back, bare).narrowed()
+        return op, needed, flow, kept, [k for k in found if k < self.n_rows], sums, late
 
     # -- for compiled loops
     @cached_property
-    def memory(self):
+    def memory(self) -> Memory:
         """Where the values of a turn lie: in each turn at the same place; new values of bare
         states behind them."""
-        from minihybrid.passes.reduction_schedule import scratch_of  # passes read this module
-
         return plan_memory(self.body, scratch_of)
 
-    def scratch(self, ins, outs):
+    def scratch(self, ins: Sequence[Spec], outs: Sequence) -> int:
         """How many numbers of the first output's dtype a turn's values take."""
         return -(-self.places[1] // outs[0].dtype.itemsize)
 
     @property
-    def places(self):
+    def places(self) -> tuple[dict[int, int], int]:
         """(bare state -> where its new value lies behind the arena, bytes of all)."""
         at, found = whole_lines(self.memory.nbytes), {}
         for j in sorted(self.bare):
@@ -311,13 +327,15 @@ class Turns(Loop):
         return found, at
 
 
-def adds_rows(node):
+def adds_rows(node: Node) -> bool:
     """Whether a node is a sum over the rows of its inputs, of which there are some."""
     sizes = [n.specs[i].size for n, i in node.inputs]
     return node.op and node.op.adds_rows and all(sizes) and node.op.adds_rows(**node.attrs)
 
 
-def places_of(node, rows, outs):
+def places_of(
+    node: Node, rows: Iterable[Symbol], outs: dict[int | Ref, Symbol]
+) -> list[tuple[bool, int, Ref]]:
     """Where the rows are that a node reads: (whether among the outputs, number, variable).
 
     rows:    symbols of the loop's rows;  outs: those of its outputs; what else is read
@@ -333,18 +351,25 @@ def places_of(node, rows, outs):
     return found
 
 
-def as_one(rows, ref):
+def as_one(rows: Value, ref: Ref) -> Value:
     """The rows of all turns, one behind the other, in one array."""
     spec = ref[0].specs[ref[1]]
     return reshape(rows, shape=(-1, *spec.shape[1:]))
 
 
-def whole_lines(nbytes):
+def whole_lines(nbytes: int) -> int:
     """Bytes rounded up to whole cache lines."""
     return -(-nbytes // ALIGN) * ALIGN
 
 
-def turns(body, like, length, back=False, bare=(), products=False):
+def turns(
+    body: Graph,
+    like: Loop,
+    length: int,
+    back: bool = False,
+    bare: Iterable[int] = (),
+    products: bool = False,
+) -> Turns:
     """`Turns` of a graph of primitives, simplified first but for what stops a gradient.
 
     like:    a `Loop` with the variables of the body and the number of rows and states.
@@ -359,16 +384,17 @@ def turns(body, like, length, back=False, bare=(), products=False):
     return Turns(body, like.ins, like.n_rows, like.n_states, length, back, bare)
 
 
-def has_product(node):
+def has_product(node: Node) -> bool:
     """Whether a value is a product of matrices, or such a one and something added to it."""
     if node.op is None or node.op.expr != SUM:
         return node.op in PRODUCTS
     return any(has_product(n) for n, _ in node.inputs)
 
 
-def products_of(graph):
+def products_of(graph: Graph) -> list[Ref]:
     """The products, or what alone is read of them: sums, computed in the same kernel."""
-    uses, found = graph.uses(), {}
+    uses = graph.uses()
+    found: dict[Ref, None] = {}
     for node in graph.nodes:
         if node.op in PRODUCTS:
             readers = uses.get((node, 0), ())
@@ -379,12 +405,12 @@ def products_of(graph):
     return list(found)
 
 
-def without_loops(graph):
+def without_loops(graph: Graph) -> Graph:
     """A graph of primitives with each loop written down turn by turn."""
     if not any(isinstance(n.op, Turns) for n in graph.nodes):
         return graph
 
-    def rule(node, inputs, emit):
+    def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         if not isinstance(node.op, Turns):
             return None
         with tracing(Trace(lower=True)) as trace, Prefix(f"{node.name}_"):
@@ -397,16 +423,25 @@ def without_loops(graph):
     return dce(fold(rewrite(graph, rule), walls=True))
 
 
-def captured(inside, variables, refs, copied, known):
+def captured(
+    inside: Iterable[Node],
+    variables: Sequence[Ref],
+    refs: Iterable[Ref],
+    copied: Callable[[Node, tuple[Ref, ...]], Node],
+    known: Callable[[Ref], tuple[Spec, ...] | None],
+) -> tuple[Graph, list[Node], list[Ref]]:
     """(graph, its variables, references): the body of a loop, and what it reads beside.
 
     inside:   the nodes of the body;  variables: references to its rows and states;
     refs:     to what it gives.
     copied:   (node, inputs) -> the node in the body;  known: reference -> its specs there.
     """
-    mapped, ins, names, nodes = {}, [], set(), []
+    mapped: dict[Ref, Ref] = {}
+    ins: list[Node] = []
+    names: set[str] = set()
+    nodes: list[Node] = []
 
-    def source(ref):
+    def source(ref: Ref) -> Ref:
         """Where a value is in the body: what stands before the loop is a variable there."""
         if ref not in mapped:
             name = ref[0].name
@@ -427,7 +462,7 @@ def captured(inside, variables, refs, copied, known):
     return Graph([*ins, *nodes], heads), ins, [ref for ref, (v, _) in mapped.items() if v in beside]
 
 
-def results(op, n_outs, inputs):
+def results(op: Turns, n_outs: int, inputs: Iterable[Value]) -> tuple[list, list]:
     """(outputs, last states) of a loop of symbols; `n_outs` of its outputs are asked for.
 
     An output whose rows are those of a state is read where the states are.
@@ -444,14 +479,19 @@ def results(op, n_outs, inputs):
 
 
 @hooks.in_turns.brought
-def in_turns(body, rows, states, order):
+def in_turns(
+    body: Callable[[list[Symbol], list[Symbol]], tuple[Symbol, Sequence[Symbol]]],
+    rows: Sequence,
+    states: Sequence,
+    order: Sequence[int],
+) -> tuple[Value, list] | None:
     """(stacked output, last states) of a loop; `None` of arrays or no turns, which need none.
 
     body:    (rows, states) -> (output, new states), of primitives' symbols.
     """
-    if not order or not all(isinstance(x, Symbol) for x in (*rows, *states)):
-        return None
     outer = CURRENT.trace
+    if outer is None or not order or not all(isinstance(x, Symbol) for x in (*rows, *states)):
+        return None
     with tracing(Trace(lower=True, training=outer.training)) as trace, NameManager():
         trace.known.update(outer.known)
         row = [
@@ -472,13 +512,13 @@ def in_turns(body, rows, states, order):
     return found, last
 
 
-def as_tuple(found):
+def as_tuple(found: Value | tuple) -> tuple:
     """The outputs of an operator, also if there is one, or one symbol of several."""
     if isinstance(found, Symbol):
         return tuple(type(found)([ref]) for ref in found.refs)
     return found if isinstance(found, tuple) else (found,)
 
 
-def stacked(spec, length):
+def stacked(spec: Spec, length: int) -> Spec:
     """What so many such rows make."""
     return Spec(None if spec.shape is None else (length, *spec.shape), spec.dtype)
