@@ -12,5 +12,5 @@ __getattr__ = lazy.face(globals(), {})
 __all__ = ["bench", "explain", "show", "summary", "viz"]
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return own_names(globals())

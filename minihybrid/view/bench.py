@@ -12,10 +12,11 @@ Python's garbage collector, which the program of a user does not switch off eith
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
 from itertools import repeat
+from typing import Any, Self
 
 import numpy as np
 
@@ -41,17 +42,17 @@ class Timer:
     True
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.elapsed_s = float("nan")
-        self._started_s = None
+        self._started_s: float | None = None
 
-    def start(self):
+    def start(self) -> Self:
         """Wait until nothing is pending, then start the clock; returns the timer."""
         waitall()
         self._started_s = clock()
         return self
 
-    def stop(self):
+    def stop(self) -> float:
         """Wait until nothing is pending, then stop; returns `elapsed_s`."""
         if self._started_s is None:
             raise RuntimeError("Timer: stopped before it was started; call start().")
@@ -60,10 +61,10 @@ class Timer:
         self._started_s = None
         return self.elapsed_s
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, kind, error, traceback):
+    def __exit__(self, kind: type | None, error: object, traceback: object) -> None:
         if kind is None:  # after an error the time would be that of something else
             self.stop()
 
@@ -80,11 +81,11 @@ class Benchmark(Timer):
     a thousand sums: ... s
     """
 
-    def __init__(self, description):
+    def __init__(self, description: str) -> None:
         super().__init__()
         self.description = description
 
-    def stop(self):
+    def stop(self) -> float:
         """Stop, print the line, and return `elapsed_s`."""
         super().stop()
         print(f"{self.description}: {self.elapsed_s:.4f} s")
@@ -102,29 +103,29 @@ class Timing:
     n_calls: int
 
     @property
-    def median_s(self):
+    def median_s(self) -> float:
         """Median seconds per call: half of the repeats were faster."""
         return float(np.median(self.times_s))
 
     @property
-    def quartiles_s(self):
+    def quartiles_s(self) -> tuple[float, ...]:
         """First and third quartile in seconds: half of the repeats lie between them."""
         return tuple(float(q) for q in np.quantile(self.times_s, (0.25, 0.75)))
 
     @property
-    def spread(self):
+    def spread(self) -> float:
         """Distance of the quartiles over the median; above 0.1 the machine was busy."""
         low_s, high_s = self.quartiles_s
         return (high_s - low_s) / self.median_s
 
-    def cells(self):
+    def cells(self) -> tuple[str, str]:
         """Median and quartiles as text in one unit: `5.3 us`, `5.2 .. 5.6 us`."""
         fitting = (u for u, size_s in UNITS.items() if self.median_s >= size_s)
         unit = next(fitting, "ns")
         median, low, high = (f"{t / UNITS[unit]:.1f}" for t in (self.median_s, *self.quartiles_s))
         return f"{median} {unit}", f"{low} .. {high} {unit}"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         median, quartiles = self.cells()
         return (
             f"median {median} (quartiles {quartiles}, "
@@ -141,7 +142,7 @@ class Comparison:
 
     timings: dict[str, Timing]
 
-    def ratio(self, a, b):
+    def ratio(self, a: str, b: str) -> float:
         """How many times as long `a` takes as `b`: median of `a` over median of `b`."""
         for name in (a, b):
             if name not in self.timings:
@@ -151,7 +152,7 @@ class Comparison:
                 )
         return self.timings[a].median_s / self.timings[b].median_s
 
-    def rows(self):
+    def rows(self) -> list[tuple[str, str, str, str]]:
         """The table as text cells, heading first: name, median, quartiles, ratio."""
         first = next(iter(self.timings))
         return [("", "median", "quartiles", "ratio")] + [
@@ -159,12 +160,12 @@ class Comparison:
             for name, timing in self.timings.items()
         ]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         widths = [max(map(len, column)) for column in zip(*self.rows(), strict=True)]
         line = "{{:<{}}}  {{:>{}}}  {{:>{}}}  {{:>{}}}".format(*widths)
         return "\n".join(line.format(*row) for row in self.rows())
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         head, *body = ([escape(cell) for cell in row] for row in self.rows())
         lines = [f"<tr><th>{'</th><th>'.join(head)}</th></tr>"]
         lines += [
@@ -173,7 +174,7 @@ class Comparison:
         return "<table>\n" + "\n".join(lines) + "\n</table>"
 
 
-def measure(f, *args, repeats=21, min_time_s=0.01):
+def measure(f: Callable, *args: Any, repeats: int = 21, min_time_s: float = 0.01) -> Timing:
     """Time `f(*args)`: warm up, choose a number of calls, repeat, take the median.
 
     In loops:   for each repeat:  wait; start; for each call: f(*args); wait; stop
@@ -190,7 +191,9 @@ def measure(f, *args, repeats=21, min_time_s=0.01):
     return _take_turns("measure", {"f": f}, args, repeats, min_time_s)["f"]
 
 
-def compare(functions, *args, repeats=21, min_time_s=0.01):
+def compare(
+    functions: dict[str, Callable], *args: Any, repeats: int = 21, min_time_s: float = 0.01
+) -> Comparison:
     """Time several functions of the same arguments side by side, in interleaved rounds.
 
     In loops:   for each round: for each function: time `f(*args)` as `measure` does
@@ -211,10 +214,12 @@ def compare(functions, *args, repeats=21, min_time_s=0.01):
     return Comparison(_take_turns("compare", functions, args, repeats, min_time_s))
 
 
-def _take_turns(caller, functions, args, repeats, min_time_s):
+def _take_turns(
+    caller: str, functions: dict[str, Callable], args: tuple, repeats: int, min_time_s: float
+) -> dict[str, Timing]:
     """Name -> Timing, from `repeats` rounds in which each function has one turn."""
     for name, f in functions.items():
-        if not isinstance(f, Callable):
+        if not callable(f):
             raise TypeError(
                 f"{caller}: {name} is of type {type(f).__name__}, needs a function; "
                 "to time an expression write lambda: expression."
@@ -227,14 +232,14 @@ def _take_turns(caller, functions, args, repeats, min_time_s):
         n_calls[name], turn_s = _calibrate(f, args, min_time_s)
         round_s += turn_s
 
-    times_s = {name: [] for name in functions}
+    times_s: dict[str, list[float]] = {name: [] for name in functions}
     for _ in _rounds(repeats, round_s * repeats):
         for name, f in functions.items():
             times_s[name].append(_time_calls(f, args, n_calls[name]) / n_calls[name])
     return {name: Timing(tuple(times_s[name]), n_calls[name]) for name in functions}
 
 
-def _calibrate(f, args, min_time_s):
+def _calibrate(f: Callable, args: tuple, min_time_s: float) -> tuple[int, float]:
     """A number of calls that lasts `min_time_s`, and how long it lasted, in seconds."""
     _time_calls(f, args, 1)  # warm-up: this call may trace, compile and fill caches
     n_calls = 1
@@ -243,14 +248,14 @@ def _calibrate(f, args, min_time_s):
     return n_calls, elapsed_s
 
 
-def _time_calls(f, args, n_calls):
+def _time_calls(f: Callable, args: tuple, n_calls: int) -> float:
     with Timer() as timer:
         for _ in repeat(None, n_calls):
             f(*args)
     return timer.elapsed_s
 
 
-def _rounds(n_rounds, expected_s):
+def _rounds(n_rounds: int, expected_s: float) -> Iterable[int]:
     """The rounds to walk over, behind a progress bar if they are expected to last."""
     if expected_s < PROGRESS_BAR_FROM_S:
         return range(n_rounds)
@@ -261,5 +266,5 @@ def _rounds(n_rounds, expected_s):
     return tqdm(range(n_rounds), desc="timing", leave=False)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return own_names(globals())

@@ -11,9 +11,11 @@ What is left out: an exact solution of any of the four steps.
 """
 
 import bisect
+from collections.abc import Callable, Iterable, Sequence, Set
+from typing import Any
 
-from minihybrid.core.graph import shown_attrs
-from minihybrid.core.op import UNKNOWN
+from minihybrid.core.graph import Graph, shown_attrs
+from minihybrid.core.op import UNKNOWN, Node
 from minihybrid.passes.fuse import is_core
 from minihybrid.passes.reduction_schedule import is_map
 
@@ -30,7 +32,7 @@ LINE, PAD, ACROSS, DOWN = 15, 10, 16, 34  # pixels: a line, inside a box, betwee
 LETTER = 7.2  # pixels: the widest letter of a monospace font at this size
 
 
-def kind_of(node):
+def kind_of(node: Node) -> str:
     """The kind of a node, one of `KINDS`."""
     if node.op is None:
         return "variable"
@@ -42,7 +44,7 @@ def kind_of(node):
     return "core" if loops else "other"
 
 
-def what(node):
+def what(node: Node) -> str:
     """A node in words: its operator with attributes, or that it is an input."""
     if node.op is None:
         return "variable" if node.values is None else "constant"
@@ -52,7 +54,7 @@ def what(node):
     return node.op.name + f"({attrs})" * bool(attrs)
 
 
-def short(text, length=26):
+def short(text: str, length: int = 26) -> str:
     """The text without its middle if it is long; the end of a name tells most."""
     return text if len(text) <= length else f"{text[:7]}…{text[8 - length :]}"
 
@@ -60,29 +62,38 @@ def short(text, length=26):
 class Box:
     """A rectangle to be placed; without a kind it is where a long edge passes a row."""
 
-    def __init__(self, kind=None, bold=(), plain=(), tip="", node=None):
+    def __init__(
+        self,
+        kind: str = "",
+        bold: Iterable[str] = (),
+        plain: Iterable[str] = (),
+        tip: str = "",
+        node: Node | None = None,
+    ) -> None:
         self.kind, self.bold, self.tip = kind, [short(t) for t in bold], tip
         self.node = node  # whose box it is
         self.lines = [*self.bold, *(short(t) for t in plain)]
-        self.inputs = {}  # source Box -> its output numbers, as "[0]"
-        self.ways = {}  # source Box -> the points on the way from it
-        self.ups, self.downs = [], []  # neighbours in the rows above and below
+        self.inputs: dict[Box, list[str]] = {}  # source Box -> its output numbers, as "[0]"
+        self.ways: dict[Box, list[Box]] = {}  # source Box -> the points on the way from it
+        self.ups: list[Box] = []  # neighbours in the row above
+        self.downs: list[Box] = []  # and below
         self.row = self.index = 0
         self.x = self.y = 0.0  # the middle of the upper side
         self.width = max((2 * PAD + LETTER * len(t) for t in self.lines), default=PAD)
         self.height = LINE * len(self.lines) + PAD if kind else 0
 
-    def reads(self, source, output, n_outputs):
+    def reads(self, source: "Box", output: int, n_outputs: int) -> None:
         """Note an edge from another box."""
         self.inputs.setdefault(source, []).extend([f"[{output}]"] * (n_outputs > 1))
 
 
-def boxes_of(graph, limit, hidden=frozenset()):
+def boxes_of(graph: Graph, limit: int, hidden: Set[Node] = frozenset()) -> list[Box]:
     """One box for each of the first `limit` nodes, and one for each output.
 
     hidden:  nodes that get none, nor arrows from them.
     """
-    names, boxes = graph.names(), {}
+    names = graph.names()
+    boxes: dict[Node, Box] = {}
     for node in graph.nodes[:limit]:
         if node in hidden:
             continue
@@ -114,12 +125,16 @@ def boxes_of(graph, limit, hidden=frozenset()):
 
 
 # -- the layout ------------------------------------------------------------------------
-def rows(boxes):
+Table = list[list[Box]]  # rows from above, each from left to right
+Beside = dict[int, dict[int, float]]  # number of a column -> {number of one beside it: distance}
+
+
+def rows(boxes: Sequence[Box]) -> Table:
     """Give each box a row below its inputs; edges that pass a row get a point there.
 
     A box stands as near to its readers as its own inputs allow. Returns a list of rows.
     """
-    readers = {box: [] for box in boxes}
+    readers: dict[Box, list[Box]] = {box: [] for box in boxes}
     for box in boxes:
         box.row = max((source.row + 1 for source in box.inputs), default=0)
         for source in box.inputs:
@@ -128,12 +143,14 @@ def rows(boxes):
         computed = [source for source in box.inputs if source.inputs]
         if readers[box] and len(readers[box]) >= len(computed):
             box.row = min(r.row for r in readers[box]) - 1
-    table = [[] for _ in range(max((b.row for b in boxes), default=-1) + 1)]
-    points = {}  # (source, row) -> the point that all long edges of the source share
+    table: Table = [[] for _ in range(max((b.row for b in boxes), default=-1) + 1)]
+    # (source, row) -> the point that all long edges of the source share
+    points: dict[tuple[Box, int], Box] = {}
     for box in boxes:
         table[box.row].append(box)
         for source in box.inputs:
-            way = box.ways[source] = []
+            way: list[Box] = []
+            box.ways[source] = way
             for row in range(source.row + 1, box.row):
                 if (source, row) not in points:
                     points[source, row] = Box()
@@ -144,33 +161,29 @@ def rows(boxes):
     return table
 
 
-def _join(above, below):
+def _join(above: Box, below: Box) -> None:
     above.downs.append(below)
     below.ups.append(above)
 
 
-def order(table, sweeps=8):
+def order(table: Table, sweeps: int = 8) -> None:
     """Sort each row by the mean place of its neighbours, down and up; keep the best."""
-    place_of, stack = {}, [b for row in table for b in reversed(row) if not b.downs]
+    place_of: dict[Box, int] = {}
+    stack = [b for row in table for b in reversed(row) if not b.downs]
     while stack:  # first, depth first from the outputs: a box's inputs stay together
         box = stack.pop()
         if box not in place_of:
             place_of[box] = len(place_of)
             stack.extend(reversed(box.ups))
     for row in table:
-        _sort(row, place_of.get)
+        _sort(row, place_of.__getitem__)
     best, fewest = [list(row) for row in table], crossings(table)
     for sweep in range(sweeps):
         if fewest == 0:
             break
         down = sweep % 2 == 0
         for row in table if down else reversed(table):
-            _sort(
-                row,
-                lambda box, side="ups" if down else "downs": _mean(
-                    [b.index for b in getattr(box, side)], box.index
-                ),
-            )
+            _sort(row, _near_ups if down else _near_downs)
         if (count := crossings(table)) < fewest:
             best, fewest = [list(row) for row in table], count
     for row, best_row in zip(table, best, strict=True):
@@ -178,21 +191,29 @@ def order(table, sweeps=8):
         _sort(row, row.index)
 
 
-def _sort(row, key):
-    row.sort(key={box: key(box) for box in row}.get)
+def _sort(row: list[Box], key: Callable[[Box], Any]) -> None:
+    row.sort(key={box: key(box) for box in row}.__getitem__)
     for i, box in enumerate(row):
         box.index = i
 
 
-def _mean(values, default):
-    return sum(values) / len(values) if values else default
+def _near_ups(box: Box) -> float:
+    return _mean(box.ups, box.index)
 
 
-def crossings(table):
+def _near_downs(box: Box) -> float:
+    return _mean(box.downs, box.index)
+
+
+def _mean(beside: Sequence[Box], default: float) -> float:
+    return sum(b.index for b in beside) / len(beside) if beside else default
+
+
+def crossings(table: Table) -> int:
     """How many pairs of edges cross."""
     count = 0
     for row in table:
-        ends = []  # where the edges seen so far arrive, sorted
+        ends: list[int] = []  # where the edges seen so far arrive, sorted
         for box in row:
             arrivals = sorted(below.index for below in box.downs)
             count += sum(len(ends) - bisect.bisect_right(ends, a) for a in arrivals)
@@ -201,7 +222,7 @@ def crossings(table):
     return count
 
 
-def columns(table):
+def columns(table: Table) -> dict[Box, list[Box]]:
     """box -> the list of boxes, one a row, that stand on one vertical line with it.
 
     Long edges and long runs of operators come first, parameters last. An elementwise
@@ -212,7 +233,7 @@ def columns(table):
         weights = {
             (up, down): (_weight(up, down), len(column[up])) for up in upper for down in up.downs
         }
-        taken = []  # places of what is tied already between these two rows
+        taken: list[tuple[int, int]] = []  # places of what is tied already between these two rows
         for up, down in sorted(weights, key=lambda e: (*(-w for w in weights[e]), e[0].index)):
             rivals = [weights[other, down] for other in down.ups]
             even = down.kind == "elementwise" and rivals.count(max(rivals)) > 1
@@ -224,19 +245,20 @@ def columns(table):
     return column
 
 
-def _weight(up, down):
+def _weight(up: Box, down: Box) -> int:
     if not (up.kind and down.kind):
         return 3 if up.kind == down.kind else 1
     return 2 if up.inputs else 0
 
 
-def place(table, column, rounds=12):
+def place(table: Table, column: dict[Box, list[Box]], rounds: int = 12) -> None:
     """Set `x` of every box: columns stay straight and go near what they are joined to.
 
     From as far left as possible, each column in turn moves to the median of its
     neighbours, as far as the columns beside it let it; in the end, of those above.
     """
-    lefts, rights = {}, {}  # number of a column -> {number of one beside it: distance}
+    lefts: Beside = {}
+    rights: Beside = {}
     members = list({id(c): c for c in column.values()}.values())
     of = {box: i for i, boxes in enumerate(members) for box in boxes}
     for row in table:
@@ -265,7 +287,7 @@ def place(table, column, rounds=12):
         box.x = x[i]
 
 
-def _left_to_right(n, lefts, rights):
+def _left_to_right(n: int, lefts: Beside, rights: Beside) -> list[int]:
     """The numbers below `n`, each after all that stand left of it."""
     waiting = {i: len(beside) for i, beside in lefts.items()}
     sequence = [i for i in range(n) if i not in waiting]
@@ -277,7 +299,7 @@ def _left_to_right(n, lefts, rights):
     return sequence
 
 
-def layout(boxes):
+def layout(boxes: Sequence[Box]) -> tuple[float, float]:
     """Place the boxes; returns the picture's (width, height) in pixels."""
     table = rows(boxes)
     order(table)

@@ -4,16 +4,24 @@ Takes:   a symbol, and the shapes of its inputs if they are to be shown.
 Gives:   `print_summary`, which programs call as `mx.viz.print_summary`.
 """
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import numpy as np
 
 from minihybrid.core.graph import topological
-from minihybrid.core.op import AttrError, ShapeError, described, legible
+from minihybrid.core.op import AttrError, Node, ShapeError, described, legible
 from minihybrid.core.sym import Symbol
 
 TRAINED = ("weight", "bias", "gamma", "beta")  # inputs that are parameters
 
 
-def print_summary(symbol, shape=None, line_length=120, positions=(0.44, 0.64, 0.74, 1.0)):
+def print_summary(
+    symbol: Symbol,
+    shape: dict[str, tuple] | None = None,
+    line_length: int = 120,
+    positions: Sequence[float] = (0.44, 0.64, 0.74, 1.0),
+) -> None:
     """Print a table of layers: type, output shape, number of parameters, inputs.
 
     shape:   input name -> shape; without it, neither shapes nor numbers are known.
@@ -37,7 +45,7 @@ def print_summary(symbol, shape=None, line_length=120, positions=(0.44, 0.64, 0.
     """
     if not isinstance(symbol, Symbol):
         raise AttrError(f"print_summary: found {described(symbol)}, but a Symbol is needed")
-    ends = [int(line_length * p) if positions[-1] <= 1 else p for p in positions]
+    ends = [int(line_length * p if positions[-1] <= 1 else p) for p in positions]
     rows = _rows(symbol, shape)
     print("_" * line_length)
     print(_line(("Layer (type)", "Output Shape", "Param #", "Previous Layer"), ends))
@@ -51,10 +59,12 @@ def print_summary(symbol, shape=None, line_length=120, positions=(0.44, 0.64, 0.
     print("_" * line_length)
 
 
-def _rows(symbol, shape):
+def _rows(
+    symbol: Symbol, shape: dict[str, tuple] | None
+) -> list[tuple[str, str, int | None, list[str]]]:
     """(name and type, output shape, number of parameters, input layers) a layer."""
     nodes = topological(symbol.refs)
-    shapes = {node: None for node in nodes}
+    shapes: dict[Node, Any] = {node: None for node in nodes}
     if shape is not None:
         internals = symbol.get_internals()
         _, found, _ = internals.infer_shape(**shape)
@@ -69,7 +79,7 @@ def _rows(symbol, shape):
     for i, node in enumerate(nodes):
         if node.op is None and i > 0:
             continue
-        count = None if shape is None else 0
+        count = 0
         for role, (source, _) in zip(_roles(node), node.inputs, strict=True):
             if shape is not None and role in TRAINED and source not in counted:
                 counted.add(source)
@@ -77,15 +87,15 @@ def _rows(symbol, shape):
         layers = [n.name for n, _ in node.inputs if n.op is not None or n is nodes[0]]
         size = "x".join(map(str, (shapes[node] or ())[1:]))
         kind = "null" if node.op is None else node.op.name
-        rows.append((f"{node.name}({kind})", size, count, layers))
+        rows.append((f"{node.name}({kind})", size, None if shape is None else count, layers))
     return rows
 
 
-def _roles(node):
+def _roles(node: Node) -> tuple[str, ...]:
     return () if node.op is None else node.op.input_names(node.attrs, len(node.inputs))
 
 
-def _line(fields, ends):
+def _line(fields: Iterable[object], ends: Iterable[int]) -> str:
     """Each field cut or filled so that it ends at its place."""
     line = ""
     for field, end in zip(fields, ends, strict=True):

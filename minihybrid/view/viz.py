@@ -8,8 +8,10 @@ What is left out: pictures that move, and the tools of Graphviz (`Drawing.to_dot
 writes a file for them).
 """
 
+from collections.abc import Sequence, Set
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +19,11 @@ from minihybrid.core.checked_call import signed
 from minihybrid.core.files import write_whole
 from minihybrid.core.graph import Graph, infer
 from minihybrid.core.hooks import own_names
-from minihybrid.core.op import UNKNOWN, AttrError, HybridError, ShapeError, Spec, described
+from minihybrid.core.op import UNKNOWN, AttrError, HybridError, Node, ShapeError, Spec, described
+from minihybrid.core.passes.memory import Memory
 from minihybrid.core.sym import Symbol, trace
-from minihybrid.view.drawing import KINDS, LETTER, LINE, PAD, boxes_of, layout, short, what
+from minihybrid.passes.reduction_schedule import Ref
+from minihybrid.view.drawing import KINDS, LETTER, LINE, PAD, Box, boxes_of, layout, short, what
 from minihybrid.view.summary import print_summary
 
 __all__ = ["KINDS", "LIMIT", "Drawing", "draw", "memory_map", "plot_network", "print_summary"]
@@ -28,7 +32,7 @@ LIMIT = 200  # nodes; a picture of more cannot be read
 
 
 # -- ink -------------------------------------------------------------------------------
-def svg_box(box, marks=""):
+def svg_box(box: Box, marks: str = "") -> str:
     """A rectangle with its lines of text; its ends are round for what comes or goes.
 
     marks:   attributes of its group, beside the kind.
@@ -51,7 +55,7 @@ def svg_box(box, marks=""):
     )
 
 
-def svg_arrows(box):
+def svg_arrows(box: Box) -> list[str]:
     """The arrows into a box, from the lower side of each source."""
     x_end = {}  # neighbour above -> where its arrow arrives; those beside spread out
     for side in (-1, 1):
@@ -79,7 +83,7 @@ def svg_arrows(box):
     return arrows
 
 
-def _curve(x, y, x_end, y_end):
+def _curve(x: float, y: float, x_end: float, y_end: float) -> str:
     if abs(x - x_end) < 0.1:
         return f"V{y_end:.1f}"
     middle = (y + y_end) / 2
@@ -95,9 +99,15 @@ class Drawing:
     Units:   `width` and `height` in pixels.
     """
 
-    def __init__(self, graph, limit=LIMIT, marks=None, hidden=frozenset()):
+    def __init__(
+        self,
+        graph: Graph,
+        limit: int = LIMIT,
+        marks: dict[Node, str] | None = None,
+        hidden: Set[Node] = frozenset(),
+    ) -> None:
         self.graph, self.n_drawn = graph, min(limit, len(graph.nodes))
-        self.marks = marks or {}
+        self.marks: dict = marks or {}
         boxes = boxes_of(graph, limit, hidden)
         self.width, self.height = layout(boxes)
         self.kinds = [kind for kind in KINDS if any(b.kind == kind for b in boxes)]
@@ -109,7 +119,7 @@ class Drawing:
         )
         self.svg = self._svg(boxes)
 
-    def _svg(self, boxes):
+    def _svg(self, boxes: Sequence[Box]) -> str:
         steps = ", ".join(" + ".join(b.bold) for b in boxes if b.kind != "variable")
         return "\n".join(
             [
@@ -126,7 +136,7 @@ class Drawing:
             ]
         )
 
-    def figure(self):
+    def figure(self) -> str:
         """The picture and its legend as HTML; a narrow page shrinks or scrolls it."""
         swatch = "display:inline-block;width:.8em;height:.8em;margin-right:.4em"
         legend = " ".join(
@@ -137,7 +147,7 @@ class Drawing:
         ) + f"<div>{self.note}</div>" * bool(self.note)
         return f'{scrolling(self.svg, "graph")}\n<div style="font-size:.85em">{legend}</div>'
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         names = self.graph.names()
         lines = [("name", "operator", "reads", "gives")]
         for node in self.graph.nodes[: self.n_drawn]:
@@ -154,10 +164,10 @@ class Drawing:
             f"{scrolling(html_table(lines), 'table of nodes')}</details></div>"
         )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self.graph.show()
 
-    def to_dot(self):
+    def to_dot(self) -> str:
         """The whole graph in the language of Graphviz, for tools that read it."""
         names = self.graph.names()
         lines = ["digraph {", "  node [shape=box];"]
@@ -172,7 +182,7 @@ class Drawing:
             lines.append(f'  {_quoted(names[node])} -> "output {k}";')
         return "\n".join([*lines, "}"])
 
-    def save(self, path):
+    def save(self, path: str | Path) -> None:
         """Write the picture to a `.svg` file, or the graph to a `.dot` file.
 
         Raises:  HybridError for another ending.
@@ -188,13 +198,13 @@ class Drawing:
         write_whole(path, text.encode())
 
 
-def rows_of(memory, graph):
+def rows_of(memory: Memory, graph: Graph) -> list[tuple[Ref, tuple]]:
     """Each value of a memory plan with its row of `steps`: [(reference, row)]."""
     refs = [(n, i) for n in graph.nodes if n.op and not n.op.view for i in range(n.n_outputs)]
     return list(zip([*refs, *memory.scratch.values()], memory.steps, strict=True))
 
 
-def memory_map(graph, memory, marks=None):
+def memory_map(graph: Graph, memory: Memory, marks: dict[Ref, str] | None = None) -> str:
     """The arena as SVG: steps from left to right, bytes from top to bottom.
 
     A block is one value, from the step that computes it to its last reader; blocks that
@@ -210,11 +220,11 @@ def memory_map(graph, memory, marks=None):
     n_steps = 1 + max((row[3] for row in memory.steps), default=0)
     across, down = min(max(480 / n_steps, 16), 160), 160 / max(memory.nbytes, 1)
     left, top, width = 70, 26, 80 + n_steps * across
-    marks = [
+    labels = [
         f'<text x="{left + across * (k + 0.5):.1f}" y="18">{k}</text>'
         for k in range(0, n_steps, -(-n_steps // 16))
     ]
-    marks += [
+    labels += [
         f'<text x="{left - 6}" y="{top + 8 + at * down:.1f}" text-anchor="end">{at:,}</text>'
         for at in sorted({0, memory.nbytes})
     ]
@@ -242,7 +252,7 @@ def memory_map(graph, memory, marks=None):
             "right, bytes from top to bottom. The text below tells each place.</desc>",
             '<g fill="currentColor">',
             f'<text x="{left - 6}" y="18" text-anchor="end">step</text>',
-            *marks,
+            *labels,
             *blocks,
             "</g>",
             "</svg>",
@@ -250,7 +260,7 @@ def memory_map(graph, memory, marks=None):
     )
 
 
-def svg_head(width, height, role="img"):
+def svg_head(width: float, height: float, role: str = "img") -> str:
     """The opening tag of a picture; one whose parts are visited is a group."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="{role}" '
@@ -262,12 +272,12 @@ def svg_head(width, height, role="img"):
     )
 
 
-def _quoted(text):
+def _quoted(text: str) -> str:
     text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{text}"'
 
 
-def scrolling(content, label):
+def scrolling(content: str, label: str) -> str:
     """HTML content in a frame that scrolls sideways, with the keyboard, too."""
     return (
         f'<div style="overflow-x:auto" tabindex="0" role="group" '
@@ -275,12 +285,12 @@ def scrolling(content, label):
     )
 
 
-def plural(count, word):
+def plural(count: int, word: str) -> str:
     """`1 kernel`, `2 kernels`."""
     return f"{count} {word}{('es' if word.endswith(('x', 'ch')) else 's') * (count != 1)}"
 
 
-def columns_of(rows, align=">"):
+def columns_of(rows: Sequence[Sequence[str]], align: str = ">") -> str:
     """Rows of cells as lines of text; the first column is aligned to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
@@ -292,10 +302,10 @@ def columns_of(rows, align=">"):
     )
 
 
-def html_table(lines):
+def html_table(lines: Sequence[Sequence[str]]) -> str:
     """Lines of text cells as an HTML table; the first line and column are headings."""
 
-    def cell(text, scope):
+    def cell(text: str, scope: str) -> str:
         tag = "th" if scope else "td"
         side = "right" if text.replace(",", "").isdigit() else "left"
         return (
@@ -303,7 +313,7 @@ def html_table(lines):
             f"{escape(text)}</{tag}>"
         )
 
-    def row(first, *rest, head=False):
+    def row(first: str, *rest: str, head: bool = False) -> str:
         cells = [cell(first, "col" if head else "row")]
         return "".join(cells + [cell(text, "col" * head) for text in rest])
 
@@ -313,7 +323,7 @@ def html_table(lines):
     )
 
 
-def draw(graph, limit=LIMIT):
+def draw(graph: Graph | Symbol, limit: int = LIMIT) -> Drawing:
     """Draw a graph, or the graph behind a symbol, as a `Drawing`.
 
     limit:   how many nodes are drawn; the picture says if there are more.
@@ -342,14 +352,14 @@ STATES = ("moving_mean", "moving_var", "running_mean", "running_var")
 
 @signed
 def plot_network(
-    symbol,
-    title="plot",
-    save_format="pdf",
-    shape=None,
-    dtype=None,
-    node_attrs=None,
-    hide_weights=True,
-):
+    symbol: Symbol,
+    title: str = "plot",
+    save_format: str = "pdf",
+    shape: dict[str, tuple] | None = None,
+    dtype: dict[str, Any] | None = None,
+    node_attrs: dict | None = None,
+    hide_weights: bool = True,
+) -> Drawing:
     """Draw a symbol as a `Drawing`, under MXNet's name and without Graphviz.
 
     shape, dtype:  input name -> shape, dtype: then each box tells those of its outputs.
@@ -373,7 +383,7 @@ def plot_network(
     return Drawing(graph, hidden=hidden - {node for node, _ in graph.heads})
 
 
-def _with_shapes(symbol, shape, dtype):
+def _with_shapes(symbol: Symbol, shape: dict[str, tuple], dtype: dict[str, Any]) -> Graph:
     """The graph of a symbol whose nodes know their shapes and dtypes."""
     given = {
         name: Spec(tuple(lengths), np.dtype(dtype.get(name, "float32")))
@@ -397,5 +407,5 @@ def _with_shapes(symbol, shape, dtype):
     return graph
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return own_names(globals())

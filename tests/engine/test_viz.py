@@ -390,6 +390,14 @@ def test_memory_map_has_a_block_for_each_value_of_the_arena():
     assert tips[0] == "fullyconnected0: 24 bytes at 0, steps 0 to 1"
 
 
+def test_memory_map_is_a_group_only_where_its_blocks_are_visited():
+    graph = mlp()
+    memory = plan_memory(graph)
+    marked = memory_map(graph, memory, dict.fromkeys(memory.offsets, ' tabindex="0"'))
+    assert ElementTree.fromstring(marked).get("role") == "group"
+    assert ElementTree.fromstring(memory_map(graph, memory)).get("role") == "img"
+
+
 def test_memory_map_has_a_block_for_what_loops_need_beside():
     square = Spec((200, 200), np.dtype("float32"))
     product = sym._internal._matmul
