@@ -46,7 +46,7 @@ class State(threading.local):
 
     recording = False
     training = False
-    lent = None  # variable -> memory of its gradient, into which a plan may write
+    lent: dict | None = None  # variable -> memory of its gradient, into which a plan may write
 
 
 STATE = State()

@@ -35,8 +35,8 @@ class Target(NamedTuple):
     """
 
     generate: Callable
-    load: Callable
-    call: Callable
+    load: Callable | None
+    call: Callable | None
     bound: Callable
     tiers: Callable
     unsupported: Callable = lambda graph: None

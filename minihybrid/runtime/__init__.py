@@ -16,5 +16,5 @@ __getattr__ = lazy.face(globals(), LATER)
 __all__ = ["Feature", "Features", "feature_list"]
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return own_names(globals())

@@ -11,10 +11,12 @@ What is left out: copies beside kernels, for which a second stream would be need
 """
 
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
 from minihybrid.core import hooks
+from minihybrid.core.context import Context
 from minihybrid.core.fork_safe import Locked
 from minihybrid.core.op import HybridError
 from minihybrid.core.placement import DEVICES
@@ -24,7 +26,7 @@ OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 STARTING = Locked()
 
 
-def device_of(context):
+def device_of(context: Context) -> "Device":
     """The one Device of a GPU or a simulated GPU; started when it is first asked for.
 
     >>> from minihybrid.core.context import simulated_gpu
@@ -37,7 +39,7 @@ def device_of(context):
         return DEVICES[context]
 
 
-def driver_of(context):
+def driver_of(context: Context) -> Any:
     """The functions of a driver: CUDA's own, or those of a simulated one."""
     if context.device_type == "gpu":
         from cuda.bindings import driver
@@ -49,7 +51,7 @@ def driver_of(context):
 
 
 @hooks.count_gpus.brought
-def count_gpus():
+def count_gpus() -> int:
     """How many GPUs the driver of CUDA counts; 0 also where it cannot be called."""
     try:
         from cuda.bindings import driver
@@ -66,10 +68,10 @@ class Memory:
 
     __slots__ = ("device", "address", "nbytes")
 
-    def __init__(self, device, address, nbytes):
+    def __init__(self, device: "Device", address: int, nbytes: int) -> None:
         self.device, self.address, self.nbytes = device, address, nbytes
 
-    def __del__(self):
+    def __del__(self) -> None:
         self.device.free.setdefault(self.nbytes, []).append(self.address)
 
 
@@ -85,10 +87,11 @@ class Device:
 
     target = "gpu"  # whose kernels it runs
 
-    def __init__(self, context, driver):
+    def __init__(self, context: Context, driver: Any) -> None:
         self.context, self.driver = context, driver
         self.is_simulated = context.device_type != "gpu"
-        self.free, self.kernels = {}, {}
+        self.free: dict[int, list[int]] = {}
+        self.kernels: dict[tuple[str, str], Any] = {}
         self.n_launches = self.n_allocations = 0
         cu, number = self.driver, 0 if self.is_simulated else context.device_id
         self.check(cu.cuInit(0), "starting the driver")
@@ -101,17 +104,17 @@ class Device:
             cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING), "making a stream"
         )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<Device {self.context}>"
 
-    def enter(self):
+    def enter(self) -> None:
         """Make the device current in this thread, as the driver's functions need it.
 
         Always done: other libraries, too, change what is current.
         """
         self.check(self.driver.cuCtxSetCurrent(self.primary), "using the device")
 
-    def check(self, result, doing):
+    def check(self, result: tuple, doing: str) -> Any:
         """What a function of the driver gave, without its error code.
 
         Raises:  HybridError with the driver's own name of the error.
@@ -127,7 +130,7 @@ class Device:
         return values[0] if len(values) == 1 else values
 
     # -- memory
-    def alloc(self, nbytes):
+    def alloc(self, nbytes: int) -> Memory:
         """A block of at least so many bytes; its address is a multiple of 256.
 
         Raises:  HybridError if the device has no more, also after it got back all
@@ -153,7 +156,7 @@ class Device:
         self.n_allocations += 1
         return Memory(self, int(address), size)
 
-    def give_back(self):
+    def give_back(self) -> int:
         """Hand all blocks that nobody uses back to the driver; returns their bytes."""
         blocks = []
         for size, addresses in list(self.free.items()):
@@ -165,7 +168,7 @@ class Device:
             self.check(self.driver.cuMemFree(address), "giving memory back")
         return sum(size for size, _ in blocks)
 
-    def upload(self, address, array):
+    def upload(self, address: int, array: np.ndarray) -> None:
         """Copy a NumPy array, C-contiguous, to an address; done on return."""
         if array.nbytes:
             self.enter()
@@ -177,7 +180,7 @@ class Device:
             )
             self.synchronize()  # the driver may read them later; Python may free them
 
-    def download(self, address, shape, dtype):
+    def download(self, address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """The numbers from an address on as a new NumPy array, after all work."""
         array = np.empty(shape, dtype)
         if array.nbytes:
@@ -191,7 +194,7 @@ class Device:
             self.synchronize()
         return array
 
-    def copy(self, to, source, nbytes):
+    def copy(self, to: int, source: int, nbytes: int) -> None:
         """Copy bytes from one address of this device to another."""
         if nbytes:
             self.enter()
@@ -200,7 +203,7 @@ class Device:
                 f"copying {nbytes} bytes on the device",
             )
 
-    def fill(self, address, byte, nbytes):
+    def fill(self, address: int, byte: int, nbytes: int) -> None:
         """Write one byte to every place of a region."""
         if nbytes:
             self.enter()
@@ -209,7 +212,7 @@ class Device:
                 f"filling {nbytes} bytes",
             )
 
-    def synchronize(self, stream=None):
+    def synchronize(self, stream: Any = None) -> None:
         """Return when all work of this device is done, or that of another's stream.
 
         Raises:  HybridError for what went wrong since the last time.
@@ -219,7 +222,7 @@ class Device:
         self.check(self.driver.cuStreamSynchronize(stream), "the queued work")
 
     # -- kernels
-    def kernel(self, text, name):
+    def kernel(self, text: str, name: str) -> Any:
         """The function in a kernel's text, ready to be launched; loaded once."""
         if (text, name) not in self.kernels:
             self.enter()
@@ -236,7 +239,7 @@ class Device:
             )
         return self.kernels[text, name]
 
-    def _image(self, text):
+    def _image(self, text: str) -> bytes:
         """What the driver loads: machine code; the simulated one reads the text."""
         if self.is_simulated:
             return text.encode()
@@ -245,7 +248,7 @@ class Device:
         return build(text, self.capability)[0]
 
     @property
-    def capability(self):
+    def capability(self) -> tuple[int, ...]:
         """The device's generation, such as (7, 5)."""
         kinds = self.driver.CUdevice_attribute
         return tuple(
@@ -257,7 +260,7 @@ class Device:
         )
 
 
-def bucket(nbytes):
+def bucket(nbytes: int) -> int:
     """The size of the block for so many bytes: at most an eighth more, or 256.
 
     Few sizes let a block serve again for an array that is a little smaller.
@@ -269,5 +272,5 @@ def bucket(nbytes):
     return max(-(-nbytes // step) * step, ALIGNED)
 
 
-def _text(name):
+def _text(name: object) -> str:
     return name.decode() if isinstance(name, bytes) else str(name)

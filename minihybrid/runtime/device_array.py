@@ -10,13 +10,16 @@ processor.
 """
 
 import math
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from minihybrid.core import hooks
+from minihybrid.core.context import Context
 from minihybrid.core.op import HybridError
 from minihybrid.core.placement import Elsewhere, aligned, is_basic, placed
-from minihybrid.runtime.device import device_of
+from minihybrid.runtime.device import Device, device_of
 from minihybrid.runtime.dlpack import Managed, Versioned, capsule_of, dlpack_device, strides_of
 from minihybrid.runtime.numbered_cpus import on
 
@@ -35,7 +38,14 @@ class DeviceArray(Elsewhere):
 
     __slots__ = ("device", "shape", "dtype", "address", "owner", "__weakref__")
 
-    def __init__(self, device, shape, dtype, address=None, owner=None):
+    def __init__(
+        self,
+        device: Device,
+        shape: Iterable[int],
+        dtype: Any,
+        address: int = 0,
+        owner: object = None,
+    ) -> None:
         self.device, self.shape, self.dtype = device, tuple(shape), np.dtype(dtype)
         if owner is None:
             owner = device.alloc(self.nbytes)
@@ -43,39 +53,39 @@ class DeviceArray(Elsewhere):
         self.address, self.owner = address, owner
 
     @property
-    def size(self):
+    def size(self) -> int:
         """The number of elements."""
         return math.prod(self.shape)
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         """The number of axes."""
         return len(self.shape)
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """The number of bytes."""
         return self.size * self.dtype.itemsize
 
     @property
-    def context(self):
+    def context(self) -> Context:
         """Where it is."""
         return self.device.context
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.shape[0]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<DeviceArray {self.dtype}{list(self.shape)} @{self.context}>"
 
     # -- the same memory
-    def reshape(self, *shape):
+    def reshape(self, *shape: Any) -> "DeviceArray":
         """The same memory under another shape; one length may be -1."""
-        shape = shape[0] if len(shape) == 1 and np.iterable(shape[0]) else shape
+        wanted: Any = shape[0] if len(shape) == 1 and np.iterable(shape[0]) else shape
         nowhere = np.broadcast_to(np.int8(0), self.shape)  # NumPy knows the rules
-        return self.view(nowhere.reshape(shape).shape)
+        return self.view(nowhere.reshape(wanted).shape)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> "DeviceArray":
         """A part in the same memory.
 
         Raises:  HybridError if it has gaps; operators gather such parts.
@@ -88,13 +98,13 @@ class DeviceArray(Elsewhere):
             )
         return part
 
-    def view(self, shape, dtype=None, offset=0):
+    def view(self, shape: Iterable[int], dtype: Any = None, offset: int = 0) -> "DeviceArray":
         """The same memory, from a byte on, under another shape and dtype."""
         return DeviceArray(
             self.device, shape, dtype or self.dtype, self.address + offset, self.owner
         )
 
-    def part(self, key):
+    def part(self, key: Any) -> "DeviceArray | None":
         """`self[key]` in the same memory; `None` if that has gaps.
 
         For whole numbers, slices and `...`, NumPy says where the part lies: on an array
@@ -115,25 +125,25 @@ class DeviceArray(Elsewhere):
         return self.view(part.shape, offset=part.ctypes.data - nowhere.ctypes.data)
 
     # -- copies
-    def copy(self):
+    def copy(self) -> "DeviceArray":
         """The same numbers in other memory of the same device."""
         made = DeviceArray(self.device, self.shape, self.dtype)
         self.device.copy(made.address, self.address, self.nbytes)
         return made
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """The numbers in the processor's memory, after all work of the device."""
         found = self.device.download(self.address, self.shape, self.dtype)
         return found if dtype is None else found.astype(dtype, copy=False)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return placed, (np.asarray(self), self.context)
 
     # -- to other libraries
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> tuple[int, int]:
         return dlpack_device(self.context)
 
-    def __dlpack__(self, stream=None, max_version=None):
+    def __dlpack__(self, stream: Any = None, max_version: tuple[int, int] | None = None) -> Any:
         """The same memory as a DLPack capsule.
 
         stream:  the consumer's; all work is done when this returns, unless it is -1.
@@ -146,7 +156,7 @@ class DeviceArray(Elsewhere):
         return capsule_of(self, kind, stream)
 
     @property
-    def __cuda_array_interface__(self):
+    def __cuda_array_interface__(self) -> dict[str, Any]:
         """The address of the numbers, as CUDA libraries ask for it."""
         if self.context.device_type != "gpu":
             raise AttributeError(
@@ -161,7 +171,7 @@ class DeviceArray(Elsewhere):
             "stream": int(self.device.stream),
         }
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: Any, value: Any) -> None:
         """Write numbers, a NumPy array, or another array, as NumPy would broadcast."""
         part = self if key is Ellipsis else self.part(key)
         if part is not None:
@@ -172,7 +182,7 @@ class DeviceArray(Elsewhere):
         host[key] = np.asarray(value)
         self.device.upload(self.address, host)
 
-    def write(self, value):
+    def write(self, value: Any) -> None:
         """Overwrite all numbers.
 
         An array of another shape, dtype or device takes the way through the processor.
@@ -195,7 +205,7 @@ class DeviceArray(Elsewhere):
 
 
 @hooks.new_on_device.brought
-def new_on_device(shape, dtype, context):
+def new_on_device(shape: tuple[int, ...], dtype: Any, context: Context) -> np.ndarray | DeviceArray:
     """Uninitialised memory of a device that is not `cpu(0)`."""
     if context.device_type == "cpu":
         return on(aligned(shape, dtype), context)

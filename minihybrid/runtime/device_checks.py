@@ -6,12 +6,16 @@ Gives:   `check_places`, which a hybrid function calls after it has traced.
 What is left out: bringing them together; that is the user's to say.
 """
 
+from collections.abc import Sequence
+
 from minihybrid.core import hooks
+from minihybrid.core.array import NDArray
+from minihybrid.core.cache_entry import Entry
 from minihybrid.core.op import HybridError
 
 
 @hooks.check_places.brought
-def check_places(title, entry, arrays):
+def check_places(title: str, entry: Entry, arrays: Sequence[NDArray]) -> None:
     """Raise an error if an input or a parameter is not where the first input is."""
     for name, other in zip(entry.names, arrays, strict=True):
         if other.context != entry.context:

@@ -10,19 +10,23 @@ What is left out: forgetting plans before there are a thousand.
 """
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from minihybrid.core import hooks
+from minihybrid.core.context import Context
 from minihybrid.core.graph import Graph
 from minihybrid.core.hooks import own_names
 from minihybrid.core.lru_cache import Newest
-from minihybrid.core.op import Node, Spec
+from minihybrid.core.op import Node, Op, Spec
 from minihybrid.core.placement import placed
 from minihybrid.core.plan import Plan
 from minihybrid.ops import OPS
 from minihybrid.ops.integers import scalar_like
-from minihybrid.runtime.device import device_of
+from minihybrid.runtime.device import Device, device_of
+from minihybrid.runtime.device_array import DeviceArray
 from minihybrid.runtime.launch import launch
 from minihybrid.runtime.numbered_cpus import run_here
 
@@ -31,7 +35,9 @@ NUMBERS = Newest(1000)  # (device, dtype, number) -> the array of it
 
 
 @hooks.run_on_device.brought
-def run_on_device(context, op, /, *datas, **attrs):
+def run_on_device(
+    context: Context, op: Op, /, *datas: Any, **attrs: Any
+) -> np.ndarray | DeviceArray | tuple:
     """What `op.eager` gives on `cpu(0)`: an array of the device, or a tuple of them."""
     if context.device_type == "cpu":
         return run_here(context, op, datas, attrs)
@@ -40,7 +46,7 @@ def run_on_device(context, op, /, *datas, **attrs):
     if op.pair and math.isfinite(attrs["scalar"]):
         number = number_on(device, datas[0].dtype, attrs["scalar"])
         name, comes_first = op.pair
-        op, datas, attrs = OPS[name], [*datas, number], {}
+        op, datas, attrs = OPS[name], (*datas, number), {}
         datas = datas[::-1] if comes_first else datas
     specs = tuple([Spec(d.shape, d.dtype) for d in datas])
     if op.view:  # the same numbers under another shape: a copy, no kernel
@@ -56,7 +62,7 @@ def run_on_device(context, op, /, *datas, **attrs):
     return tuple(outs) if op.count_outputs(attrs) > 1 else outs[0]
 
 
-def number_on(device, dtype, number):
+def number_on(device: Device, dtype: np.dtype, number: float) -> DeviceArray:
     """A number as an array without axes on a device."""
     signature = device, dtype, repr(number)
     found = NUMBERS.get(signature)
@@ -67,7 +73,7 @@ def number_on(device, dtype, number):
     return found
 
 
-def plan_of(device, op, specs, attrs):
+def plan_of(device: Device, op: Op, specs: Sequence[Spec], attrs: dict) -> Plan:
     """The plan of one operator on inputs of these specs."""
     names = [f"x{i}" for i in range(len(specs))]
     nodes = [Node(None, name=name, specs=(spec,)) for name, spec in zip(names, specs, strict=True)]
@@ -78,5 +84,5 @@ def plan_of(device, op, specs, attrs):
     return Plan(graph, names, target=device, title=op.name, expanded=True)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return own_names(globals())

@@ -12,7 +12,12 @@ What is left out: arrays with gaps, as everywhere; numbers that NumPy has no typ
 
 import ctypes
 import math
+from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+
+from minihybrid.core.context import Context
 from minihybrid.core.op import AttrError
 
 CPU, CUDA = 1, 2  # device types of DLPack
@@ -78,11 +83,11 @@ _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
 
 
 # -- out -------------------------------------------------------------------------------
-LENT = {}  # address of a Managed or Versioned -> all that must live as long
+LENT: dict[int, tuple] = {}  # address of a Managed or Versioned -> all that must live as long
 
 
 @Deleter
-def _take_back(address):
+def _take_back(address: int) -> None:
     """Nobody needs the memory any more, but kernels on their stream may still run."""
     array, stream, *_ = LENT.pop(address)
     if stream is not None:
@@ -90,7 +95,7 @@ def _take_back(address):
 
 
 @Deleter
-def _drop(capsule):
+def _drop(capsule: int) -> None:
     """The end of a capsule; if nobody took the tensor out, it is not needed."""
     for kind in (Managed, Versioned):
         if _is_valid(capsule, kind.name):
@@ -101,7 +106,7 @@ for _function in (_take_back, _drop):  # C may call them when this module is gon
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_function))
 
 
-def capsule_of(array, kind, stream=None):
+def capsule_of(array: Any, kind: type[Managed | Versioned], stream: Any = None) -> Any:
     """A DLPack capsule over a DeviceArray's memory.
 
     kind:    Managed or Versioned.
@@ -133,12 +138,12 @@ def capsule_of(array, kind, stream=None):
     return _new(address, kind.name, _drop)
 
 
-def dlpack_device(context):
+def dlpack_device(context: Context) -> tuple[int, int]:
     """(device type, number) of a context, in DLPack's terms."""
     return (CUDA, context.device_id) if context.device_type == "gpu" else (CPU, 0)
 
 
-def strides_of(shape, dtype):
+def strides_of(shape: Sequence[int], dtype: np.dtype) -> tuple[int, ...]:
     """The bytes from one element of each axis to the next, without gaps.
 
     >>> import numpy as np
@@ -152,7 +157,7 @@ def strides_of(shape, dtype):
 USED = {Managed: b"used_dltensor", Versioned: b"used_dltensor_versioned"}
 
 
-def taken(capsule, kind):
+def taken(capsule: Any, kind: type[Managed | Versioned]) -> None:
     """Mark a capsule whose memory somebody has now: another one must not take it."""
     _rename(id(capsule), USED[kind])
 
@@ -160,18 +165,18 @@ def taken(capsule, kind):
 class Given:
     """A capsule as an object that can be asked for it, as NumPy wants it."""
 
-    def __init__(self, capsule):
+    def __init__(self, capsule: Any) -> None:
         self.capsule = capsule
 
-    def __dlpack__(self, **_):
+    def __dlpack__(self, **_: Any) -> Any:
         return self.capsule
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> tuple[int, int]:
         _, managed = opened(self.capsule)
         return managed.tensor.device_type, managed.tensor.device_id
 
 
-def opened(capsule):
+def opened(capsule: Any) -> tuple[int, Managed | Versioned]:
     """(address, Managed or Versioned) in a capsule that nobody took it out of.
 
     Raises:  AttrError if there is none.

@@ -12,21 +12,24 @@ What is left out: sharing between plans.
 
 import threading
 from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from sys import getrefcount
+from typing import Any
 
 import numpy as np
 
 from minihybrid.core import hooks
-from minihybrid.core.array import STATE
-from minihybrid.core.op import Spec
+from minihybrid.core.array import STATE, NDArray
+from minihybrid.core.compiled import CompiledOp
+from minihybrid.core.op import Node, Spec
 from minihybrid.core.placement import aligned
 
 LARGE = 2**20  # bytes: below, the C library itself keeps what is given back
 KEPT = 2  # in `y = f(y)` one result is read while the next one is written
 
 
-def _holders(array):
+def _holders(array: np.ndarray) -> int:
     return getrefcount(array.base)
 
 
@@ -36,7 +39,7 @@ NOBODY = _holders(aligned((1,), "uint8"))  # how many hold memory that no result
 class Lent(threading.local):
     """What holds for this thread: which maker shall hand out which memory next."""
 
-    arrays = {}
+    arrays: "dict[Reuse, np.ndarray]" = {}
 
 
 LENT = Lent()
@@ -56,11 +59,11 @@ class Reuse:
     True
     """
 
-    def __init__(self, shape, dtype):
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         self.shape, self.dtype = shape, dtype
-        self.kept = deque()  # whoever takes something out is alone with it
+        self.kept: deque[np.ndarray] = deque()  # whoever takes something out is alone with it
 
-    def __call__(self):
+    def __call__(self) -> np.ndarray:
         """An array with any content; nobody else holds its memory, or it was lent."""
         if (array := LENT.arrays.pop(self, None)) is not None:
             return array
@@ -81,23 +84,27 @@ class Reuse:
 
 
 @hooks.reuse.brought
-def reuse(shape, dtype):
+def reuse(shape: tuple[int, ...], dtype: np.dtype) -> Reuse | None:
     """What makes a plan's results of this kind; `None` for small ones."""
     return Reuse(shape, dtype) if Spec(shape, dtype).nbytes >= LARGE else None
 
 
 @hooks.lendable.brought
-def lendable(nodes, variables, seeds):
+def lendable(
+    nodes: Iterable[Node], variables: Iterable[Node], seeds: Iterable[NDArray]
+) -> dict[Node, np.ndarray]:
     """variable -> where its gradient lies, if that is large and nothing reads the old one.
 
     A gradient that is added to is read; and so is one that stands on the tape, or that the
     walk begins with. All others may be written over before the walk is at its end.
     """
     large = [n for n in variables if n.info.req == "write" and n.info.like.nbytes >= LARGE]
-    return large and _unread(large, nodes, seeds)
+    return _unread(large, nodes, seeds) if large else {}
 
 
-def _unread(variables, nodes, seeds):
+def _unread(
+    variables: Iterable[Node], nodes: Iterable[Node], seeds: Iterable[NDArray]
+) -> dict[Node, np.ndarray]:
     read, lent = {_memory(v) for n in nodes for v in n.values or ()}, {}
     read.update(_memory(seed.data) for seed in seeds)
     for variable in variables:
@@ -108,16 +115,16 @@ def _unread(variables, nodes, seeds):
     return lent
 
 
-def _memory(array):
+def _memory(array: Any) -> int:
     """Whose memory it is: views of one array have one owner."""
     return id(array if getattr(array, "base", None) is None else array.base)
 
 
 @hooks.lend.brought
 @contextmanager
-def lend(op, variables):
+def lend(op: CompiledOp, variables: Iterable[NDArray]) -> Iterator[None]:
     """Let an operator's plan write its outputs into these variables' gradients, once each."""
-    lent, arrays = STATE.lent, {}
+    lent, arrays = STATE.lent or {}, {}
     for maker, variable in zip(op.plan.makers, variables, strict=True):
         held = lent.get(variable.node)
         if maker and held is not None and (held.shape, held.dtype) == (maker.shape, maker.dtype):

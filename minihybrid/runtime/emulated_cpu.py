@@ -9,20 +9,25 @@ What is left out: speed; a step costs what its operators cost line by line.
 """
 
 import sys
+from collections.abc import Callable
 from itertools import islice
+from typing import Any
 
-from minihybrid.codegen.bytecode import ARENA, ARRAY, in_turns
+import numpy as np
+
+from minihybrid.codegen.bytecode import ARENA, ARRAY, Word, in_turns
+from minihybrid.codegen.cpu.target import Source
 from minihybrid.core.graph import evaluate_node
 from minihybrid.core.plan import InForce
 from minihybrid.core.targets import TARGETS, in_order
 from minihybrid.runtime.tiers import CPU as COMPILED
 
 
-def load(source):
+def load(source: Source) -> Callable:
     """A plan as a function of arrays, the arena, the table of parameters, and numbers,
     as the compiled one is: `run(*arrays, arena, table, key, until, shared, thread)`."""
 
-    def run(*args):
+    def run(*args: Any) -> None:
         profiler = sys.getprofile()
         sys.setprofile(None)  # it sees nothing in machine code
         try:
@@ -30,14 +35,14 @@ def load(source):
         finally:
             sys.setprofile(profiler)
 
-    def steps(*args):
+    def steps(*args: Any) -> None:
         arrays = args[: source.n_arrays]
         arena, table, key, until, _, _ = args[source.n_arrays :]
 
         calls = [call for call in source.calls if call.kernel]
         node_of = dict(zip(map(id, source.steps), (call.node for call in calls), strict=True))
 
-        def at(word, turn, spec):
+        def at(word: Word, turn: int, spec: Any) -> np.ndarray:
             what, which, after, further = word
             after += turn * further
             if what == ARENA:
@@ -62,7 +67,7 @@ def load(source):
     return run
 
 
-def bound(arrays, constants, device):
+def bound(arrays: list, constants: list, device: Any) -> tuple[list, list]:
     """The arrays that the steps read."""
     arrays = in_order(arrays, constants)
     return arrays, arrays

@@ -24,7 +24,7 @@ class Feature:
     name: str
     enabled: bool
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{'✔' if self.enabled else '✖'} {self.name}"
 
 
@@ -35,14 +35,14 @@ class Features(dict):
     True
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         here = {"INT64_TENSOR_SIZE"} | ({"CUDA"} if num_gpus() else set())
         super().__init__({name: Feature(name, name in here) for name in NAMES.split()})
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return repr(list(self.values()))
 
-    def is_enabled(self, feature_name):
+    def is_enabled(self, feature_name: str) -> bool:
         """Whether a feature is here; one that nobody has heard of is not.
 
         Raises:  RuntimeError for an unknown name, as MXNet does.
@@ -53,10 +53,10 @@ class Features(dict):
         return self[name].enabled
 
 
-def feature_list():
+def feature_list() -> list[Feature]:
     """All features, as a list."""
     return list(Features().values())
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return own_names(globals())

@@ -10,6 +10,8 @@ What is left out: arrays with gaps, as everywhere; numbers that NumPy has no typ
 """
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from minihybrid.core.array import NDArray, arrays
 from minihybrid.core.context import Context
 from minihybrid.core.hooks import FACES, own_names
 from minihybrid.core.op import AttrError, HybridError
-from minihybrid.runtime.device import device_of
+from minihybrid.runtime.device import Device, device_of
 from minihybrid.runtime.device_array import DeviceArray
 from minihybrid.runtime.dlpack import CUDA, KINDS, Given, opened, strides_of, taken
 
@@ -26,15 +28,15 @@ from minihybrid.runtime.dlpack import CUDA, KINDS, Given, opened, strides_of, ta
 class Borrowed:
     """Somebody else's memory: dropped, it is theirs again when our work is done."""
 
-    def __init__(self, device, give_back):
+    def __init__(self, device: Device, give_back: Callable[[], object]) -> None:
         self.device, self.give_back = device, give_back
 
-    def __del__(self):
+    def __del__(self) -> None:
         self.device.synchronize()
         self.give_back()
 
 
-def from_dlpack(x):
+def from_dlpack(x: Any) -> NDArray:
     """An array over the memory of another library's array, or of a DLPack capsule.
 
     Raises:  HybridError if there are gaps between its numbers.
@@ -61,7 +63,7 @@ def from_dlpack(x):
     return NDArray(array)
 
 
-def _from_capsule(x, number):
+def _from_capsule(x: Any, number: int) -> DeviceArray:
     device = device_of(Context("gpu", number))
     capsule = x.__dlpack__(stream=int(device.stream))  # they see to the order of work
     address, managed = opened(capsule)
@@ -78,7 +80,7 @@ def _from_capsule(x, number):
         _check_dense(shape, tuple(steps), dtype)
     taken(capsule, type(managed))
 
-    def give_back():
+    def give_back() -> None:
         if managed.deleter:
             managed.deleter(address)
 
@@ -87,7 +89,7 @@ def _from_capsule(x, number):
     )
 
 
-def _from_cuda(x, told):
+def _from_cuda(x: Any, told: dict[str, Any]) -> DeviceArray:
     """A DeviceArray over what `__cuda_array_interface__` tells; `x` owns the memory."""
     address, shape, dtype = told["data"][0], told["shape"], np.dtype(told["typestr"])
     if told.get("strides"):
@@ -106,7 +108,7 @@ def _from_cuda(x, told):
     return DeviceArray(device, shape, dtype, address, Borrowed(device, owner.clear))
 
 
-def _check_dense(shape, strides, dtype):
+def _check_dense(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) -> None:
     """Raise an error if strides, in bytes, leave gaps; those of length 1 do not count."""
     wanted = strides_of(shape, dtype)
     if math.prod(shape) and any(
@@ -119,7 +121,13 @@ def _check_dense(shape, strides, dtype):
 
 
 @hooks.capsule.brought
-def capsule(array, stream, max_version, dl_device, copy):
+def capsule(
+    array: NDArray,
+    stream: Any,
+    max_version: tuple[int, int] | None,
+    dl_device: tuple[int, int] | None,
+    copy: bool | None,
+) -> Any:
     """The memory of an array as a DLPack capsule; with copy=True, a copy's."""
     if dl_device not in (None, array.__dlpack_device__()):
         raise BufferError(
@@ -133,12 +141,12 @@ def capsule(array, stream, max_version, dl_device, copy):
     return data.__dlpack__(**known)
 
 
-def to_dlpack_for_read(data):
+def to_dlpack_for_read(data: NDArray) -> Any:
     """A DLPack capsule over an array's memory, whose numbers are there."""
     return arrays("to_dlpack_for_read", [data])[0].to_dlpack_for_read()
 
 
-def to_dlpack_for_write(data):
+def to_dlpack_for_write(data: NDArray) -> Any:
     """A DLPack capsule over an array's memory, to be written."""
     return arrays("to_dlpack_for_write", [data])[0].to_dlpack_for_write()
 
@@ -150,5 +158,5 @@ FACES["nd"].update(
 )
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return own_names(globals())

@@ -8,19 +8,23 @@ What is left out: kernels of a device, which run side by side with Python.
 
 import statistics
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
 from minihybrid.codegen.bytecode import n_calls
 from minihybrid.core import hooks
 from minihybrid.core.op import HybridError
+from minihybrid.core.plan import Plan
 
 SHORT_S = 1e-3  # a call so short is timed ten at a time
 FEWEST, ENOUGH_S = 3, 2.0  # repeats, and seconds after which no more of them begin
 
 
 @hooks.time_steps.brought
-def time_steps(plan, arrays, bound, repeats):
+def time_steps(
+    plan: Plan, arrays: Sequence[np.ndarray], bound: tuple, repeats: int
+) -> list[tuple[str, float]]:
     """Seconds of each kernel, medians of repeats: fewer of a large net, but three.
 
     The driver is told to stop after each step, and a step's time is the difference of
@@ -37,9 +41,9 @@ def time_steps(plan, arrays, bound, repeats):
     steps, stops = plan.made.steps, [0]
     for k, step in enumerate(steps, 1):  # of a loop, the first turn step by step
         stops.append(stops[-1] + 1 if not step.turns else n_calls(steps[:k]))
-    n, samples = stops[-1], [[] for _ in stops]
+    n, samples = stops[-1], [list[float]() for _ in stops]
 
-    def run(stop, times):
+    def run(stop: int, times: int) -> float:
         start = time.perf_counter()
         for _ in range(times):
             plan.function(*args, stop, 0, 0)

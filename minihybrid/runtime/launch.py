@@ -14,7 +14,9 @@ What is left out: kernels that run side by side.
 """
 
 import contextlib
+from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
@@ -22,27 +24,28 @@ from minihybrid.codegen.bytecode import ARENA, ARRAY, KEY, PARAM
 from minihybrid.codegen.gpu import target
 from minihybrid.core.fork_safe import Locked
 from minihybrid.core.placement import placed
-from minihybrid.core.plan import InForce
+from minihybrid.core.plan import InForce, Plan
 from minihybrid.core.targets import TARGETS, Target
 from minihybrid.ops.random import STREAM
 from minihybrid.passes.fuse import merge
 from minihybrid.passes.lower import lower
+from minihybrid.runtime.device import Device
 from minihybrid.runtime.device_array import DeviceArray
 
 WIDE = 16  # bytes that one thread of a GPU can load at once, from a multiple of them
 
 
-def runner(plan):
+def runner(plan: Plan) -> tuple["Recorded", Callable]:
     """(function, run) of a plan on a device."""
     function, n = Recorded(plan.device, plan.made.steps, plan.memory.nbytes), plan.graph.n_streams
 
-    def run(arrays, bound):
+    def run(arrays: Sequence[DeviceArray], bound: tuple) -> list[DeviceArray]:
         return launch(plan, arrays, bound, STREAM.take(n) if n else 0)
 
     return function, run
 
 
-def launch(plan, arrays, bound, key):
+def launch(plan: Plan, arrays: Iterable[DeviceArray], bound: tuple, key: int) -> list[DeviceArray]:
     """The outputs on the device, for random numbers that begin with a key.
 
     One launch is asked for; the numbers are there when the device is done.
@@ -67,19 +70,22 @@ class Launch:
     values:       8 bytes an argument: an address, or a number.
     """
 
-    def __init__(self, function, grid, block, values):
+    def __init__(
+        self, function: Any, grid: Sequence[int], block: Sequence[int], values: Sequence[int]
+    ) -> None:
         self.function, self.grid, self.block = function, grid, block
         self.values = np.array(values, np.uint64)
-        self.pointers = self.values.ctypes.data + np.arange(0, self.values.nbytes, 8, np.uint64)
+        each = np.arange(0, self.values.nbytes, 8, dtype=np.uint64)
+        self.pointers = self.values.ctypes.data + each
         self.address = self.pointers.ctypes.data  # asking for it takes a microsecond
 
-    def __call__(self, driver, stream):
+    def __call__(self, driver: Any, stream: Any) -> tuple:
         """Queue the kernel on a stream; what the driver answers."""
         return driver.cuLaunchKernel(
             self.function, *self.grid, *self.block, 0, stream, self.address, 0
         )
 
-    def params(self, driver):
+    def params(self, driver: Any) -> Any:
         """What a graph's node is made of, and changed by."""
         params = driver.CUDA_KERNEL_NODE_PARAMS()
         params.func, params.kernelParams = self.function, self.address
@@ -97,12 +103,13 @@ class Recorded(Locked):
     n_changed: nodes that got other arguments since the plan was recorded.
     """
 
-    def __init__(self, device, steps, nbytes):
+    def __init__(self, device: Device, steps: Sequence, nbytes: int) -> None:
         super().__init__()
         self.device, self.n_changed = device, 0
         self.arena = device.alloc(nbytes) if nbytes else None
-        start = self.arena.address if nbytes else 0  # of arrays without elements
-        self.launches, self.users = [], {}  # word -> [(number of a launch, argument, after)]
+        start = self.arena.address if self.arena else 0  # of arrays without elements
+        self.launches: list[Launch] = []
+        self.users: dict[tuple, list] = {}  # word -> [(number of a launch, argument, after)]
         for n, step in enumerate(steps):
             values = [0] * len(step.words)
             for k, (what, which, after, _) in enumerate(step.words):
@@ -113,16 +120,18 @@ class Recorded(Locked):
             self.launches.append(
                 Launch(device.kernel(step.kernel, step.name), step.grid, step.block, values)
             )
-        self.last = [], [], []  # addresses, bound and key of the last call
-        self.graph = self.executable = None
+        self.last: tuple[list, list, list] = [], [], []  # addresses, bound and key of the last call
+        self.graph: Any = None
+        self.executable: Any = None
         if len(self.launches) > 1:
             self._record()
 
-    def _record(self):
+    def _record(self) -> None:
         device, driver = self.device, self.device.driver
         device.enter()
         self.graph = device.check(driver.cuGraphCreate(0), "making a graph")
-        self.nodes, before = [], []
+        self.nodes: list[tuple] = []
+        before: list = []
         for launch in self.launches:
             params = launch.params(driver)
             node = device.check(
@@ -135,7 +144,7 @@ class Recorded(Locked):
             driver.cuGraphInstantiate(self.graph, 0), "preparing a graph"
         )
 
-    def __call__(self, addresses, bound, key):
+    def __call__(self, addresses: list[int], bound: list[int], key: int) -> None:
         """Queue all kernels; they are done when the device is.
 
         addresses: of the arrays of this call, inputs and then outputs.
@@ -158,7 +167,7 @@ class Recorded(Locked):
             device.check(result, "launching a plan")
             device.n_launches += 1
 
-    def _change(self, addresses, bound, key):
+    def _change(self, addresses: list[int], bound: list[int], key: list[int]) -> None:
         """Write the arguments that are not those of the last call; `key` is a list."""
         changed = {}  # numbers of launches, in the order of the words
         now = addresses, bound, key
@@ -177,7 +186,7 @@ class Recorded(Locked):
         self.n_changed += len(changed)
         self.last = list(addresses), list(bound), key
 
-    def __del__(self):
+    def __del__(self) -> None:
         with contextlib.suppress(Exception):  # at the interpreter's end nothing is left
             driver = self.device.driver
             if self.executable is not None:
@@ -186,7 +195,9 @@ class Recorded(Locked):
                 driver.cuGraphDestroy(self.graph)
 
 
-def bound(arrays, constants, device):
+def bound(
+    arrays: Sequence[DeviceArray], constants: Iterable[np.ndarray], device: Device
+) -> tuple[list[int], list[DeviceArray]]:
     """The addresses of arrays on the device, where constants are copied to."""
     arrays = [*arrays, *(placed(each, device.context) for each in constants)]
     return [a.address for a in arrays], arrays

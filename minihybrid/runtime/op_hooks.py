@@ -6,13 +6,17 @@ Gives:   `watched`, which `Block.register_op_hook` leads to.
 What is left out: plans, in which most of these values are never written.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from minihybrid.core import hooks
 from minihybrid.core.arguments import arrays_in
+from minihybrid.core.hybrid import Hybrid
 from minihybrid.core.sym import Symbol, replay
 
 
 @hooks.watched.brought
-def watched(hybrid, args, callback, monitor_all):
+def watched(hybrid: Hybrid, args: tuple, callback: Callable, monitor_all: bool) -> Any:
     """The result; each value on the way is shown to `callback`."""
     entry = hybrid.entry_for(args)
     given = entry.given(arrays_in(args))

@@ -18,7 +18,10 @@ from numbers import Number
 from minihybrid.core import hooks
 from minihybrid.core.arguments import arrays_in
 from minihybrid.core.array import NDArray
-from minihybrid.core.cache_entry import FEW, KEPT, Program
+from minihybrid.core.cache_entry import FEW, KEPT, Entry, Program
+from minihybrid.core.context import Context
+from minihybrid.core.hybrid import Hybrid
+from minihybrid.core.lru_cache import Newest
 from minihybrid.core.passes import expand
 from minihybrid.core.placement import placed
 
@@ -26,7 +29,7 @@ LENGTHS = 8  # of one axis: a plan for each, without a warning
 
 
 @hooks.many_plans.brought
-def many_plans(hybrid, entry, args):
+def many_plans(hybrid: Hybrid, entry: Entry, args: tuple) -> None:
     """Count the plans of a function, of which `entry` is about to be one."""
     if len(hybrid.entries) >= LENGTHS and "lengths" not in hybrid.warned:
         many_lengths(hybrid, entry)
@@ -36,9 +39,10 @@ def many_plans(hybrid, entry, args):
         many_numbers(hybrid, entry, args, group)
 
 
-def many_lengths(hybrid, entry):
+def many_lengths(hybrid: Hybrid, entry: Entry) -> None:
     """Warn, once a function, when an axis of an input has had more than a few lengths."""
-    shapes = {}  # (name of an input, its number of axes) -> shapes
+    # (name of an input, its number of axes) -> shapes
+    shapes: dict[tuple[str, int], list[tuple]] = {}
     for each in (*hybrid.entries.values(), entry):
         for node in each.graph.variables:
             if node.name in entry.names:
@@ -58,7 +62,7 @@ def many_lengths(hybrid, entry):
                 )
 
 
-def many_numbers(hybrid, entry, args, group):
+def many_numbers(hybrid: Hybrid, entry: Entry, args: tuple, group: tuple) -> None:
     """Let numbers of which many values come be inputs; warn once."""
     count = hybrid.values.enter(group, hybrid.values.get(group, 0) + 1)
     if count <= FEW:
@@ -87,7 +91,7 @@ def without_numbers(key: tuple) -> tuple:
     )
 
 
-def share(entry, programs, context):
+def share(entry: Entry, programs: Newest, context: Context) -> bool:
     """Read the scalars as inputs, by a program that others have, too, if they may.
 
     programs:  key of a graph -> Program;  context: where the scalars lie.

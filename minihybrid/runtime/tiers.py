@@ -22,12 +22,17 @@ import threading
 import time
 import warnings
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from minihybrid.codegen.cpu import target
 from minihybrid.codegen.cpu.objects import STILL, tell
 from minihybrid.codegen.cpu.thread_pool import together
 from minihybrid.core.op import AttrError, legible
+from minihybrid.core.pipeline import Job
 from minihybrid.core.plan import Bound, InForce, Plan, tied
 from minihybrid.core.targets import TARGETS, Target
 from minihybrid.ops.random import STREAM
@@ -56,9 +61,10 @@ class Tiers(InForce):
     'numpy'
     """
 
-    def _first(self, job, wait):
-        self.preparer = None  # who was asked for the compiled plan
-        self.ready, self.error = False, None
+    def _first(self, job: Job, wait: bool | None) -> Plan:
+        self.preparer: Preparer | None = None  # who was asked for the compiled plan
+        self.ready = False
+        self.error: Exception | None = None
         self.wait = waiting() if wait is None else wait
         self.settled = self.wait is True  # the plan in force stays
         if job.training:
@@ -71,19 +77,19 @@ class Tiers(InForce):
         return plan
 
     @property
-    def waits(self):
+    def waits(self) -> bool:
         """Whether a call waits for the compiled plan, as of now."""
         return STREAM.repeats if self.wait is None else self.wait
 
-    def _make(self, name):
+    def _make(self, name: str) -> Plan:
         with STILL:  # it may import
             return Plan.of(replace(self.job, target=name))
 
-    def bind(self, arrays):
+    def bind(self, arrays: dict[str, np.ndarray]) -> "Changing":
         """The plan in force, tied to its parameters, and to the next one."""
         return Changing(self, arrays)
 
-    def last(self):
+    def last(self) -> Plan:
         """The plan that is in force in the end; not yet compiled, perhaps."""
         with PREPARER.lock:
             if self.made is None:
@@ -91,7 +97,7 @@ class Tiers(InForce):
                 self.made.target_note = self.made.target_note or LAST
             return self.made
 
-    def ask(self):
+    def ask(self) -> bool:
         """Whether the plan in force stays; if not, see to it that the other is made."""
         if self.waits or self.plan is self.made:
             self.prepare()
@@ -118,7 +124,7 @@ class Tiers(InForce):
             tell()
         return self.settled
 
-    def prepare(self):
+    def prepare(self) -> None:
         """Make the plan that will be in force, and compile it."""
         try:
             self.last().load()
@@ -133,7 +139,7 @@ class Changing(Bound):
     One write replaces function and table of `call`, so no thread sees half of each.
     """
 
-    def __init__(self, tiers, arrays):
+    def __init__(self, tiers: Tiers, arrays: dict[str, np.ndarray]) -> None:
         if tiers.settled:
             super().__init__(tiers, arrays)
         else:
@@ -141,12 +147,12 @@ class Changing(Bound):
             first = (None, None) if tiers.plan is tiers.made else tied(tiers.plan, arrays)
             self.call = self._until_settled(*first)
 
-    def _until_settled(self, first, table):
+    def _until_settled(self, first: Any, table: Any) -> tuple[Callable, Any]:
         """The same call, which looks for the next plan; it keeps no plan that is not
         used, nor this object, which keeps it."""
         tiers, arrays, this = self.tiers, self.arrays, weakref.ref(self)
 
-        def answer(inputs, table):
+        def answer(inputs: Any, table: Any) -> Any:
             if not tiers.ask():
                 return first(inputs, table)
             function, table = call = tied(tiers.plan, arrays)
@@ -163,11 +169,12 @@ class Preparer:
     It never delays the end of the program, and after a fork each process has its own.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.lock = threading.Lock()  # of whoever makes a plan
-        self.jobs, self.start = queue.SimpleQueue(), threading.Lock()
+        self.jobs: queue.SimpleQueue = queue.SimpleQueue()
+        self.start = threading.Lock()
 
-    def ask(self, tiers):
+    def ask(self, tiers: Tiers) -> None:
         """Let the thread make a plan, if it is still wanted then."""
         self.jobs.put((time.monotonic(), weakref.ref(tiers)))
         if self.start.acquire(blocking=False):  # once
@@ -179,7 +186,7 @@ class Preparer:
                 self.start.release()
                 tiers.error = error
 
-    def _work(self):
+    def _work(self) -> None:
         while True:
             asked, reference = self.jobs.get()
             time.sleep(max(0.0, asked + PAUSE_S - time.monotonic()))
@@ -191,7 +198,7 @@ class Preparer:
 PREPARER = Preparer()
 
 
-def _after_fork():
+def _after_fork() -> None:
     global PREPARER
     PREPARER = Preparer()
 
@@ -200,7 +207,7 @@ if hasattr(os, "register_at_fork"):  # threads stay with the parent
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def waiting():
+def waiting() -> bool | None:
     """What `MINIHYBRID_WAIT` says: whether calls wait for compiled kernels, or None.
 
     Raises:  AttrError if it is neither 0 nor 1.
@@ -211,7 +218,7 @@ def waiting():
             f"MINIHYBRID_WAIT is {found!r}, but 1 (calls wait for compiled "
             "kernels) or 0 (NumPy answers until then) is needed"
         )
-    return found and found == "1"
+    return None if found is None else found == "1"
 
 
 TARGETS["cpu"] = CPU = Target(
