@@ -9,6 +9,9 @@ replaced by what bounds them. What depends on data cannot be proved, and `check`
 What is left out: whether two stores meet.
 """
 
+from collections.abc import Iterator
+from typing import NoReturn
+
 from minihybrid.codegen.ir import (
     BOOL,
     COMPARISONS,
@@ -51,7 +54,7 @@ class KernelError(HybridError):
     """What is wrong with a kernel."""
 
 
-def fail(kernel: Kernel, what: str):
+def fail(kernel: Kernel, what: str) -> NoReturn:
     """Raise a sentence about a kernel."""
     raise KernelError(f"kernel {kernel.name}: {what}")
 
@@ -166,7 +169,7 @@ def once(kernel: Kernel) -> dict:
     return {s.var: s.value for s in lets if count.count(s.var) == 1}
 
 
-def accesses(body: tuple, ranges: dict, known: dict, always: bool = True):
+def accesses(body: tuple, ranges: dict, known: dict, always: bool = True) -> Iterator[tuple]:
     """(load or store, ranges of the counters around it, whether it always happens) of all.
 
     ranges:  counter -> (its least, its largest); or what a name stands for.
@@ -192,7 +195,9 @@ def never_negative(e: Expr, ranges: dict) -> bool:
             rest = summed((other, m) for other, m in pairs if other != key)
             others = key[:k] + key[k + 1 :]
 
-            def instead(value, scale=n, rest=rest, others=others):
+            def instead(
+                value: Expr, scale: int = n, rest: Expr = rest, others: tuple = others
+            ) -> bool:
                 for other in others:
                     value = value * other
                 return never_negative(rest + value * scale, ranges)
@@ -238,7 +243,7 @@ def _spans(store: Store, lanes: int, ranges: dict) -> list:
     return [_span(i, n, ranges, used) for i, n in zip(store.index, wide, strict=True)]
 
 
-def _span(index: Expr, lanes: int, ranges: dict, used: set):
+def _span(index: Expr, lanes: int, ranges: dict, used: set) -> tuple[Expr, Expr] | None:
     """What an index runs through, if its counters are the digits of a number."""
     index, at, length = const(index), const(0), const(lanes)
     for _ in range(8):  # names that stand for others

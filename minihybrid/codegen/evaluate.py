@@ -10,6 +10,8 @@ What is left out: speed.
 
 import math
 import operator
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -44,17 +46,17 @@ def halves(a: np.ndarray) -> np.generic:
     return a[0]
 
 
-def least(a, b):
+def least(a: Any, b: Any) -> Any:
     """b if it is smaller, else a: NaN stays if it comes first."""
     return np.where(b < a, b, a)[()]
 
 
-def largest(a, b):
+def largest(a: Any, b: Any) -> Any:
     """b if it is larger, else a."""
     return np.where(b > a, b, a)[()]
 
 
-def inserted(a, lane, value):
+def inserted(a: np.ndarray, lane: Any, value: Any) -> np.ndarray:
     """A vector with another number in one lane."""
     a = a.copy()
     a[int(lane)] = value
@@ -71,7 +73,7 @@ MATH = {  # of float64, as C and JavaScript have them
     for name in "exp expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh "
     "acosh atanh cbrt hypot atan2 pow".split()
 }
-MEANING = (
+MEANING: dict[str, Callable] = (
     SIGNS
     | COMPARISONS
     | MATH
@@ -106,7 +108,7 @@ class _Broken(Exception):
     """The end of a loop."""
 
 
-def evaluate(kernel: Kernel, *values, functions: dict | None = None):
+def evaluate(kernel: Kernel, *values: Any, functions: dict | None = None) -> Any:
     """Run a kernel; arrays are flat or have the buffers' shapes. Gives what it returns.
 
     functions: name -> kernel, of the functions that it calls.
@@ -127,7 +129,7 @@ def evaluate(kernel: Kernel, *values, functions: dict | None = None):
     return None
 
 
-def number(value, type: Type):
+def number(value: Any, type: Type) -> Any:
     """A number of a type; an index is a Python number."""
     if type == INDEX:
         return int(value)
@@ -137,7 +139,7 @@ def number(value, type: Type):
     return np.asarray(value).astype(dtype)[()]
 
 
-def whole(value, dtype: np.dtype):
+def whole(value: Any, dtype: np.dtype) -> Any:
     """A float as a whole number; out of range, the smallest, by way of 32 or 64 bits."""
     wide = np.int64 if dtype.itemsize == 8 or dtype.name == "uint32" else np.int32
     ends = np.iinfo(wide)
@@ -148,7 +150,7 @@ def whole(value, dtype: np.dtype):
 class Run:
     """Buffers, names and what happens to them."""
 
-    def __init__(self, memory: dict, names: dict, functions: dict):
+    def __init__(self, memory: dict, names: dict, functions: dict) -> None:
         self.memory, self.names, self.functions = memory, names, functions
 
     def body(self, body: tuple) -> None:
@@ -180,14 +182,14 @@ class Run:
                 case Break():
                     raise _Broken
 
-    def place(self, buffer: Buffer, index: tuple, lanes: int):
+    def place(self, buffer: Buffer, index: tuple, lanes: int) -> slice | int:
         """Where elements lie in the flat memory of a buffer."""
         at, flat = self.value(buffer.place(index)), self.memory[buffer.name]
         if not 0 <= at <= at + lanes <= len(flat):
             raise IndexError(f"{buffer.name}: element {at} of {len(flat)}")
         return slice(at, at + lanes) if lanes > 1 else at
 
-    def value(self, e: Expr):
+    def value(self, e: Expr) -> Any:
         """The value of an expression; of `select`, `and` and `or` only what is needed."""
         match e:
             case Const(value, type):
@@ -205,6 +207,7 @@ class Run:
                 return self.value(a) and self.value(b)
             case Call("or", (a, b), Type(_, 1)):
                 return self.value(a) or self.value(b)
+        assert isinstance(e, Call)
         name, args, type = e.name, [self.value(a) for a in e.args], e.type
         if name == "select":
             return np.where(*args)

@@ -13,7 +13,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn, Self
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -34,7 +34,7 @@ class Type(NamedTuple):
 
 
 INDEX, BOOL, F32 = Type("index"), Type("bool"), Type("float32")
-COMPARISONS = {
+COMPARISONS: dict[str, Callable] = {
     "<": operator.lt,
     "<=": operator.le,
     "==": operator.eq,
@@ -42,7 +42,7 @@ COMPARISONS = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-SIGNS = {
+SIGNS: dict[str, Callable] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -64,45 +64,50 @@ class Expr:
     __slots__ = ("__weakref__",)
     known: WeakValueDictionary = WeakValueDictionary()
 
-    def __new__(cls, *fields):
+    def __new__(cls, *fields: Any) -> Self:
         """The one expression with these fields."""
         key = cls, *(repr(f) if isinstance(f, float) else f for f in fields)
-        node = Expr.known.get(key)
+        node: Any = Expr.known.get(key)
         if node is None:
             node = object.__new__(cls)
-            for name, field in zip(cls.__match_args__, fields, strict=True):
+            for name, field in zip(cls.__slots__, fields, strict=True):
                 object.__setattr__(node, name, field)
             Expr.known[key] = node
         return node
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("expressions are not changed; make another")
+
+    @property
+    def type(self) -> Type:
+        """What it is one of, as each kind of expression says."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         return text(self)
 
-    def __add__(self, other):
+    def __add__(self, other: "Expr | int") -> "Expr":
         return binary("+", self, other)
 
-    def __sub__(self, other):
+    def __sub__(self, other: "Expr | int") -> "Expr":
         return binary("-", self, other)
 
-    def __mul__(self, other):
+    def __mul__(self, other: "Expr | int") -> "Expr":
         return binary("*", self, other)
 
-    def __truediv__(self, other):
+    def __truediv__(self, other: "Expr | int") -> "Expr":
         return binary("/", self, other)
 
-    def __floordiv__(self, other):
+    def __floordiv__(self, other: "Expr | int") -> "Expr":
         return binary("//", self, other)
 
-    def __mod__(self, other):
+    def __mod__(self, other: "Expr | int") -> "Expr":
         return binary("%", self, other)
 
-    def __lt__(self, other):
+    def __lt__(self, other: "Expr | int") -> "Expr":
         return binary("<", self, other)
 
-    def __ge__(self, other):
+    def __ge__(self, other: "Expr | int") -> "Expr":
         return binary(">=", self, other)
 
 
@@ -110,24 +115,34 @@ class Const(Expr):
     """A literal."""
 
     __slots__ = __match_args__ = ("value", "type")
+    value: Any
+    type: Type
 
 
 class Var(Expr):
     """A loop counter, a length, or what a `Let` names."""
 
     __slots__ = __match_args__ = ("name", "type")
+    name: str
+    type: Type
 
 
 class Call(Expr):
     """An operation: a sign, or a function of `MEANING`."""
 
     __slots__ = __match_args__ = ("name", "args", "type")
+    name: str
+    args: tuple
+    type: Type
 
 
 class Load(Expr):
     """Elements of a buffer, `lanes` along the last axis."""
 
     __slots__ = __match_args__ = ("buffer", "index", "lanes")
+    buffer: "Buffer"
+    index: tuple
+    lanes: int
 
     @property
     def type(self) -> Type:
@@ -140,6 +155,7 @@ class Sum(Expr):
     constant."""
 
     __slots__ = __match_args__ = ("terms",)
+    terms: tuple
     type = INDEX
 
 
@@ -156,7 +172,7 @@ class Buffer:
     space: str = "in"
     strides: tuple | None = None
 
-    def __getitem__(self, index) -> Load:
+    def __getitem__(self, index: Any) -> Load:
         index = index if isinstance(index, tuple) else (index,)
         return Load(self, tuple(map(const, index)), 1)
 
@@ -164,18 +180,18 @@ class Buffer:
         """How many elements lie before an index."""
         strides = self.strides
         if strides is None:
-            strides = [const(1)]
+            strides = (const(1),)
             for n in reversed(self.shape[1:]):
-                strides.insert(0, strides[0] * n)
+                strides = (strides[0] * n, *strides)
         return total(i * s for i, s in zip(index, strides, strict=True))
 
 
-def const(value, type: Type = INDEX) -> Expr:
+def const(value: Any, type: Type = INDEX) -> Expr:
     """A number as a literal; an expression as it is."""
     return value if isinstance(value, Expr) else Const(value, type)
 
 
-def binary(name: str, a, b) -> Expr:
+def binary(name: str, a: Any, b: Any) -> Expr:
     """Two operands of one type and a sign between, in normal form."""
     kind = a.type if isinstance(a, Expr) else b.type
     a, b = const(a, kind), const(b, kind)
@@ -310,7 +326,7 @@ class Kernel:
 
 
 # -- text ------------------------------------------------------------------------------
-def declared(param) -> str:
+def declared(param: Buffer | Var) -> str:
     """A parameter with its type."""
     if isinstance(param, Var):
         return f"{param.name}: {param.type}"
@@ -405,9 +421,9 @@ def rebuilt(e: Expr, f: Callable) -> Expr:
     """An expression with f applied to each part, the inner ones first."""
     match e:
         case Call(name, args, type):
-            args = [rebuilt(a, f) for a in args]
+            args = tuple([rebuilt(a, f) for a in args])
             same = len(args) == 2 and type == args[0].type == INDEX and name in SIGNS
-            return f(binary(name, *args) if same else Call(name, tuple(args), type))
+            return f(binary(name, *args) if same else Call(name, args, type))
         case Load(buffer, index, lanes):
             return f(Load(buffer, tuple(rebuilt(i, f) for i in index), lanes))
         case Sum(found):
@@ -417,7 +433,7 @@ def rebuilt(e: Expr, f: Callable) -> Expr:
     return f(e)
 
 
-def expressions(s) -> tuple:
+def expressions(s: object) -> tuple:
     """The expressions of one statement, without those of its blocks."""
     match s:
         case Let(_, value) | Return(value):
@@ -431,7 +447,7 @@ def expressions(s) -> tuple:
     return ()
 
 
-def blocks(s) -> tuple:
+def blocks(s: object) -> tuple:
     """The blocks of one statement."""
     return (s.body, s.orelse) if isinstance(s, If) else (getattr(s, "body", ()),)
 
