@@ -19,6 +19,7 @@ What is left out: tiles of two loops at once, and copies of tiles to contiguous 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import count
+from typing import NoReturn
 
 from minihybrid.codegen.check import never_negative
 from minihybrid.codegen.ir import (
@@ -62,7 +63,7 @@ class ScheduleError(HybridError):
     """Why a schedule would change the result, or cannot be done."""
 
 
-def refuse(kernel: Kernel, name: str, why: str):
+def refuse(kernel: Kernel, name: str, why: str) -> NoReturn:
     """Raise a sentence about a loop."""
     raise ScheduleError(f"kernel {kernel.name}: the loop over {name} {why}")
 
@@ -85,7 +86,7 @@ def changed(kernel: Kernel, name: str, f: Callable) -> Kernel:
     """The kernel in which the statements f(loop) take a loop's place."""
     loop = loop_of(kernel, name)
 
-    def within(body):
+    def within(body: tuple) -> tuple:
         out = []
         for s in body:
             if s is loop:
@@ -110,7 +111,7 @@ def fresh(kernel: Kernel) -> Callable:
     """A function that gives names which the kernel hasn't: of another one, and a number."""
     taken = names_of(kernel.body) | {p.name for p in kernel.params}
 
-    def new(name):
+    def new(name: str) -> str:
         found = next(f"{name}_{i}" for i in count(1) if f"{name}_{i}" not in taken)
         taken.add(found)
         return found
@@ -150,7 +151,9 @@ def renamed(body: tuple, own: set, new: Callable) -> tuple:
 # -- dependences -----------------------------------------------------------------------
 def reads_of(body: tuple) -> list[Load]:
     """All loads."""
-    return [p for s in statements(body) for e in expressions(s) for p in parts(e) if is_load(p)]
+    return [
+        p for s in statements(body) for e in expressions(s) for p in parts(e) if isinstance(p, Load)
+    ]
 
 
 def is_load(e: Expr) -> bool:
@@ -174,8 +177,9 @@ def carried(kernel: Kernel, loop: For) -> str:
 def shared_memory(kernel: Kernel, loop: For) -> str:
     """Where iterations of a loop may meet in memory; empty if they don't."""
     stores = [s for s in statements(loop.body) if isinstance(s, Store)]
+    touching: list[Store | Load] = [*stores, *reads_of(loop.body)]
     for store in stores:
-        same = [a.index for a in (*stores, *reads_of(loop.body)) if a.buffer == store.buffer]
+        same = [a.index for a in touching if a.buffer == store.buffer]
         if not is_apart(kernel, store.buffer, same, loop, store.value.type.lanes):
             return f"may write {store.buffer.name} where another iteration reads or writes it"
     return ""
@@ -191,7 +195,7 @@ def live_in(body: tuple, known: set) -> str:
     """A variable that a block sets, but may read before; empty if there is none."""
     own = {s.var for s in statements(body) if isinstance(s, Let)}
 
-    def walk(body, known):
+    def walk(body: tuple, known: set) -> set:
         for s in body:
             for e in expressions(s):
                 for p in parts(e):
@@ -281,7 +285,8 @@ def split(kernel: Kernel, name: str, factor: int, inner: str = "in") -> Kernel:
 
 def unroll(kernel: Kernel, name: str) -> Kernel:
     """Every iteration of a loop of known length, written out."""
-    loop, new, out = loop_of(kernel, name), fresh(kernel), []
+    loop, new = loop_of(kernel, name), fresh(kernel)
+    out: list = []
     own = local(kernel, loop)
     for i in iterations(kernel, loop):
         body = substituted(loop.body, {loop.var: const(i)})
@@ -321,7 +326,7 @@ def named_loads(body: list, new: Callable) -> list:
     out: list = []
     run: list = []
 
-    def flush():
+    def flush() -> None:
         loads = [p for s in run for p in dict.fromkeys(reads_of((s,)))]
         wanted = {p for p in loads if loads.count(p) > 1}
         seen = {}
@@ -441,7 +446,7 @@ class Widener:
     vectors: variable -> the vector that takes its place.
     """
 
-    def __init__(self, kernel: Kernel, loop: For, lanes: int, vectors: Iterable = ()):
+    def __init__(self, kernel: Kernel, loop: For, lanes: int, vectors: Iterable = ()) -> None:
         self.kernel, self.loop, self.lanes = kernel, loop, lanes
         self.new = fresh(kernel)
         self.vectors: dict = {}
@@ -460,7 +465,7 @@ class Widener:
             self.refuse(f"sets {var.name}, of {var.type}")
         self.vectors[var] = Var(self.new(var.name), Type(var.type.kind, self.lanes))
 
-    def refuse(self, why: str):
+    def refuse(self, why: str) -> NoReturn:
         """Raise a sentence about the loop."""
         refuse(self.kernel, self.loop.var.name, why)
 

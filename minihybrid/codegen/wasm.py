@@ -13,7 +13,7 @@ What is left out: vectors of other types than float32 and int32, and threads.
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 import numpy as np
 
@@ -136,14 +136,15 @@ def item_size(kind: str) -> int:
 class Function:
     """The body of one kernel."""
 
-    def __init__(self, kernel: Kernel, imports: dict):
+    def __init__(self, kernel: Kernel, imports: dict) -> None:
         self.imports, self.code = imports, bytearray()
         names = [p.name for p in kernel.params]
         self.locals = {name: i for i, name in enumerate(names)}
         self.kinds: list = []
         self.order = [p for p in kernel.params if isinstance(p, Var)]
         self.pointers: dict = {}  # (buffer, terms) -> the local that holds that address
-        self.depth, self.ends = 0, []  # of blocks, and of those that end loops
+        self.depth = 0  # of blocks
+        self.ends: list[int] = []  # of those that end loops
         self.enter(None, kernel.body)
         self.statements(kernel.body)
 
@@ -153,14 +154,14 @@ class Function:
         body = kinds + bytes(self.code) + bytes([END])
         return u(len(body)) + body
 
-    def local(self, key, kind: int = I32) -> bytes:
+    def local(self, key: Hashable, kind: int = I32) -> bytes:
         """The number of a local."""
         if key not in self.locals:
             self.locals[key] = len(self.locals)
             self.kinds.append(kind)
         return u(self.locals[key])
 
-    def emit(self, *items) -> None:
+    def emit(self, *items: int | bytes) -> None:
         """Append opcodes and operands."""
         for item in items:
             self.code += bytes([item]) if isinstance(item, int) else item
@@ -290,7 +291,7 @@ class Function:
         for a in args:
             self.expression(a)
 
-    def constant(self, value, kind: int) -> None:
+    def constant(self, value: float, kind: int) -> None:
         """Push a literal."""
         if kind in (F32, F64):
             self.emit(
@@ -426,12 +427,7 @@ class Function:
                     self.loop(item)
                 case While(test, inner):
                     self.emit(BLOCK, EMPTY, LOOP, EMPTY)
-                    self.inside(
-                        2,
-                        True,
-                        inner,
-                        lambda test=test: (self.expression(test), self.emit(EQZ, BR_IF, 1)),
-                    )
+                    self.inside(2, True, inner, test)
                     self.emit(BR, 0, END, END)
                 case If(test, inner, orelse):
                     self.expression(test)
@@ -444,12 +440,13 @@ class Function:
                 case Break():
                     self.emit(BR, u(self.depth - self.ends[-1]))
 
-    def inside(self, levels: int, ends: bool, body: tuple, before=None) -> None:
-        """Statements in blocks; the outer one may be what `break` leaves."""
+    def inside(self, levels: int, ends: bool, body: tuple, test: Expr | None = None) -> None:
+        """Statements in blocks; the outer one may be what `break` leaves, or a failed test."""
         self.ends += [self.depth + 1] * ends
         self.depth += levels
-        if before:
-            before()
+        if test is not None:
+            self.expression(test)
+            self.emit(EQZ, BR_IF, 1)
         self.statements(body)
         self.depth -= levels
         if ends:
