@@ -6,7 +6,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "minihybrid"
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
-    core.pytree core.op core.hooks core.lazy core core.checked_call core.convert
+    core core.pytree core.op core.hooks core.lazy core.checked_call core.convert
     core.fork_safe core.lru_cache core.attribute core.context core.switches core.placement
     ops.registry ops.cpu ops.cpu.machine ops.gpu ops.shapes ops.integers ops.loops
     ops.elementwise ops.gpu.order ops.reduce ops.layout ops.filled ops.joining ops.indexing

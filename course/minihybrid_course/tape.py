@@ -199,7 +199,7 @@ def walk_back(y, **names):
     names:   arrays of yours by the names that they should have: `walk_back(y, x=x)`.
     Raises:  HybridError if the array is not on the tape, or its tape is freed.
 
-    >>> from minihybrid.core import nd
+    >>> from minihybrid import autograd, nd
     >>> x = nd.array([3]); x.attach_grad()
     >>> with autograd.record():
     ...     y = x * x

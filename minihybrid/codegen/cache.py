@@ -147,7 +147,9 @@ def versions():
 def sources():
     """The files of all modules that a compiler may load, in order; in all folders."""
     root = pathlib.Path(ROOT)
-    others = "core/__init__ core/lazy core/pytree core/op ops/cpu/__init__ ops/cpu/machine"
+    others = (
+        "core/__init__ core/hooks core/lazy core/pytree core/op ops/cpu/__init__ ops/cpu/machine"
+    )
     names = (*others.split(), "ops/loops")
     return sorted([*root.glob("codegen/**/*.py"), *(root / f"{name}.py" for name in names)])
 

@@ -91,6 +91,7 @@ def read(name: str, text: str, buffers: tuple, numbers: dict | None = None) -> K
     buffers:  flat ones, under the names of its parameters.
     numbers:  parameter -> the length that it stands for.
 
+    >>> from minihybrid.codegen.ir import Buffer
     >>> a, out = Buffer("a", "float32", (8,)), Buffer("out", "float32", (8,), "out")
     >>> text = "def k(a, out):\\n    for i in range(8):\\n        out[i] = a[i] + a[i]"
     >>> print(read("twice", text, (a, out)))

@@ -97,7 +97,7 @@ def signed(function):
     ... def area(width, height=1): return width * height
     >>> area(2, hight=3)
     Traceback (most recent call last):
-    minihybrid.core.op.AttrError: mistake.area: no argument is called 'hight' (did you \
+    minihybrid.core.op.AttrError: checked_call.area: no argument is called 'hight' (did you \
 mean 'height'?); it takes width, height
     """
     qualified = function.__qualname__

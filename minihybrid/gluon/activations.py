@@ -8,9 +8,9 @@ What is left out: activations that later releases of MXNet added (SiLU is Swish)
 
 from minihybrid.core.block import HybridBlock
 from minihybrid.core.op import checked, count, finite, not_negative
-from minihybrid.gluon import init as initializers
+from minihybrid.gluon.init import Constant
 
-QUARTER = initializers.Constant(0.25)
+QUARTER = Constant(0.25)
 
 
 class LeakyReLU(HybridBlock):

@@ -73,6 +73,7 @@ OFFERED += "gluon.data.vision.transforms gluon.loss gluon.utils gluon.contrib im
 OFFERED += "metric optimizer lr_scheduler kv recordio viz callback bench runtime onnx datasets "
 OFFERED += "test_utils contrib nd.linalg nd.contrib sym.linalg"
 AS_THEY_ARE = {"_operator", "numpy", "builtins"}  # nd.add, np.float32, np.bool
+OURS = {"minihybrid", "minihybrid_course", *AS_THEY_ARE}
 
 
 def foreign(module):
@@ -80,7 +81,11 @@ def foreign(module):
     for name in dir(module):
         value = getattr(module, name)
         home = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)
-        ours = home is None or home.partition(".")[0] in {"minihybrid", *AS_THEY_ARE}
+        ours = home is None or home.partition(".")[0] in {
+            "minihybrid",
+            "minihybrid_course",
+            *AS_THEY_ARE,
+        }
         if not ours or (name.startswith("_") and name != "__version__"):
             yield name
 

@@ -206,7 +206,7 @@ def test_a_planted_wrong_import_is_found(planted):
 def test_imports_of_earlier_modules_and_libraries_are_allowed():
     source = """
 import numpy as np
-from minihybrid.core import nested
+from minihybrid.core import pytree
 from minihybrid.core.op import Op
 from minihybrid.ops.elementwise import relu
 def later():

@@ -27,8 +27,8 @@ def run(words):
             command = [w.replace(parts["target"], parts["source"]) for w in command]
             if parts["target"].endswith("/minihybrid"):  # the folder above is what is imported
                 above = json.dumps(os.path.dirname(parts["source"]))
-                command = [w.replace('"/course"', above) for w in command]
-    assert command[0] == "python" and "/course" not in json.dumps(command), text
+                command = [w.replace('"/given"', above) for w in command]
+    assert command[0] == "python" and "/given" not in json.dumps(command), text
     name = next(o for o in options if o.startswith("--name=")).partition("=")[2]
     LOG.with_name(f"{name}.pid").write_text(str(os.getpid()))
     variables = dict(o.removeprefix("--env=").split("=", 1) for o in options if "--env=" in o)

@@ -77,7 +77,7 @@ def test_marks_are_the_same_in_a_container_which_is_shut_and_ended(docker, tmp_p
         given = {o for o in options if o.startswith("--env=")}
         assert options == SHUT | named | shown | given and len(named) == 1
         assert shown == {
-            f"--mount=type=bind,source={ROOT / source},target=/course/{name},readonly"
+            f"--mount=type=bind,source={ROOT / source},target=/given/{name},readonly"
             for source, name in (
                 ("minihybrid", "minihybrid"),
                 ("course/minihybrid_course/grading/worker.py", "worker.py"),
@@ -86,9 +86,9 @@ def test_marks_are_the_same_in_a_container_which_is_shut_and_ended(docker, tmp_p
         assert given == {
             f"--env={k}={v}" for k, v in (sandbox.VARIABLES | {"HOME": "/tmp"}).items()
         }
-        assert words[k + 1 : k + 4] == ["python", "-I", "/course/worker.py"]
+        assert words[k + 1 : k + 4] == ["python", "-I", "/given/worker.py"]
         settings = json.loads(words[k + 4])
-        assert settings["path"] == ["/course"] and settings["user"] is None
+        assert settings["path"] == ["/given"] and settings["user"] is None
         assert "NPROC" not in settings["limits"] and settings["limits"]["AS"] == 4 << 30
         assert ["rm", "--force", named.pop().partition("=")[2]] in asked
 

@@ -599,7 +599,7 @@ print(*(module.__file__ for name, module in sys.modules.items()
     )
     loaded = set(done.stdout.split())
     names = {Path(file).name for file in loaded}
-    assert {"driver.py", "vector.py", "machine.py", "op.py"} <= names
+    assert {"interpreter.py", "vector.py", "machine.py", "op.py"} <= names
     assert loaded <= {str(file) for file in cache.sources()}
 
 

@@ -582,7 +582,7 @@ FORKS = """
 import os, random, signal, sys, threading, time
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd
-from minihybrid.core import locked
+from minihybrid.core import fork_safe
 from minihybrid.gluon import nn
 
 def made():
@@ -637,7 +637,7 @@ rng, fine = random.Random(0), []
 for k in range(12):
     time.sleep(rng.random() * 0.02)
     if k == 11:  # and once with every lock held
-        for each in list(locked.EVERY):
+        for each in list(fork_safe.EVERY):
             threading.Thread(target=each.lock.acquire, daemon=True).start()
             time.sleep(0.001)
     child = os.fork()

@@ -450,9 +450,11 @@ def operators_named(text, scope):
 
 
 FOLDER = Path(minihybrid.__file__).parent / "passes"
+LOOPS = ("foreach", "scan")  # operators of their own, whose bodies are graphs
+PASS_FILES = [file for file in sorted(FOLDER.glob("*.py")) if file.stem not in LOOPS]
 
 
-@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.py")), ids=lambda f: f.stem)
+@pytest.mark.parametrize("file", PASS_FILES, ids=lambda f: f.stem)
 def test_passes_name_no_operator(file):
     module = __import__(f"minihybrid.passes.{file.stem}", fromlist=["_"])
     assert not operators_named(file.read_text(encoding="utf8"), vars(module))

@@ -129,8 +129,8 @@ PUBLIC = (
             mx.callback,
             mx.image,
             mx.io,
-            mx.imageiter,
-            mx.augmenters,
+            mx.mxnet.imageiter,
+            mx.mxnet.augmenters,
             mx.module,
             mx.recordio,
             gluon.loss,
@@ -189,12 +189,12 @@ INNER = {
     "gluon.data.sampler.each",
     "gluon.data.vision.transforms.limited",
     "gluon.data.vision.transforms.turned",
-    "image.like",
-    "image.resized",
-    "image.taps",
-    "metric.as_numpy",
+    "mxnet.image.like",
+    "mxnet.image.resized",
+    "mxnet.image.taps",
+    "gluon.metric.as_numpy",
     "core.parameter.ParameterDict",
-    "metric.register",
+    "gluon.metric.register",
 }
 
 

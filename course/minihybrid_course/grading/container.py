@@ -14,7 +14,7 @@ from minihybrid_course.grading.sources import ROOT, ClassroomError
 
 IMAGE = "minihybrid-sandbox"
 BUILD = f"docker build --tag {IMAGE} classroom"
-THERE = "/course"
+THERE = "/given"
 
 
 def mount(source, target):
@@ -35,9 +35,8 @@ def command(name, settings, variables, user, memory, megabytes, processes):
         *(f"--tmpfs=/tmp:rw,exec,mode=1777,size={megabytes}m", "--workdir=/tmp"),
         *(f"--env={key}={value}" for key, value in variables.items()),
         mount(ROOT / "minihybrid", f"{THERE}/minihybrid"),
-        mount(ROOT / "course/minihybrid_course", f"{THERE}/minihybrid_course"),
-        *(IMAGE, "python", "-I", f"{THERE}/minihybrid_course/grading/worker.py"),
-        json.dumps(settings | {"path": [THERE]}),
+        mount(ROOT / "course/minihybrid_course/grading/worker.py", f"{THERE}/worker.py"),
+        *(IMAGE, "python", "-I", f"{THERE}/worker.py", json.dumps(settings | {"path": [THERE]})),
     ]
 
 
