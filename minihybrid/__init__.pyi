@@ -37,6 +37,7 @@ from minihybrid.gluon import init as init
 from minihybrid.gluon import lr_scheduler as lr_scheduler
 from minihybrid.gluon import metric as metric
 from minihybrid.gluon import optimizer as optimizer
+from minihybrid.gluon.data.vision import image as image
 from minihybrid.gluon.function import function as function
 from minihybrid.minihybrid_course.exercises import check as check
 from minihybrid.minihybrid_course.exercises import exercises as exercises
@@ -44,7 +45,6 @@ from minihybrid.minihybrid_course.exercises import hint as hint
 from minihybrid.mxnet import base as base
 from minihybrid.mxnet import callback as callback
 from minihybrid.mxnet import executor as executor
-from minihybrid.mxnet import image as image
 from minihybrid.mxnet import io as io
 from minihybrid.mxnet import kvstore as kvstore
 from minihybrid.mxnet import model as model

@@ -55,8 +55,8 @@ READING_ORDER = """
     mxnet.kvstore
     gluon.function gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn
     gluon.rnn.steps gluon.rnn.rnn_cell gluon.rnn.rnn_layer gluon.rnn gluon.loss
-    gluon.trainer
-    mxnet.image mxnet.recordio
+    gluon.trainer gluon.data.vision.image
+    mxnet.recordio
     gluon.data.sampler gluon.data.dataset gluon.data.dataloader gluon.data.vision.datasets
     gluon.data.vision.transforms gluon.data.vision gluon.data gluon.utils gluon.contrib.nn
     gluon.contrib gluon.model_zoo.vision gluon.model_zoo gluon

@@ -484,3 +484,16 @@ def mapped(body: tuple, f: Callable) -> tuple:
 def substituted(body: tuple, known: dict) -> tuple:
     """Statements with variables replaced: Var -> expression."""
     return mapped(body, lambda e: rebuilt(e, lambda part: known.get(part, part)))
+
+
+def common(a: str, b: str) -> str:
+    """The dtype of a sum of two scalars, as Numba has it.
+
+    >>> common("int8", "int8"), common("int32", "float32"), common("int8", "float32")
+    ('int64', 'float64', 'float32')
+    """
+    kinds = {a, b}
+    if kinds & {"float32", "float64"}:
+        exact = {"float32", "bool", "int8", "int16", "uint8"}
+        return "float32" if kinds <= exact else "float64"
+    return "uint64" if all(k.startswith("uint") for k in kinds) else "int64"

@@ -40,13 +40,13 @@ from minihybrid.codegen.ir import (
     Var,
     While,
     binary,
+    common,
     const,
     parts,
     summed,
     terms,
 )
 from minihybrid.core.op import HybridError
-from minihybrid.formats.c.values import common
 from minihybrid.ops.loops import definition
 
 SYMBOLS = {

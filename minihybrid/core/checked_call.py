@@ -102,9 +102,8 @@ mean 'height'?); it takes width, height
     """
     qualified = function.__qualname__
     is_method = "." in qualified.rpartition("<locals>.")[2]
-    owner = (
-        qualified if is_method else f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
-    )
+    module = function.__module__.rpartition(".")[2].removesuffix("_extras")  # of nd, or sym
+    owner = qualified if is_method else f"{module}.{function.__name__}"
 
     @functools.wraps(function)
     def call(*args, **kwargs):

@@ -32,7 +32,6 @@ from minihybrid.core.plan import in_force
 from minihybrid.core.sym import trace
 from minihybrid.core.targets import target_of
 from minihybrid.gluon.optimizer import Optimizer, Updater, create, states_in
-from minihybrid.mxnet.kvstore import processes_of
 from minihybrid.ops.infix import absent
 from minihybrid.passes import expand
 from minihybrid.passes.lift_constants import lift, same
@@ -210,6 +209,8 @@ class Trainer(metaclass=Signed):
         self._scale = self._optimizer.rescale_grad
         self._update_on_kvstore = update_on_kvstore
         self._apart = self._params  # whose copies were not made alike yet
+        from minihybrid.mxnet.kvstore import processes_of
+
         self._processes = processes_of(kvstore, compression_params)
         self._unspread = self._params if self._processes.size > 1 else []
         self._elsewhere = ()  # parameters whose gradients only other processes had

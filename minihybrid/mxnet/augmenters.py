@@ -20,8 +20,7 @@ from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, boolean, checked, described, length, not_negative, share
 from minihybrid.core.op import shape as shape_of
-from minihybrid.gluon.data.vision.transforms import GREY, LIGHTING
-from minihybrid.mxnet.image import (
+from minihybrid.gluon.data.vision.image import (
     center_crop,
     draws,
     imresize,
@@ -30,6 +29,7 @@ from minihybrid.mxnet.image import (
     random_size_crop,
     resize_short,
 )
+from minihybrid.gluon.data.vision.transforms import GREY, LIGHTING
 
 MEAN, STD = (123.68, 116.28, 103.53), (58.395, 57.12, 57.375)  # of ImageNet's pictures
 YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])

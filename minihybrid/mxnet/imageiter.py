@@ -29,8 +29,8 @@ from minihybrid.core.op import (
     length,
 )
 from minihybrid.core.parameter import in_world
+from minihybrid.gluon.data.vision.image import draws, imdecode, pixels, resized
 from minihybrid.mxnet.augmenters import CreateAugmenter, picture_shape
-from minihybrid.mxnet.image import draws, imdecode, pixels, resized
 from minihybrid.mxnet.io import DataBatch, DataDesc, DataIter
 from minihybrid.mxnet.recordio import MXIndexedRecordIO, unpack
 from minihybrid.ops.random import STREAM

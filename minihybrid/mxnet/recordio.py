@@ -35,7 +35,7 @@ from minihybrid.core.fork_safe import Locked
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, HybridError, checked, described, integer
-from minihybrid.mxnet.image import import_pillow, pixels
+from minihybrid.gluon.data.vision.image import import_pillow, pixels
 
 MAGIC = struct.pack("<I", 0xCED7230A)
 WHOLE, FIRST, BETWEEN, LAST = range(4)  # a part's flag: the upper 3 bits of its length

@@ -215,6 +215,41 @@ def later():
     assert wrong_arrows("core.graph", source) == []
 
 
+# -- the shelf: what is beside the engine, which does without it ------------------------
+SHELF = re.compile(r"(minihybrid\.(formats|simt|view|mxnet)|minihybrid_course)(\.\w+)*")
+ENGINE = re.compile(r"(core|ops|passes|codegen|runtime|gluon|np)(\.\w+)*")
+# (module, what it imports) -> why; only `np.npx` does it before it is asked.
+FROM_THE_SHELF = {
+    ("gluon.data.dataset", "minihybrid.mxnet.recordio"): "record files, when one is opened",
+    ("gluon.data.vision.datasets", "minihybrid.mxnet.recordio"): "the same",
+    ("gluon.trainer", "minihybrid.mxnet.kvstore"): "whom a Trainer adds up gradients with",
+    ("np.npx", "minihybrid.mxnet.util"): "`npx.set_np` is MXNet's `util.set_np`",
+    ("runtime.device", "minihybrid.simt.driver"): "the simulated device",
+}
+
+
+def from_the_shelf(module, source):
+    """The modules of the shelf that a module of the engine imports, also in functions."""
+    names = {name for name in imports(ast.parse(source)) if SHELF.fullmatch(name)}
+    return {(module, name) for name in names if not any(n.startswith(f"{name}.") for n in names)}
+
+
+def test_the_engine_imports_of_the_shelf_what_is_listed():
+    found = set()
+    for module in READING_ORDER:
+        if ENGINE.fullmatch(module):
+            found |= from_the_shelf(module, path_of(module).read_text(encoding="utf-8"))
+    shortened = {(m, ".".join(name.split(".")[:3])) for m, name in found}
+    assert shortened == FROM_THE_SHELF.keys()
+
+
+@pytest.mark.parametrize(
+    "planted", ["import minihybrid.simt.fast", "def f():\n    from minihybrid_course import tape"]
+)
+def test_a_planted_import_of_the_shelf_is_found(planted):
+    assert from_the_shelf("core.graph", planted)
+
+
 # -- no other road upwards: a module changes no module, class or object but its own ----
 # The tables that others enter themselves into; only these grow after they were read.
 REGISTRIES = {

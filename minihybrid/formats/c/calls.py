@@ -10,6 +10,7 @@ What is left out: random numbers; a file of code draws none.
 import ast
 
 from minihybrid.codegen.device_math import NUMBERS, SAME
+from minihybrid.codegen.ir import common
 from minihybrid.formats.c.values import (
     ATOM,
     FLOATS,
@@ -18,7 +19,6 @@ from minihybrid.formats.c.values import (
     Value,
     Vector,
     c_type,
-    common,
     joined,
     literal,
     operation,

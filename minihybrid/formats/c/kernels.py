@@ -14,6 +14,7 @@ import ast
 import textwrap
 from functools import partial
 
+from minihybrid.codegen.ir import common
 from minihybrid.core.op import HybridError
 from minihybrid.formats.c.calls import WRITES, call, cast, power
 from minihybrid.formats.c.names import (
@@ -39,7 +40,6 @@ from minihybrid.formats.c.values import (
     Vector,
     c_type,
     chosen,
-    common,
     compared,
     constant,
     joined,

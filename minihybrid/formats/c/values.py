@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from minihybrid.codegen.ir import common
 from minihybrid.ops.cpu.machine import width
 
 FLOATS = {"float32": "f", "float64": ""}  # and how C marks their functions
@@ -133,19 +134,6 @@ def stored(dtype):
     ('float', 'int8_t', 'uint8_t')
     """
     return c_type("uint8" if dtype == "bool" else dtype)
-
-
-def common(a, b):
-    """The type of a sum of two numbers.
-
-    >>> common("int8", "int8"), common("int32", "float32"), common("int8", "float32")
-    ('int64', 'float64', 'float32')
-    """
-    kinds = {a, b}
-    if kinds & set(FLOATS):
-        exact = {"float32", "bool", "int8", "int16", "uint8"}
-        return "float32" if kinds <= exact else "float64"
-    return "uint64" if all(k.startswith("uint") for k in kinds) else "int64"
 
 
 def joined(a, b):

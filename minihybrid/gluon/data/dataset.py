@@ -13,7 +13,6 @@ from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, checked, described, integer, optional
 from minihybrid.core.op import length as lengths
 from minihybrid.gluon.data.sampler import FilterSampler, Sampler, SequentialSampler, each, indexed
-from minihybrid.mxnet.recordio import MXIndexedRecordIO
 
 
 class Dataset(metaclass=Signed):
@@ -116,6 +115,8 @@ class RecordFileDataset(Dataset):
     def __init__(self, filename):
         self.filename = os.fspath(path_of(filename))
         self.idx_file = os.path.splitext(self.filename)[0] + ".idx"
+        from minihybrid.mxnet.recordio import MXIndexedRecordIO
+
         self._record = MXIndexedRecordIO(self.idx_file, self.filename, "r")
 
     def __len__(self):

@@ -24,8 +24,7 @@ from minihybrid.core.op import AttrError, boolean, checked, described
 from minihybrid.core.parameter import in_world
 from minihybrid.core.switches import is_np_array
 from minihybrid.gluon.data.dataset import Dataset, RecordFileDataset
-from minihybrid.mxnet.image import imdecode, imread
-from minihybrid.mxnet.recordio import unpack
+from minihybrid.gluon.data.vision.image import imdecode, imread
 
 PACKED = 1032  # bytes that gzip can make of one
 MAX_MEMBER = 1 << 28  # bytes of a file in an archive; the largest of those published has 2^27
@@ -275,6 +274,8 @@ class ImageRecordDataset(RecordFileDataset):
         self._transform = checked_transform("ImageRecordDataset", transform)
 
     def __getitem__(self, idx):
+        from minihybrid.mxnet.recordio import unpack
+
         header, data = unpack(super().__getitem__(idx))
         sample = imdecode(data, self._flag), header.label
         return sample if self._transform is None else self._transform(*sample)

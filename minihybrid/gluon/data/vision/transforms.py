@@ -29,7 +29,7 @@ from minihybrid.core.op import (
     not_negative,
     share,
 )
-from minihybrid.mxnet.image import (
+from minihybrid.gluon.data.vision.image import (
     center_crop,
     draws,
     fixed_crop,
