@@ -94,7 +94,7 @@ test: $(READY)
 	$(BIN)/python -m ruff check --output-format concise .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
-	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval -m "not elsewhere"
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval -m "not external"
 	$(BIN)/python -m pytest notebooks --nbval \
 	    --nbval-sanitize-with tests/nbval_sanitize.cfg \
 	    --nbval-cell-timeout 1200 --nbval-kernel-startup-timeout 600 \
@@ -103,7 +103,7 @@ test: $(READY)
 	@touch $(BUILT)
 
 test-all: test
-	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval -m elsewhere
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval -m external
 
 site-test: $(READY) $(BUILT)
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal tests/site

@@ -15,7 +15,7 @@ from tempfile import gettempdir
 
 import envs
 import numpy as np
-import poison
+import poisoned_memory
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -60,8 +60,8 @@ def pytest_collection_modifyitems(config, items):
         for name, cases in groupby(list(items), kind):  # each law other operators
             cases = [c for c in cases if not any(map(c.get_closest_marker, LATER))]
             drawn = Random(name).sample(cases, len(cases))
-            is_each = cases and cases[0].get_closest_marker("each")
-            kept += one_of_each(drawn) if is_each else drawn[:CASES]
+            is_per_op = cases and cases[0].get_closest_marker("per_op")
+            kept += one_of_each(drawn) if is_per_op else drawn[:CASES]
         chosen = set(kept)
         config.hook.pytest_deselected(items=[i for i in items if i not in chosen])
         items[:] = kept
@@ -90,13 +90,13 @@ def operators(case):
     return {params["op"]} if "op" in params else {sample.op for sample in params["cases"]}
 
 
-LATER = ("slow", "elsewhere")  # marks of what --quick leaves to others
+LATER = ("slow", "external")  # marks of what --quick leaves to others
 SPENT = Counter()  # seconds of the cases of each test
 
 
 def makes_an_environment(*command, **variables):
     """Stands for what installs packages, in tests that may not."""
-    pytest.fail("this test makes an environment: mark it `elsewhere`")
+    pytest.fail("this test makes an environment: mark it `external`")
 
 
 ENVIRONMENTS = envs.HERE, envs._run
@@ -108,12 +108,12 @@ NO_ENVIRONMENTS = Path(gettempdir()) / f"no-environments-{os.getpid()}", makes_a
 def pytest_runtest_protocol(item):
     """Random numbers start anew: else a test's would be those that tests before it left.
 
-    `make test` needs requirements.txt only: other environments are for `elsewhere`.
+    `make test` needs requirements.txt only: other environments are for `external`.
     """
     random.seed(0)
     np.random.seed(0)
-    is_elsewhere = item.get_closest_marker("elsewhere")
-    envs.HERE, envs._run = ENVIRONMENTS if is_elsewhere else NO_ENVIRONMENTS
+    is_external = item.get_closest_marker("external")
+    envs.HERE, envs._run = ENVIRONMENTS if is_external else NO_ENVIRONMENTS
     return (yield)
 
 
@@ -121,7 +121,7 @@ def pytest_runtest_protocol(item):
 def pytest_runtest_call(item):
     """Note the time, of which --quick gives each test a share: the first cases are enough."""
     if item.config.getoption("--quick") and SPENT[kind(item)] > SHARE_S:
-        if not item.get_closest_marker("each"):
+        if not item.get_closest_marker("per_op"):
             pytest.skip("--quick: the cases before it are enough")
     start = time.perf_counter()
     try:
@@ -178,9 +178,9 @@ def private_cache(tmp_path_factory):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def poisoned_memory():
+def poisoned_plans():
     """What a plan does not write is NaN, or -1."""
-    with poison.plans():
+    with poisoned_memory.plans():
         yield
 
 

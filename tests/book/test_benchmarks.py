@@ -21,8 +21,8 @@ import walks
 import workloads
 from bars import Verdict, verdicts
 from child import Child
+from marks import external, slow
 from report import Roofs
-from rings import elsewhere, slow
 from rivals import minihybrid as ours
 from rivals import numpy as numpy_rival
 from session import Row, Session
@@ -37,7 +37,7 @@ def session(tmp_path):
 
 
 # -- one workload, from the arrays to the times ----------------------------------------
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_numpy_is_checked_and_takes_its_turns(session):
     [row], yardsticks = session.run("mlp", ["numpy"], n_rounds=2)
     assert row.problem == ""
@@ -46,7 +46,7 @@ def test_numpy_is_checked_and_takes_its_turns(session):
     assert [len(timing.times_s) for timing in yardsticks] == [15, 15]
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_a_wrong_answer_is_not_timed(session, monkeypatch):
     mlp = WORKLOADS["mlp"]
     monkeypatch.setitem(
@@ -57,7 +57,7 @@ def test_a_wrong_answer_is_not_timed(session, monkeypatch):
     assert row.times_s == [] and row.nbytes is None
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_a_rival_that_crashes_is_a_row_and_the_others_go_on(session, monkeypatch):
     """The first of two crashes in its first turn, after a right answer."""
     turn, crashed = Child.turn, []
@@ -75,7 +75,7 @@ def test_a_rival_that_crashes_is_a_row_and_the_others_go_on(session, monkeypatch
     assert second.problem == "" and len(second.times_s) == 1
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_a_worker_that_fails_says_why(session):
     session.save_arrays("mlp")
     worker = session.child("mlp", "numpy", "jit")
@@ -83,7 +83,7 @@ def test_a_worker_that_fails_says_why(session):
         worker.ask("prepare", net="mlp", mode="jit", answer="nowhere")
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_a_worker_that_never_answers_is_stopped(session, monkeypatch):
     monkeypatch.setattr(child, "LIMIT_S", 0.1)
     session.save_arrays("mlp")
@@ -103,7 +103,7 @@ def test_a_rival_that_cannot_be_had_is_a_row_with_the_reason(session, monkeypatc
     assert f"**skipped**: {row.problem}" in report.table("mlp", [row], ROOFS)
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_peak_of_memory_is_what_one_call_needs_beyond_a_tiny_one(session):
     """Three arrays of 40 MB, and a product to which NumPy adds in place: 160 MB."""
     if not pathlib.Path("/proc/self/clear_refs").exists():
@@ -117,7 +117,7 @@ LARGE = ("resnet50", "mobilenet-v2", "densenet-169")  # seconds in NumPy
 STEPS = ("transformer-train", "convnet-train")
 QUICK = [name for name in WORKLOADS if name not in (*LARGE, *STEPS)]
 MLPS = [name for name in WORKLOADS if name.startswith("mlp-")]
-NAMES = [*QUICK, *slow(*STEPS), *elsewhere(*LARGE)]
+NAMES = [*QUICK, *slow(*STEPS), *external(*LARGE)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -402,14 +402,14 @@ def test_options_name_what_there_is():
 
 
 # -- imports ---------------------------------------------------------------------------
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_imports_are_timed():
     lines = imports.table(imports.measure(1)).splitlines()
     assert len(lines) == 4 and lines[0].endswith(" ms  1.00")
 
 
 # -- the first calls -------------------------------------------------------------------
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_every_one_of_the_first_calls_is_timed(session, monkeypatch):
     monkeypatch.setattr(first_calls, "N_CALLS", 5)
     monkeypatch.setattr(first_calls, "N_SHOWN", 4)
@@ -422,7 +422,7 @@ def test_every_one_of_the_first_calls_is_timed(session, monkeypatch):
     assert line.get_xdata().tolist() == [1, 2, 3, 4]
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_the_loop_of_the_tutorials_runs_without_waiting():
     ((eager_s, hybridized_s),) = first_calls.tutorial(1)
     assert eager_s > 0 and hybridized_s > 0

@@ -19,9 +19,9 @@ from make_blank import (
     tagged,
     with_gaps,
 )
+from marks import external
 from minihybrid_course import growing
 from minihybrid_course.building import NANO, check, code_lines, keep, outdated, stage, tried
-from rings import elsewhere
 from run_notebooks import ROOT
 
 STEPS = range(1, 10)
@@ -437,7 +437,7 @@ def run_alone(path, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "chapter", [*CHAPTERS[:1], *elsewhere(*CHAPTERS[1:])], ids=lambda path: path.stem
+    "chapter", [*CHAPTERS[:1], *external(*CHAPTERS[1:])], ids=lambda path: path.stem
 )
 def test_with_gaps_a_notebook_runs_to_its_end_on_numpy_alone(chapter, tmp_path):
     seen = run_alone(BLANK / chapter.name, tmp_path)
@@ -449,7 +449,7 @@ def test_with_gaps_a_notebook_runs_to_its_end_on_numpy_alone(chapter, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "chapter", [*elsewhere(*CHAPTERS[:-1]), *CHAPTERS[-1:]], ids=lambda path: path.stem
+    "chapter", [*external(*CHAPTERS[:-1]), *CHAPTERS[-1:]], ids=lambda path: path.stem
 )
 def test_with_the_solved_cells_its_checks_are_content(chapter, tmp_path):
     notebook = read(BLANK / chapter.name)

@@ -9,10 +9,10 @@ import sys
 import tomllib
 from pathlib import Path
 
-import alone
 import envs
 import make_setup
 import pytest
+import wheel_notebooks
 from run_notebooks import ROOT
 
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb")) + sorted(ROOT.glob("notebooks/build/*.ipynb"))
@@ -20,7 +20,7 @@ SETS = tomllib.loads((ROOT / "tests/matrix.toml").read_text(encoding="utf-8"))
 RUNTIMES = ["july", "august"]
 KERNEL = ["ipython==7.34.0", "ipykernel==6.17.1"]  # both runtimes have these
 
-pytestmark = pytest.mark.elsewhere
+pytestmark = pytest.mark.external
 
 
 def run(*command):
@@ -71,7 +71,7 @@ def colab(request, sources, tmp_path_factory):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_notebook_runs_alone(path, colab, tmp_path):
-    assert alone.asked(path, colab, tmp_path) == []
+    assert wheel_notebooks.asked(path, colab, tmp_path) == []
 
 
 # -- what pip would do -----------------------------------------------------------------

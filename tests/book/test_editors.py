@@ -111,7 +111,7 @@ def python():
         pytest.skip(f"pyright and jedi: {reason}")
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize("planted, errors", [("", 0), ("\nloss.bakward()\nnd.softmx(x)\n", 2)])
 def test_pyright_finds_no_error_but_those_that_are_there(planted, errors, python, tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM.read_text("utf-8") + planted, "utf-8")
@@ -124,7 +124,7 @@ def test_pyright_finds_no_error_but_those_that_are_there(planted, errors, python
     assert found["summary"]["errorCount"] == errors, found["generalDiagnostics"]
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_jedi_completes_twenty_names_and_says_how_calls_are_made(python):
     typed = [*TWENTY, *CALLS]
     done = subprocess.run(

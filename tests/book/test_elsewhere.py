@@ -57,7 +57,7 @@ def settled(text):
     return re.sub(r"(?<=nonlocal ).*", lambda m: ", ".join(sorted(m[0].split(", "))), text)
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_the_library_prints_what_was_recorded(library):
     now, record = ran(library, python_of(library)), recorded()[library]

@@ -6,8 +6,8 @@ import sys
 import tomllib
 
 import pytest
+from marks import external
 from nbformat import read
-from rings import elsewhere
 from run_notebooks import ROOT
 from test_sanitize import sanitized
 
@@ -61,7 +61,7 @@ def differing(stem, libraries):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stem", [*FIRST, *elsewhere(*sorted(set(CHAPTERS) - {*FIRST}))])
+@pytest.mark.parametrize("stem", [*FIRST, *external(*sorted(set(CHAPTERS) - {*FIRST}))])
 def test_a_chapter_runs_in_the_page(stem):
     found = list(differing(stem, CHAPTERS[stem]["libraries"]))
     for cell, sentence in [(c, s) for (chapter, c), s in ELSE.items() if chapter == stem]:

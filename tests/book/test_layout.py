@@ -9,8 +9,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import process_guard
 import pytest
-import watched
 from reading_order import PACKAGE, READING_ORDER, imports, path_of
 
 # -- the chapter that a module's first line names ----------------------------------------
@@ -406,7 +406,7 @@ FORMATS["mine"] = Mine
 def test_reading_the_package_changes_only_the_registries():
     """All that happens while it is imported, however it is written."""
     run = subprocess.run(
-        [sys.executable, watched.__file__, "minihybrid"],
+        [sys.executable, process_guard.__file__, "minihybrid"],
         capture_output=True,
         text=True,
         check=True,
@@ -469,7 +469,7 @@ def test_a_planted_change_is_seen_while_it_is_read(line, what, tmp_path, monkeyp
     (folder / "early.py").write_text(EARLY)
     (folder / "late.py").write_text(f"import sys\nfrom {package} import early\n{line}")
     monkeypatch.syspath_prepend(tmp_path)
-    changed = watched.main(package)
+    changed = process_guard.main(package)
     assert changed == [(f"{package}.late", f"{package}.early{what}")] * bool(what)
 
 

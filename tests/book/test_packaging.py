@@ -16,7 +16,7 @@ LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", ".nox", "_build", "build", "dist", "*.egg-info", "__pycache__", "envs"
 )
 
-pytestmark = pytest.mark.elsewhere
+pytestmark = pytest.mark.external
 
 
 def run(*command, **settings):

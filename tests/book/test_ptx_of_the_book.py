@@ -24,7 +24,7 @@ def test_stored_texts_are_those_of_today():
     assert {name: found["text"] for name, found in STORED.items()} == make_ptx.texts()
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize("environment", envs.TOOLCHAINS)
 def test_stored_ptx_is_what_compilers_make(environment, tmp_path):
     try:

@@ -4,8 +4,8 @@ import copy
 
 import nbformat
 import pytest
+from marks import external
 from nbclient import NotebookClient
-from rings import elsewhere
 from run_notebooks import ROOT
 from test_notebooks_static import NOTEBOOKS, code_cells, first_line, tags
 
@@ -39,7 +39,7 @@ def failures(notebook, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stem", [*FIRST, *elsewhere(*OTHERS)])
+@pytest.mark.parametrize("stem", [*FIRST, *external(*OTHERS)])
 def test_each_cell_may_run_twice(stem):
     path = ROOT / f"notebooks/{stem}.ipynb"
     assert failures(nbformat.read(path, as_version=4), path.parent) == []

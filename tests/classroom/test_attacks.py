@@ -24,7 +24,7 @@ from minihybrid_course.grading.sources import ROOT
 from small_assignment import SECRET, WRONG, assignment, cell, cells, handed_in, isolated, text
 
 pytestmark = [
-    pytest.mark.elsewhere,
+    pytest.mark.external,
     pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits"),
 ]
 alone = pytest.mark.skipif(not isolated(), reason="bubblewrap doesn't run here")

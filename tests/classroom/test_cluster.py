@@ -10,7 +10,7 @@ from envs import NotAvailable, python_of
 from minihybrid_course.grading.sources import ROOT
 from small_assignment import WRONG, text
 
-pytestmark = pytest.mark.elsewhere
+pytestmark = pytest.mark.external
 HERE = Path(__file__).parent
 KILLED = ("before", "middle", "after")
 

@@ -23,7 +23,7 @@ def functions(cells):
     return [n for c in cells for n in sorted(defined(c)) if f"def {n}(" in c.source]
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize("name", names())
 def test_no_helper_is_a_solution(name):
     """Each visible helper in place of each of the student's functions: nothing but a point.
@@ -114,7 +114,7 @@ def in_eight(n):
 """
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize("sign", ["!=", "=="])
 def test_a_kernel_that_runs_only_once_loses_the_race(sign):
     """out was filled with NaN once, so `if out is NaN` made every timed run an empty one."""

@@ -23,7 +23,7 @@ OTHER = "a right one/1_small.ipynb"
 HONEST = {"a right one": {}, "one half right": WRONG, "zero right": {"f": "", "g": ""}}
 MARKS = {"a right one": 6, "one half right": 3, "zero right": 0}
 pytestmark = [
-    pytest.mark.elsewhere,
+    pytest.mark.external,
     pytest.mark.skipif(not isolated(), reason="bubblewrap doesn't run here"),
 ]
 

@@ -31,7 +31,7 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 pytestmark = [
-    pytest.mark.elsewhere,
+    pytest.mark.external,
     pytest.mark.skipif(sys.platform != "linux", reason="processes are counted in /proc"),
 ]
 HERE = Path(__file__).parent

@@ -9,7 +9,7 @@ import pytest
 from envs import NotAvailable, python_of
 from minihybrid_course.grading.sources import ROOT, chosen, id_of, kind, names, only, source, tags
 
-pytestmark = pytest.mark.elsewhere
+pytestmark = pytest.mark.external
 SECRETS = re.compile(r"### BEGIN (?:SOLUTION|HIDDEN TESTS)\n(.*?)### END", re.DOTALL)
 
 

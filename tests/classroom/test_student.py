@@ -16,7 +16,7 @@ from envs import TOOLCHAINS, NotAvailable, python_of
 from minihybrid_course.grading.judge import graded
 from minihybrid_course.grading.sources import ROOT, chosen, id_of, kind, names, source
 
-pytestmark = pytest.mark.elsewhere
+pytestmark = pytest.mark.external
 ELSEWHERE = ROOT / "tests/classroom/elsewhere"
 VARIANT = 7
 FOLDER = "Übungen für Zoë, Teil 1 (neu)"

@@ -48,7 +48,7 @@ def forgotten(program):
     return attrs.get("in_format") != attrs.get("out_format")
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize("op", DRAWN)
 def test_values_and_gradients_are_mxnets(op, mxnet):
     for seed in range(40):

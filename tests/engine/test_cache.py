@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rings import elsewhere
+from marks import external
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd
@@ -135,7 +135,7 @@ def test_a_damaged_entry_is_compiled_again_silently(pristine, tmp_path, damage):
     assert load_in(folder) == "loaded"
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_two_processes_at_once_on_an_empty_cache(tmp_path):
     folder = tmp_path / "new"
     both = [start(folder), start(folder)]
@@ -199,7 +199,7 @@ print(*(str(w.message) for w in seen), sep="\\n")
 
 @pytest.mark.slow
 @posix
-@pytest.mark.parametrize("mode", [0o702, *elsewhere(0o720, 0o777)])
+@pytest.mark.parametrize("mode", [0o702, *external(0o720, 0o777)])
 def test_a_folder_that_others_can_write_to_is_not_used(pristine, tmp_path, mode):
     folder = tmp_path / "open"
     shutil.copytree(pristine, folder)
@@ -495,7 +495,7 @@ def test_import_loads_no_compiler_and_no_plotting(tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_without_docstrings_and_asserts_everything_is_there(tmp_path):
     """`python -OO`, of the compilers, too: no word of a docstring is needed to run."""
     code = (
@@ -553,7 +553,7 @@ NUMBA = {
 }
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_no_variable_of_numba_reaches_a_kernel_that_its_name_does_not_tell(tmp_path):
     """Else code for one processor, or without vectors, would be kept for ever."""
     strange = {f"NUMBA_{name}": value for name, value in NUMBA.items()}
@@ -630,14 +630,14 @@ def test_a_change_in_any_folder_of_a_compiler_gives_other_names(
     assert (cache._makers.__wrapped__() != before) == other
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_a_relative_path_for_modules_does_not_lead_a_compiler_astray(tmp_path):
     """Folders of ours have modules that are called numpy and code."""
     paths = [str(ROOT), ".", "", "codegen", "nowhere"]
     assert run(tmp_path, PYTHONPATH=os.pathsep.join(paths)) == f"{ANSWER} compiled"
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @posix
 @pytest.mark.parametrize("channels", ["<&- >&- 2>&-", "2> /dev/full"])
 def test_without_channels_kernels_are_compiled(tmp_path, channels):
@@ -707,7 +707,7 @@ def test_a_compiler_that_has_ended_is_replaced():
     )
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_the_folder_in_which_a_compiler_started_may_go_away(tmp_path):
     """Its imports, the later ones too, do not look there."""
     code = PROGRAM.replace(
@@ -744,7 +744,7 @@ def test_without_a_compiler_the_error_names_the_other_target(tmp_path):
     )
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_compiles_with_processes_of_its_own(tmp_path):
     code = (

@@ -304,7 +304,7 @@ def test_gaps_in_the_cuda_array_interface_are_refused(gpu):
 
 
 # -- other libraries -------------------------------------------------------------------
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize("library", ["torch", "jax"])
 def test_another_library_shares_memory_with_us(library):
     """Here, or in the environment of the benchmarks that has it."""

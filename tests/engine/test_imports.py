@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
+from marks import external
 from reading_order import READING_ORDER
-from rings import elsewhere
 
 import minihybrid as mx
 from minihybrid import registrations
@@ -229,7 +229,7 @@ UNNAMED = (), ("core.passes.gradient",)
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="NOT CHECKED: this system has no fork")
 @pytest.mark.parametrize(
-    ("way", "step"), [("import ", 4), *elsewhere(pytest.param("import ", 1), pytest.param("", 1))]
+    ("way", "step"), [("import ", 4), *external(pytest.param("import ", 1), pytest.param("", 1))]
 )
 def test_every_module_can_be_the_first(way, step):
     """Imported, or named in an expression: no order of reading is needed."""

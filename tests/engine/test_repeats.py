@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from rings import elsewhere
+from marks import external
 
 import minihybrid as mx
 
@@ -109,7 +109,7 @@ def printed(program, cache, **variables):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [HEAD, *elsewhere(HEAD + MORE)])
+@pytest.mark.parametrize("program", [HEAD, *external(HEAD + MORE)])
 def test_a_seeded_program_repeats_bit_for_bit(program, tmp_path):
     """Kernels are compiled, or read from the cache; sets of names have another order."""
     first = printed(program, tmp_path, PYTHONHASHSEED="0")

@@ -294,7 +294,7 @@ print([step.chunks for plan in deep.plans.values()
     "numbers, batches, norm",
     [
         ("12", [37], ""),
-        pytest.param("123", [64, 37], "nn.BatchNorm(),", marks=pytest.mark.elsewhere),
+        pytest.param("123", [64, 37], "nn.BatchNorm(),", marks=pytest.mark.external),
     ],
     ids=["some", "all"],
 )

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from rings import elsewhere
+from marks import external
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd
@@ -430,7 +430,7 @@ def run(folder, code, **environment):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pause", [0.15, *elsewhere(0, 0.02, 0.3, 0.8)])
+@pytest.mark.parametrize("pause", [0.15, *external(0, 0.02, 0.3, 0.8)])
 def test_the_end_of_the_program_waits_for_nobody(pause, tmp_path):
     """It ends before, while, and after a compiler starts; none is left running."""
     code = (
@@ -458,7 +458,7 @@ def test_processes_that_end_at_once_leave_no_compiler_behind(tmp_path):
             os.kill(pid, 0)
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_a_second_process_goes_on_where_the_first_was_ended(tmp_path):
     run(tmp_path, "time.sleep(0.4)")
     code = (
@@ -473,7 +473,7 @@ def test_a_second_process_goes_on_where_the_first_was_ended(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-@pytest.mark.parametrize("pause", [0.12, *elsewhere(0, 0.3)])
+@pytest.mark.parametrize("pause", [0.12, *external(0, 0.3)])
 def test_a_forked_process_compiles_what_its_parent_was_asked_for(pause, tmp_path):
     code = f"""
 time.sleep({pause})

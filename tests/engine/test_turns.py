@@ -4,8 +4,8 @@ import json
 import subprocess
 
 import envs
+import kernels_as_python
 import numpy as np
-import plain
 import pytest
 
 import minihybrid as mx
@@ -197,7 +197,7 @@ def test_the_loop_gives_what_python_gives(program, length, large):
     given = inputs(length)
     want = values(Net(program), given)
     assert len(loops_in(graph_of(program, given))) in (1, 2)
-    with plain.target():
+    with kernels_as_python.target():
         for target in ("numpy", "plain"):
             net = Net(program)
             net.hybridize(backend=target)
@@ -264,7 +264,7 @@ for name in sys.argv[1:]:
 """
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_mxnet_reads_our_loops_and_agrees(tmp_path):
     """But for `while_loop`, whose condition of one number MXNet's `where` does not take."""
     programs, wanted = [p for p in PROGRAMS if p is not while_sum], {}

@@ -267,7 +267,7 @@ def difference(got, wanted):
 
 
 @pytest.mark.slow
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_mxnet_computes_what_we_wrote(tmp_path, rng):
     try:
         python = envs.python_of("mxnet")

@@ -81,7 +81,7 @@ def test_the_bytes_are_those_of_mxnet(tmp_path):
     assert path.with_suffix(".idx").read_bytes() == b"0\t0\n"
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_mxnet_reads_our_files_and_we_read_its(tmp_path):
     try:
         python = envs.python_of("mxnet")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rings import elsewhere
+from marks import external
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd
@@ -230,11 +230,7 @@ def train(ctx, hybrid, optimizer, settings, steps=20):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "hybrid, optimizer, settings",
-    [
-        (False, *SGD),
-        (True, *ADAM),
-        *elsewhere(pytest.param(True, *SGD), pytest.param(False, *ADAM)),
-    ],
+    [(False, *SGD), (True, *ADAM), *external(pytest.param(True, *SGD), pytest.param(False, *ADAM))],
 )
 def test_training_on_a_device_gives_what_the_processor_gives(hybrid, optimizer, settings):
     losses, accuracy, weights = train(GPU, hybrid, optimizer, settings)

@@ -65,7 +65,7 @@ def labels(batches):
     return [batch.label[0].asnumpy().astype(int).tolist() for batch in batches]
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_batches_are_those_of_mxnet(folder, monkeypatch):
     try:
         python = envs.python_of("mxnet")

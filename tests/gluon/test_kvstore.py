@@ -356,7 +356,7 @@ def ours(tmp_path):
     return tmp_path / "ours.py"
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize("work", ["sgd", "adam"])
 def test_processes_train_as_one_does(work, tmp_path):
     program, found = ours(tmp_path), {}
@@ -371,7 +371,7 @@ def test_processes_train_as_one_does(work, tmp_path):
             np.testing.assert_allclose(a, b, atol=1e-5)
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize("work", WORK)
 def test_processes_find_what_those_of_mxnet_find(work, tmp_path):
     """MXNet starts a scheduler and a server beside the two that train."""
@@ -411,7 +411,7 @@ def test_processes_find_what_those_of_mxnet_find(work, tmp_path):
 ENDED = "rank 1 has ended, while rank [023] of 4 waits for its gradients"
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize(
     "end, said",
     [

@@ -6,7 +6,7 @@ from pathlib import Path
 import numbers_of_zoo as zoo
 import numpy as np
 import pytest
-from rings import elsewhere
+from marks import external
 
 from minihybrid import AttrError, HybridError, autograd, init, nd, sym
 from minihybrid.gluon.model_zoo import get_model, vision
@@ -38,7 +38,7 @@ def filled(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*FEW, *elsewhere(*(n for n in ASKED if n not in FEW))])
+@pytest.mark.parametrize("name", [*FEW, *external(*(n for n in ASKED if n not in FEW))])
 def test_a_net_answers_as_in_mxnet(name):
     net, x = filled(name)
     want = np.array(NETS[name]["scores"])

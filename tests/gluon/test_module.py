@@ -80,7 +80,7 @@ def close(found, wanted, path=""):
         assert found == wanted, path
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_programs_give_what_they_give_in_mxnet():
     """Without oneDNN, whose bias has a wrong gradient where the weight is fixed."""
     try:

@@ -350,7 +350,7 @@ def test_executors_run_on_the_device_that_they_are_bound_to():
     assert (x * 2).bind(mx.cpu(1), {"x": nd.ones(2)}).forward()[0].asnumpy().tolist() == [2, 2]
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_a_program_finds_what_it_finds_in_mxnet(tmp_path):
     """Only its import lines are changed."""
     try:

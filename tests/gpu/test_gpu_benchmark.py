@@ -6,7 +6,7 @@ import gpu
 import pytest
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 def test_on_a_simulated_gpu(tmp_path, capsys):
     rows = gpu.main(["--simulated", "--out", str(tmp_path / "gpu.json")])
     printed = capsys.readouterr().out

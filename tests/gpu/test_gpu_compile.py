@@ -20,7 +20,7 @@ from minihybrid.codegen.gpu import block_shape
 from minihybrid.codegen.gpu.cuda import build
 from minihybrid.core.op import HybridError
 
-pytestmark = pytest.mark.elsewhere
+pytestmark = pytest.mark.external
 
 
 def broken(found, capability, **wanted):

@@ -16,7 +16,7 @@ import functools
 
 import numpy as np
 import pytest
-from rings import elsewhere
+from marks import external
 from samples import CASES
 from traced import Program, assert_all, batch_params
 
@@ -100,11 +100,11 @@ def agree(case, made):
             )
 
 
-@pytest.mark.each
+@pytest.mark.per_op
 @pytest.mark.parametrize(
     "dtype, cases",
     [param for dtype in ("float32", "int32") for param in batch_params(CASES, dtype)]
-    + [param for dtype in ("float64", "int64") for param in elsewhere(*batch_params(CASES, dtype))],
+    + [param for dtype in ("float64", "int64") for param in external(*batch_params(CASES, dtype))],
 )
 def test_kernels_of_a_gpu_agree_with_numpy(dtype, cases):
     assert_all(cases, functools.partial(answers, dtype), agree)

@@ -7,7 +7,7 @@ import envs
 import gpu_kernels
 import numpy as np
 import pytest
-from rings import elsewhere
+from marks import external
 from samples.convolution import SAMPLES
 from test_gpu_compile import broken, tried
 
@@ -95,7 +95,7 @@ BLOCKED = [
 ]
 
 
-@pytest.mark.parametrize("transposes", [*TRANSPOSES[1:3], *elsewhere(*TRANSPOSES[::3])])
+@pytest.mark.parametrize("transposes", [*TRANSPOSES[1:3], *external(*TRANSPOSES[::3])])
 @pytest.mark.parametrize(("m", "n", "depth", "side"), BLOCKED)
 def test_tiles_of_many_outputs_a_thread(m, n, depth, side, transposes, monkeypatch):
     """They are for large products, which would take minutes here: so from one tile."""
@@ -316,7 +316,7 @@ BUILT = {  # name -> (function, shapes, what is promised of its first kernel)
 
 
 @pytest.mark.slow
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize("environment", envs.TOOLCHAINS)
 def test_large_tiles_stay_in_registers(environment):
     """No float64, nothing in the slow memory of a thread, at least two blocks at once.

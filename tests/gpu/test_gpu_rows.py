@@ -301,7 +301,7 @@ def traffic_of(launched, *arrays):
 @pytest.mark.parametrize(
     "axis, shape, block",
     [
-        pytest.param(1, (64, 1000), (256, 1, 1), marks=pytest.mark.elsewhere),
+        pytest.param(1, (64, 1000), (256, 1, 1), marks=pytest.mark.external),
         (1, (64, 32), (8, 32, 1)),
         (0, (1000, 64), (32, 16, 1)),
         (0, (3, 640), (256, 1, 1)),
@@ -469,7 +469,7 @@ def compiled_ones():
 
 
 @pytest.mark.slow
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize("environment", envs.TOOLCHAINS)
 def test_machine_code_has_no_float64_and_fits_a_multiprocessor(environment):
     """A multiprocessor has 65536 registers and 48 KB of shared memory for a block."""

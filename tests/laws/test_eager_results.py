@@ -29,7 +29,7 @@ def sharing(case, training):
     return found
 
 
-@pytest.mark.each
+@pytest.mark.per_op
 @pytest.mark.parametrize("training", [False, True], ids=["predicts", "trains"])
 @pytest.mark.parametrize("op", [op for op in UNIQUE if has_samples(op)], ids=lambda op: op.name)
 def test_no_result_shares_memory_with_an_input(op, training):
@@ -70,7 +70,7 @@ def worlds_of(count):
     return {(ndarray,) * count, *mixed}
 
 
-@pytest.mark.each
+@pytest.mark.per_op
 @pytest.mark.parametrize("records", [False, True], ids=["predicts", "records"])
 @pytest.mark.parametrize("op", [op for op in UNIQUE if has_samples(op)], ids=lambda op: op.name)
 def test_an_operator_gives_the_same_in_each_world(op, records):
@@ -127,7 +127,7 @@ GRADED = [
 ]
 
 
-@pytest.mark.each
+@pytest.mark.per_op
 @pytest.mark.parametrize("op", GRADED, ids=lambda op: op.name)
 def test_backward_answers_or_raises_alike_line_by_line_and_hybridized(op):
     case = cases_of(op)[0]

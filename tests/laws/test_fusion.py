@@ -4,8 +4,8 @@ import ast
 import functools
 from pathlib import Path
 
+import kernels_as_python
 import numpy as np
-import plain
 import pytest
 from minihybrid.sym import trace
 from test_standalone import answers, build, needs_cc
@@ -35,7 +35,7 @@ TARGETS = ("numpy", "plain", "gpu")
 def outputs(graph, given, target, **more):
     """A graph's outputs by a target."""
     place = device_of(simulated_gpu()) if target == "gpu" else target
-    with plain.target():
+    with kernels_as_python.target():
         plan = Plan(graph, list(given), target=place, **more)
         assert plan.target == target, plan.target_note
         arrays = [placed(a, plan.device.context) if plan.device else a for a in given.values()]
@@ -216,7 +216,7 @@ def test_divergence_of_transposed_predictions():
     def run(F, p, q):
         return loss.KLDivLoss(from_logits=False)(p.T, F.softmax(q))
 
-    with plain.target():
+    with kernels_as_python.target():
         net = loss.KLDivLoss(from_logits=False)
         p, q = nd.array(SQUARE), nd.softmax(nd.array(SQUARE + 1))
         wanted = net(p.T, q).asnumpy()
@@ -264,7 +264,7 @@ def test_statistics_of_a_batch_of_one(target):
             y.backward()
         return [y.asnumpy(), *(p.data().asnumpy() for p in net.collect_params().values())]
 
-    with plain.target():
+    with kernels_as_python.target():
         got = trained(active=True, backend=None if target == "gpu" else target)
         for a, b in zip(got, trained(), strict=True):
             np.testing.assert_allclose(a, b, 1e-4, 1e-5)
@@ -424,7 +424,7 @@ def test_kernels_do_not_grow_without_end(step):
     sums = max(sum(op.reduce is not None for op in ops) for ops in groups)
     assert 4 < len(groups) < 100 and LARGEST // 4 < max(map(len, groups)) <= LARGEST
     assert sums in (0, REDUCTIONS)
-    with plain.target():
+    with kernels_as_python.target():
         assert len(set(Plan(graph, ["x"], target="plain").kernels)) <= 6
 
 

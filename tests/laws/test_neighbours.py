@@ -11,9 +11,9 @@ import itertools
 
 import numpy as np
 import pytest
+from kernels_as_python import target as plain_target
 from minihybrid.nd import NDArray
 from minihybrid.sym import trace
-from plain import target as plain_target
 from samples import cases_of
 from traced import FIRST_OF, SIBLINGS, apply, assert_all, batches
 

@@ -7,7 +7,7 @@ import warnings
 import numpy as onp
 import pytest
 from beside.page import BESIDE
-from rings import slow
+from marks import slow
 from samples import np_calls
 
 import minihybrid as mx

@@ -9,9 +9,9 @@ import itertools
 
 import numpy as np
 import pytest
+from marks import external, slow
 from minihybrid.nd import NDArray
 from minihybrid.sym import Symbol, fromjson, trace
-from rings import elsewhere, slow
 from samples import CASES, SAMPLES, UNIQUE, cases_of
 from traced import (
     DTYPES,
@@ -71,7 +71,7 @@ def fits(case, dtype):
     return dtype != "uint8" or case.attrs.get("scalar", 0) >= 0
 
 
-@pytest.mark.each
+@pytest.mark.per_op
 @pytest.mark.parametrize(
     "dtype, target, cases",
     [
@@ -84,7 +84,7 @@ def fits(case, dtype):
     + [  # gradients are compiled in float64, formulas of whole numbers as one kernel
         param
         for dtype, cases in OTHER_CASES.items()
-        for param in elsewhere(*batch_params(cases, dtype, "cpu"))
+        for param in external(*batch_params(cases, dtype, "cpu"))
     ],
 )
 def test_target_agrees_with_eager(dtype, target, cases):
@@ -138,7 +138,7 @@ def test_samples_are_of_operators():
     assert not unknown, f"no operator is called so in files: {sorted(unknown)}"
 
 
-@pytest.mark.each
+@pytest.mark.per_op
 @every_op
 def test_shape_rule_agrees_with_eager(op):
     for dtype, case in itertools.product((*DTYPES, *NUMPY_ONLY), cases_of(op)):
@@ -238,7 +238,7 @@ def formulas(dtype, target):
         for dtype, target in (("float32", "numpy"), ("float64", "numpy"), ("float32", "cpu"))
         for param in formulas(dtype, target)
     ]
-    + elsewhere(*formulas("float64", "cpu")),
+    + external(*formulas("float64", "cpu")),
 )
 def test_formula_of_special_values_is_as_in_numpy(dtype, target, cases):
     """Every pair of zeros of both signs, infinities, NaN and plain numbers."""
@@ -250,7 +250,7 @@ def test_formula_of_special_values_is_as_in_numpy(dtype, target, cases):
 
 
 # -- files, calls, memory --------------------------------------------------------------
-@pytest.mark.each
+@pytest.mark.per_op
 @every_op
 def test_json_round_trip_keeps_graph_and_answer(op):
     for case in cases_of(op):
@@ -419,7 +419,7 @@ def assert_gradient(case, run):
             )
 
 
-@pytest.mark.each
+@pytest.mark.per_op
 @every_op
 def test_gradient_agrees_with_central_difference(op):
     for case in SMOOTH:

@@ -1,7 +1,7 @@
 """Kernels in plain Python: all give eager's answers, and the executor sees faults."""
 
+import kernels_as_python
 import numpy as np
-import plain
 import pytest
 from minihybrid.sym import trace
 from samples import CASES
@@ -19,14 +19,14 @@ PARTS = [
 ]
 
 
-@pytest.mark.each
+@pytest.mark.per_op
 @pytest.mark.parametrize(
     "dtype, cases", PARTS, ids=[f"{dtype}-{part[0].op.name}" for dtype, part in PARTS]
 )
 def test_kernels_of_all_samples_stay_in_their_arrays(dtype, cases):
     """No index is outside, nothing is read that nobody wrote, no element left out."""
     program = Program(cases, dtype)
-    with plain.target():
+    with kernels_as_python.target():
         made = Plan(program.graph, [], training=True, target="plain")
         assert made.target == "plain", made.target_note
         nd.random.seed(7)
@@ -111,6 +111,6 @@ def test_a_planted_fault_is_seen(loops, words):
     )
     spec = Spec((6,), np.dtype("float32"))
     graph, _ = trace(lambda x: op(x), {"x": spec})
-    with plain.target(), pytest.raises(plain.PlainError, match=words):
+    with kernels_as_python.target(), pytest.raises(kernels_as_python.PlainError, match=words):
         made = Plan(graph, ["x"], target="plain")
         made([np.arange(6, dtype="f4")], made.bind([]))

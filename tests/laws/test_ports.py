@@ -99,7 +99,7 @@ def test_layers_are_moved_by_a_rounding(monkeypatch):
     assert 0 < np.abs(plain - given).max() < 1e-6
 
 
-@pytest.mark.elsewhere
+@pytest.mark.external
 @pytest.mark.parametrize(
     "name", ["line in one dimension", "example: digits", "MTCNN det1", "LeNet"]
 )

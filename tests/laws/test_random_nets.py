@@ -7,6 +7,7 @@ the shape that arrives; what does not fit is left out. A failure prints the net.
 import numpy as np
 import pytest
 from hypothesis import Phase, assume, note
+from marks import numbers_drawn, try_law
 from random_nets import (
     LAYERS,
     STARTS,
@@ -19,7 +20,6 @@ from random_nets import (
     second_derivatives,
     states_of,
 )
-from rings import numbers_drawn, try_law
 
 from minihybrid import autograd, nd, simulated_gpu
 from minihybrid.gluon import SymbolBlock, nn

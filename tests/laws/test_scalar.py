@@ -170,7 +170,7 @@ REFERENCES = {
 }
 
 
-@pytest.mark.each
+@pytest.mark.per_op
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("op", REFERENCES)
 def test_a_function_is_exact_to_4_units_over_the_whole_range(op):
@@ -327,7 +327,7 @@ SOME_OR_ALL = pytest.mark.parametrize(
     "every",
     [  # `make test` tries one in eight
         pytest.param(8, id="some"),
-        pytest.param(1, id="all", marks=pytest.mark.elsewhere),
+        pytest.param(1, id="all", marks=pytest.mark.external),
     ],
 )
 

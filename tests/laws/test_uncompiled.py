@@ -4,8 +4,8 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from marks import numbers_drawn, try_law
 from random_nets import check, few, nets
-from rings import numbers_drawn, try_law
 
 import minihybrid as mx
 from minihybrid import autograd, nd

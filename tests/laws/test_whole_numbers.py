@@ -15,9 +15,9 @@ from importlib import import_module
 import numba
 import numpy as np
 import pytest
+from marks import external
 from minihybrid.nd import NDArray
 from minihybrid.sym import trace
-from rings import elsewhere
 from samples import CASES
 from sampling import Case
 from test_standalone import answers, build, needs_cc
@@ -131,7 +131,7 @@ def compiled_once(dtype, floats=False):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["int8", "uint64", *elsewhere("int64")])
+@pytest.mark.parametrize("dtype", ["int8", "uint64", *external("int64")])
 def test_compiled_whole_numbers_are_those_of_eager(dtype):
     cases, wanted = compiled_once(dtype)
     arrays = law(dtype)[1]

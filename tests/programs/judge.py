@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import NamedTuple
 from unittest import mock
 
+import kernels_as_python
 import numpy as np
-import plain
 
 from minihybrid import autograd, nd, simulated_gpu
 from minihybrid.core.op import HybridError
@@ -402,7 +402,7 @@ def by_plan(backend):
 
 
 def by_plain(program):
-    with plain.target():
+    with kernels_as_python.target():
         return by_plan("plain")(program)
 
 

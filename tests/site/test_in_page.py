@@ -13,7 +13,7 @@ import pytest
 import run_here
 from conftest import Visit, serve
 
-pytestmark = pytest.mark.elsewhere
+pytestmark = pytest.mark.external
 
 NO_NUMPY = "minihybrid computes with NumPy, which is not installed here: say `python -m pip install"
 STARTED = 600_000  # ms: Pyodide and the kernel's libraries, on a busy machine

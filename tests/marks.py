@@ -17,12 +17,12 @@ def marked(mark):
 
 
 slow = marked(pytest.mark.slow)  # not for `make quick`
-elsewhere = marked(pytest.mark.elsewhere)  # for `make test-all`: more of the same
+external = marked(pytest.mark.external)  # for `make test-all`: more of the same
 
 
 def numbers_drawn(few, many):
     """How many examples a law is tried on, by `try_law`."""
-    return pytest.mark.parametrize("n_drawn", [few, *elsewhere(many)], ids=["few", "many"])
+    return pytest.mark.parametrize("n_drawn", [few, *external(many)], ids=["few", "many"])
 
 
 def try_law(law, strategy, n_drawn, **more):

@@ -1,6 +1,6 @@
 """Notebooks run alone: in an empty folder, by a Python that has a wheel of ours.
 
-    python tests/alone.py NOTEBOOK PYTHON FOLDER
+    python tests/wheel_notebooks.py NOTEBOOK PYTHON FOLDER
 
 prints the id and the errors of each cell that fails, as JSON. A process of its own ends
 with its sockets, which Jupyter's client leaves open.

@@ -367,7 +367,7 @@ def look_up(module, name):
         function = module.py_func
         world = {each: PLAIN.get(each, value) for each, value in function.__globals__.items()}
         return FunctionType(function.__code__, world, name)
-    raise PlainError(f"tests/plain.py knows no plain form of {name}")
+    raise PlainError(f"tests/kernels_as_python.py knows no plain form of {name}")
 
 
 def plain_import(name, scope=None, local=None, names=(), level=0):

@@ -1,6 +1,6 @@
 """Import a package and tell what its modules change in those that were read before.
 
-Run as `python watched.py PACKAGE`: prints a JSON list of [who, what], such as
+Run as `python process_guard.py PACKAGE`: prints a JSON list of [who, what], such as
 ["package.late", "package.early.Class.method"]. A table that grew is one entry, and an
 object of the package's own classes that got another attribute is, too.
 """
