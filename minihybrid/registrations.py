@@ -41,7 +41,7 @@ HOOKS = {
     "view.text": "text",
     "np.array": "np_array np_symbol",
     "runtime.device_eager": "run_on_device",
-    "runtime.donation": "lend lendable reuse",
+    "runtime.donation": "donate donatable reuse",
     "runtime.shared_plans": "many_plans",
     "runtime.kernel_times": "time_steps",
     "runtime.op_hooks": "watched",

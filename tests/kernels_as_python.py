@@ -29,7 +29,7 @@ from scipy import special
 from minihybrid.codegen import TARGETS, device_math, source
 from minihybrid.codegen.bytecode import ARENA, ARRAY, KEY, NUMBER, PARAM, WORK, in_turns
 from minihybrid.codegen.cpu import target as cpu
-from minihybrid.core.plan import InForce
+from minihybrid.core.plan import ActivePlan
 from minihybrid.ops.cpu import machine
 from minihybrid.passes.reduction_schedule import scratch_of
 from minihybrid.runtime.emulated_cpu import CPU
@@ -514,7 +514,7 @@ TARGET = CPU._replace(
     scratch_of=scratch_of_small,
     generate=generate,
     load=load_plan,
-    tiers=InForce,
+    tiers=ActivePlan,
     usable=lambda: False,
 )
 

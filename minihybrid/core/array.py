@@ -17,7 +17,7 @@ import numpy as np
 
 from minihybrid.core import hooks, params
 from minihybrid.core.context import CPU, check_context
-from minihybrid.core.convert import fits, fitted
+from minihybrid.core.convert import fits, to_numpy
 from minihybrid.core.files import write_whole
 from minihybrid.core.op import (
     UNEXPECTED,
@@ -165,7 +165,7 @@ class NDArray(Value):
         wanted = op.specs_of(specs, attrs)[1]  # the shape rule has the better error messages
         out = cls._computed(op, inputs, attrs, datas, specs)
         _refuse_other_specs(op, wanted, out if isinstance(out, tuple) else (out,))
-        op.checked.enter(signature)
+        op.checked.put(signature)
         return out
 
     @classmethod
@@ -338,7 +338,7 @@ class NDArray(Value):
             if getattr(value, "level", 0):
                 value.refuse_written()
             refuse_followed("x[...] = y", value)
-            value = fitted("x[...] = y", value, own)
+            value = to_numpy("x[...] = y", value, own)
         if type(self.data) is np.ndarray and issubclass(kind, Elsewhere):
             value = np.asarray(value)
         if isinstance(value, np.ndarray) and value.size == 1:
@@ -374,7 +374,7 @@ class NDArray(Value):
         if new is None:
             new = super().reshape(*shape, **kwargs).shape
             if not kwargs and all(type(n) is int for n in lengths):
-                RESHAPED.enter(known, new)
+                RESHAPED.put(known, new)
         return self._view(self.data.reshape(new))
 
     def _derived(self, made):

@@ -1,7 +1,7 @@
 """What a hybridized function keeps of a signature, and for how long.
 
 Takes:   a traced graph, and the parameters that it reads.
-Gives:   `Entry`; `Program`, the plans of a graph, which several entries may share.
+Gives:   `CacheEntry`; `CompiledGraph`, the plans of a graph, which several entries may share.
 
 What is left out: sharing between functions.
 """
@@ -13,13 +13,13 @@ from minihybrid.core.arguments import builder
 from minihybrid.core.array import refs_of
 from minihybrid.core.compiled import CompiledOp
 from minihybrid.core.passes import expand
-from minihybrid.core.plan import in_force
+from minihybrid.core.plan import active_plan
 
 KEPT = 100  # signatures of one function: a plan for each, and its machine code
 FEW = 4  # so many values may a number among the arguments have, each with a plan
 
 
-class Program:
+class CompiledGraph:
     """A graph and all that runs it."""
 
     def __init__(self, job, wait):
@@ -30,7 +30,7 @@ class Program:
     def tiers(self, inputs):
         """The plans of calls off the tape."""
         if self.now is None:
-            self.now = in_force(replace(self.job, inputs=tuple(inputs)), self.wait)
+            self.now = active_plan(replace(self.job, inputs=tuple(inputs)), self.wait)
         return self.now
 
     def operator(self, inputs, given):
@@ -49,7 +49,7 @@ class Program:
         return self.op
 
 
-class Entry:
+class CacheEntry:
     """A traced signature: its graph, and what runs it.
 
     graph:   as it was traced;  names: of its inputs;  params: the Parameters that it

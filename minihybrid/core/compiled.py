@@ -14,7 +14,7 @@ from minihybrid.core import hooks
 from minihybrid.core.array import STATE, NDArray
 from minihybrid.core.op import Checked, Op
 from minihybrid.core.passes.gradient import forward_backward, gradient_of, kept_name, seed_names
-from minihybrid.core.plan import in_force, write_states
+from minihybrid.core.plan import active_plan, write_states
 from minihybrid.core.sym import constant, replay
 
 
@@ -58,7 +58,7 @@ class CompiledOp(Op):
             self.forward, self.backward, self.reached = forward_backward(graph, self.wanted)
             name = kept_name(self.forward)
             self.kept = {i: f"{name}{i}" for i in range(len(self.forward.outputs))}
-        self.tiers = in_force(replace(job, graph=self.forward, expanded=True), wait)
+        self.tiers = active_plan(replace(job, graph=self.forward, expanded=True), wait)
         self.specs = [n.specs[i] for n, i in self.forward.outputs]
         self.n_outputs = len(self.specs)
 
@@ -115,7 +115,7 @@ class CompiledOp(Op):
         seeds = seed_names(self.forward)
         given = dict(zip(self.names, inputs, strict=True)) | {seeds[i]: gs[i] for i in present}
         given |= {name: outs[i] for i, name in self.kept.items()}
-        with hooks.lend(op, [given[n] for n in reached]) if STATE.lent else nullcontext():
+        with hooks.donate(op, [given[n] for n in reached]) if STATE.lent else nullcontext():
             found = dict(zip(reached, op.apply(given), strict=True))
         return tuple(found.get(name) for name in self.names)
 

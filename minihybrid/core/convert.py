@@ -1,8 +1,8 @@
 """What a user gives as numbers.
 
 Takes:   lists, numbers, NumPy arrays, and whatever NumPy makes an array of.
-Gives:   `fitted`, NumPy's array of them, in a dtype that holds each; `fits` and
-         `holds`, whether it does; `dtype_of`.
+Gives:   `to_numpy`, NumPy's array of them, in a dtype that holds each; `fits` and
+         `check_range`, whether it does; `dtype_of`.
 
 A dtype of floats rounds, as IEEE says, up to infinity. One of whole numbers cuts
 fractions off, as C does, but a number beyond its ends would become another one.
@@ -16,13 +16,13 @@ from minihybrid.core.op import AttrError, HybridError, NumberError, checked, des
 from minihybrid.core.op import dtype as dtype_kind
 
 
-def fitted(owner, source, dtype):
+def to_numpy(owner, source, dtype):
     """A source's numbers in a dtype, as a NumPy array: the source itself, if it is one.
 
     Raises:  AttrError for texts, objects, and rows of different lengths; NumberError
              for numbers that a dtype of whole numbers cannot hold.
 
-    >>> fitted("x", [1, 2.9], np.int8)
+    >>> to_numpy("x", [1, 2.9], np.int8)
     array([1, 2], dtype=int8)
     """
     if type(dtype) is not np.dtype:
@@ -47,7 +47,7 @@ def fitted(owner, source, dtype):
         )
     if dtype.kind in "iu" and found.size and not np.can_cast(found.dtype, dtype):
         for number in (found.min(), found.max()):
-            holds(owner, number.item(), dtype)
+            check_range(owner, number.item(), dtype)
     with np.errstate(over="ignore"):  # the answer is infinity
         return found.astype(dtype, copy=False)
 
@@ -71,7 +71,7 @@ def fits(value, dtype):
     return own == dtype or dtype.kind == "f" and np.dtype(own).kind in "biuf"
 
 
-def holds(owner, number, dtype):
+def check_range(owner, number, dtype):
     """A number, if the dtype can hold it.
 
     Raises:  NumberError, naming the dtype's ends.

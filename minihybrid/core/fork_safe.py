@@ -1,7 +1,7 @@
 """Locks that are open in a forked process.
 
 Takes:   nothing.
-Gives:   `Locked`, the parent of what has a lock.
+Gives:   `ForkSafe`, the parent of what has a lock.
 
 A fork copies a process with one of its threads. A lock that another thread held stays
 closed in the copy, where nobody will ever open it, so there all locks are new.
@@ -15,10 +15,10 @@ import weakref
 EVERY = weakref.WeakSet()
 
 
-class Locked:
+class ForkSafe:
     """Something with a lock, which its owner may take again while it holds it.
 
-    >>> with Locked().lock as first:
+    >>> with ForkSafe().lock as first:
     ...     first
     True
     """

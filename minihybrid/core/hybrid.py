@@ -16,9 +16,9 @@ from typing import NamedTuple
 from minihybrid.core import hooks
 from minihybrid.core.arguments import arrays_in, restore
 from minihybrid.core.array import STATE, NDArray
-from minihybrid.core.cache_entry import KEPT, Entry, Program
-from minihybrid.core.fork_safe import Locked
-from minihybrid.core.lru_cache import Newest
+from minihybrid.core.cache_entry import KEPT, CacheEntry, CompiledGraph
+from minihybrid.core.fork_safe import ForkSafe
+from minihybrid.core.lru_cache import LRUCache
 from minihybrid.core.op import AttrError, HybridError, Spec, described
 from minihybrid.core.parameter import VERSION
 from minihybrid.core.pipeline import Job
@@ -55,7 +55,7 @@ def alike(symbol, kind):
     return symbol.as_np_ndarray() if kind.is_np else symbol
 
 
-class Hybrid(Locked):
+class Hybrid(ForkSafe):
     """Traces a function of arrays for each signature and runs the compiled plan.
 
     find:    () -> the function; whoever owns both does not want to be kept by it.
@@ -74,9 +74,9 @@ class Hybrid(Locked):
         super().__init__()
         self.find, self.params, self.title, self.names = find, params, title, names
         self.target, self.wait, self.parts = target or best_target(), wait, parts
-        self.entries, self.warned = Newest(KEPT), set()
-        self.values = Newest(KEPT)  # signature without numbers -> how many were traced
-        self.programs = Newest(KEPT)  # of graphs whose numbers are inputs
+        self.entries, self.warned = LRUCache(KEPT), set()
+        self.values = LRUCache(KEPT)  # signature without numbers -> how many were traced
+        self.programs = LRUCache(KEPT)  # of graphs whose numbers are inputs
 
     def caller(self):
         """What runs plans, given a tuple of arguments; a closure finds names faster than an
@@ -132,8 +132,8 @@ class Hybrid(Locked):
                 hooks.many_plans(self, entry, args)
                 for old, other in list(self.entries.items()):
                     if other.used:  # since the last one was entered
-                        other.used = self.entries.met(old) is None
-                self.entries.enter(key, entry)
+                        other.used = self.entries.lookup(old) is None
+                self.entries.put(key, entry)
             if entry.version != VERSION.count:
                 entry.bound, entry.version = None, VERSION.count
         return entry
@@ -192,9 +192,9 @@ class Hybrid(Locked):
         self.finish(graph, used)
         kind = next((k for k in kinds if k.is_np), NDArray)
         target = target_of(arrays[0].data, self.target)
-        program = Program(Job(graph, (), training, target, self.title), self.wait)
+        program = CompiledGraph(Job(graph, (), training, target, self.title), self.wait)
         structure, context = restore(result, repeat(SLOT)), arrays[0].context
-        entry = Entry(graph, names, structure, used, kind, again, context, program)
+        entry = CacheEntry(graph, names, structure, used, kind, again, context, program)
         entry.parts, entry.args = self.parts(), places
         return entry
 

@@ -10,7 +10,7 @@ What is left out: all others (`minihybrid/gluon/init.py`).
 from minihybrid.core import nd
 from minihybrid.core.array import NDArray
 from minihybrid.core.checked_call import Settings
-from minihybrid.core.convert import fitted
+from minihybrid.core.convert import to_numpy
 from minihybrid.core.hooks import INITIALIZERS
 from minihybrid.core.op import AttrError, described, finite, not_negative, positive
 
@@ -68,7 +68,7 @@ class Constant(Initializer):
     def __init__(self, value=0.0):
         super().__init__(value=value)
         if not isinstance(value, NDArray):
-            fitted(f"{type(self).__name__}: value", value, "float32")
+            to_numpy(f"{type(self).__name__}: value", value, "float32")
         self.value = value
 
     def _init_weight(self, name, array):

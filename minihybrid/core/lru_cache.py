@@ -1,17 +1,17 @@
-"""The newest of many: what is kept for calls to come has a limit.
+"""A cache with a limit: the value that was used least recently goes first.
 
 Takes:   keys, and values that can be made again.
-Gives:   `Newest`, a dict of so many at most.
+Gives:   `LRUCache`, a dict of so many at most.
 
 What is left out: a limit by bytes.
 """
 
 
-class Newest(dict):
+class LRUCache(dict):
     """key -> value; beyond `limit`, the one that was asked for longest ago goes.
 
-    >>> squares = Newest(2)
-    >>> [squares.enter(n, n * n) for n in (2, 3)], squares.met(2), squares.enter(4, 16)
+    >>> squares = LRUCache(2)
+    >>> [squares.put(n, n * n) for n in (2, 3)], squares.lookup(2), squares.put(4, 16)
     ([4, 9], 4, 16)
     >>> squares
     {2: 4, 4: 16}
@@ -21,14 +21,14 @@ class Newest(dict):
         super().__init__()
         self.limit = limit
 
-    def met(self, key):
+    def lookup(self, key):
         """The value, which is new again if space is short; `None` if there is none."""
         found = self.get(key)
         if found is not None and len(self) >= self.limit:
             self[key] = self.pop(key)
         return found
 
-    def enter(self, key, value):
+    def put(self, key, value):
         """Keep a value; returns it."""
         self.pop(key, None)
         while len(self) >= self.limit:

@@ -12,7 +12,7 @@ import numpy as onp  # `nd.np` is our own
 from minihybrid.core.array import NDArray, dense, is_followed, refuse_followed
 from minihybrid.core.checked_call import signed
 from minihybrid.core.context import check_context
-from minihybrid.core.convert import fitted
+from minihybrid.core.convert import to_numpy
 from minihybrid.core.files import write_whole
 from minihybrid.core.hooks import FACES
 from minihybrid.core.op import AttrError, HybridError, described
@@ -54,7 +54,7 @@ def array(source_array, ctx=None, dtype=None):
         and all(isinstance(v, NDArray) for v in source_array)
     ):
         source_array = [onp.asarray(v.data) for v in source_array]
-    source = fitted("nd.array", source_array, dtype)
+    source = to_numpy("nd.array", source_array, dtype)
     return NDArray(placed(source.reshape(source.shape or (1,)), context))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from minihybrid.core import hooks
 from minihybrid.core.passes.memory import places
-from minihybrid.core.plan import InForce
+from minihybrid.core.plan import ActivePlan
 from minihybrid.core.targets import TARGETS, Call, Table, Target, in_order
 from minihybrid.ops.integers import scalar_like
 
@@ -178,4 +178,4 @@ def bound(arrays, constants, device):
     return arrays, arrays
 
 
-TARGETS["numpy"] = NUMPY = Target(generate, load, call, bound, InForce)
+TARGETS["numpy"] = NUMPY = Target(generate, load, call, bound, ActivePlan)

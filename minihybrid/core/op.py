@@ -334,7 +334,7 @@ channels, strides"
 class Checked(dict):
     """Signatures of calls that were found to fit; starts anew when it has grown large."""
 
-    def enter(self, signature, path=None):
+    def put(self, signature, path=None):
         """Remember a call, and what calls like it may run at once, without a check."""
         if len(self) >= 1_000:
             self.clear()
@@ -471,7 +471,7 @@ class Op:
             return
         own = [*map(id, inputs)] == [*map(id, values[: len(datas)])]
         if datas and own and {*map(type, datas)} == {ndarray}:
-            self.checked.enter(signature, known and above.path(self, datas, attrs))
+            self.checked.put(signature, known and above.path(self, datas, attrs))
 
     def behind(self, index, inputs):
         """Those of a node's inputs from which its output `index` is computed: all."""

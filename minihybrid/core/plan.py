@@ -1,7 +1,7 @@
 """Chapter 20. Plan: what the pipeline built, around which a call is written.
 
 Takes:   a traced graph with known shapes, and what else a `Job` says.
-Gives:   `Plan`, which runs; `InForce`, the plan of a job that answers its calls, and
+Gives:   `Plan`, which runs; `ActivePlan`, the plan of a job that answers its calls, and
          `Bound`, that plan tied to its parameters.
 
 What is left out: plans for shapes that are not known.
@@ -184,7 +184,7 @@ class Plan:
         return f"<Plan {self.show()}>"
 
 
-class InForce:
+class ActivePlan:
     """The plan of a job that answers its calls: here one, from the start.
 
     Where another one comes to be in force later, `settled` is False until then
@@ -213,10 +213,10 @@ class InForce:
         return self.plan
 
 
-def in_force(job, wait=None):
+def active_plan(job, wait=None):
     """What answers the calls of a job, as its target has it."""
     target = TARGETS.get(job.device.target if job.device else job.target)
-    return (target.tiers if target else InForce)(job, wait)
+    return (target.tiers if target else ActivePlan)(job, wait)
 
 
 def tied(plan, arrays):

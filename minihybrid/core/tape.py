@@ -54,7 +54,7 @@ def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
     refs, seeds = seeds_of(heads, head_grads)
     nodes = _behind(refs)
     leaves = [n for n in nodes if isinstance(n.info, Leaf)]
-    with modes(recording=False, training=train_mode, lent=hooks.lendable(nodes, leaves, seeds)):
+    with modes(recording=False, training=train_mode, lent=hooks.donatable(nodes, leaves, seeds)):
         grads = gradient(refs, seeds, [(n, 0) for n in leaves], array_of)
         for leaf in leaves:
             info, g = leaf.info, grads.get((leaf, 0))

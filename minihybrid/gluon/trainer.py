@@ -22,13 +22,13 @@ from minihybrid.core.cache_entry import FEW, KEPT
 from minihybrid.core.checked_call import Signed, signed
 from minihybrid.core.files import FileError
 from minihybrid.core.hooks import own_names
-from minihybrid.core.lru_cache import Newest
+from minihybrid.core.lru_cache import LRUCache
 from minihybrid.core.nd import load, save
 from minihybrid.core.op import AttrError, HybridError, Spec, checked, described, positive
 from minihybrid.core.parameter import Parameter
 from minihybrid.core.pipeline import Job
 from minihybrid.core.placement import placed
-from minihybrid.core.plan import in_force
+from minihybrid.core.plan import active_plan
 from minihybrid.core.sym import trace
 from minihybrid.core.targets import target_of
 from minihybrid.gluon.optimizer import Optimizer, Updater, create, states_in
@@ -75,13 +75,13 @@ class CompiledUpdate:
             into=dict(enumerate(self.targets)),
         )
         if programs is None:
-            tiers = in_force(job)
+            tiers = active_plan(job)
         else:
             graph, inside = lift(expand(graph))
             context = weights[0][0].context
             key = same(graph), context
-            tiers = programs.met(key) or programs.enter(
-                key, in_force(replace(job, graph=graph, expanded=True))
+            tiers = programs.lookup(key) or programs.put(
+                key, active_plan(replace(job, graph=graph, expanded=True))
             )
             arrays |= {name: placed(a, context) for name, a in inside.items()}
         self.bound = tiers.bind(arrays)
@@ -217,12 +217,12 @@ class Trainer(metaclass=Signed):
         self._spread()
         self._updaters = [Updater(self._optimizer)]  # one for each copy
         self._counts = [self._optimizer._index_update_count]  # so for its updates
-        self._compiled = Newest(KEPT)  # copy and indices -> the newest CompiledUpdates
-        self._programs = Newest(KEPT)  # of graphs whose settings are inputs
+        self._compiled = LRUCache(KEPT)  # copy and indices -> the newest CompiledUpdates
+        self._programs = LRUCache(KEPT)  # of graphs whose settings are inputs
 
     def __getstate__(self):
         """The state for pickling and copying, without the compiled updates."""
-        return vars(self) | {"_compiled": Newest(KEPT), "_programs": Newest(KEPT)}
+        return vars(self) | {"_compiled": LRUCache(KEPT), "_programs": LRUCache(KEPT)}
 
     def __repr__(self):
         n = len(self._params)
@@ -389,9 +389,9 @@ class Trainer(metaclass=Signed):
     def _update_for(self, key, weights, numbers):
         """The compiled update for these weights and the current settings."""
         opt, now = self._optimizer, memory(weights)
-        made = self._compiled.met(key)
+        made = self._compiled.lookup(key)
         if made is None or made and not made[0].reads(now):
-            made = self._compiled.enter(key, [])
+            made = self._compiled.put(key, [])
         for found in made:
             if found.settings == opt.settings(found.names):
                 return found

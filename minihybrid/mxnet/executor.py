@@ -20,7 +20,7 @@ from minihybrid.core.hooks import own_names
 from minihybrid.core.op import AttrError, HybridError, ShapeError, Spec, described
 from minihybrid.core.passes.gradient import seed_names
 from minihybrid.core.pipeline import Job
-from minihybrid.core.plan import in_force, write_states
+from minihybrid.core.plan import active_plan, write_states
 from minihybrid.core.sym import Symbol, replay, trace
 from minihybrid.core.targets import best_target, target_of
 from minihybrid.passes import expand
@@ -106,7 +106,7 @@ class Executor:
 
     def _plan(self, training):
         """The plan of calls that keep nothing for `backward`."""
-        tiers = in_force(self._job(self._graph, training))
+        tiers = active_plan(self._job(self._graph, training))
         self._plans[training] = bound = tiers.bind(self._arrays)
         return bound
 

@@ -31,7 +31,7 @@ import numpy as np
 from minihybrid.core import hooks
 from minihybrid.core.checked_call import Signed
 from minihybrid.core.files import FileError, path_of, read_whole
-from minihybrid.core.fork_safe import Locked
+from minihybrid.core.fork_safe import ForkSafe
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, HybridError, checked, described, integer
@@ -68,7 +68,7 @@ class MXRecordIO(metaclass=Signed):
                 "needed"
             )
         self.writable = flag == "w"
-        self._locked = Locked()  # threads of a DataLoader read from one file
+        self._locked = ForkSafe()  # threads of a DataLoader read from one file
         self.open()
 
     def open(self):

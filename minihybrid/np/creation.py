@@ -13,7 +13,7 @@ import numpy as onp
 
 from minihybrid.core.array import NDArray, is_followed, refuse_followed
 from minihybrid.core.context import CPU, check_context
-from minihybrid.core.convert import dtype_of, fitted
+from minihybrid.core.convert import dtype_of, to_numpy
 from minihybrid.core.op import AttrError, HybridError, ShapeError
 from minihybrid.core.placement import placed
 from minihybrid.core.tracing import is_direct
@@ -53,7 +53,7 @@ def array(object, dtype=None, ctx=None):
     elif isinstance(object, (list, tuple)):
         object = _opened(object)
     own = object.dtype if isinstance(object, (onp.ndarray, onp.generic)) else FLOAT
-    made = fitted("np.array", object, own if dtype is None else dtype)
+    made = to_numpy("np.array", object, own if dtype is None else dtype)
     made = onp.asarray(made, order="C")
     return _Symbol.constant(made.copy()) if is_direct() else ndarray(placed(made, context))
 

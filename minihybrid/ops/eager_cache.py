@@ -43,7 +43,7 @@ class Step(NamedTuple):
     outs: list
 
 
-class Probe(Value):
+class Recorder(Value):
     """Stands for an array where `steps_of` looks at what is done with it."""
 
     __slots__ = ("noted", "place", "spec")
@@ -70,7 +70,7 @@ class Probe(Value):
             return op.expanded(specs, inputs, attrs, noted.training)
         if op.random:
             raise LookupError("each call draws other numbers")
-        made = tuple([Probe(noted, spec) for spec in outs])
+        made = tuple([Recorder(noted, spec) for spec in outs])
         noted.append(Step(op, attrs, specs, [v.place for v in inputs], [v.place for v in made]))
         return made if len(made) > 1 else made[0]
 
@@ -101,7 +101,7 @@ def steps_of(op, specs, attrs):
 
 def _steps(op, specs, attrs, training):
     noted = Noted(training)
-    inputs = [Probe(noted, spec) for spec in specs]
+    inputs = [Recorder(noted, spec) for spec in specs]
     try:
         out = inputs[0].interpret(op, inputs, attrs)
         outs = [v.place for v in (out if isinstance(out, tuple) else (out,))]

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from minihybrid.core.convert import holds
+from minihybrid.core.convert import check_range
 from minihybrid.core.op import (
     REQUIRED,
     AttrError,
@@ -71,7 +71,7 @@ ones = register(
 
 
 def _full_infer(specs, shape, dtype, value):
-    holds("full", value, dtype)
+    check_range("full", value, dtype)
     return created(specs, shape, dtype)
 
 
@@ -104,10 +104,10 @@ def _arange_infer(specs, start, stop, step, repeat, dtype):
             "numbers, a step that is not 0, and no negative repeat"
         )
     if first != last:
-        holds("arange", first, dtype)
+        check_range("arange", first, dtype)
     length = max(math.ceil((last - first) / step), 0)
     if length:
-        holds("arange", first + (length - 1) * step, dtype)
+        check_range("arange", first + (length - 1) * step, dtype)
     return specs, [Spec((length * repeat,), np.dtype(dtype or np.float32))]
 
 

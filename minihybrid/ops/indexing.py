@@ -11,7 +11,7 @@ What is left out: results whose shape depends on values.
 
 import numpy as np
 
-from minihybrid.core.convert import holds
+from minihybrid.core.convert import check_range
 from minihybrid.core.op import (
     REQUIRED,
     ShapeError,
@@ -586,7 +586,7 @@ def _one_hot_cpu(indices, out, n, depth, on_value, off_value):
 def _one_hot_rule(old, depth, on_value, off_value, dtype):
     dtype = dtype or np.dtype("float32")
     for value in (on_value, off_value):
-        holds("one_hot", value, dtype)
+        check_range("one_hot", value, dtype)
     return Spec((*old, max(depth, 0)), dtype)
 
 

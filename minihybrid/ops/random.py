@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from minihybrid.core.fork_safe import Locked
+from minihybrid.core.fork_safe import ForkSafe
 from minihybrid.core.op import (
     REQUIRED,
     AttrError,
@@ -43,7 +43,7 @@ from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import as_codes, axis_of, floating, known, same_shape
 
 
-class Stream(Locked):
+class Stream(ForkSafe):
     """The global sequence of keys; `seed` starts it anew.
 
     repeats: whether the program must repeat bit for bit, because it was seeded or trains;

@@ -9,7 +9,7 @@ What is left out: circular padding.
 
 import numpy as np
 
-from minihybrid.core.convert import holds
+from minihybrid.core.convert import check_range
 from minihybrid.core.op import (
     REQUIRED,
     AttrError,
@@ -215,7 +215,7 @@ def _pad_expand(specs, data, mode, pad_width, constant_value):
 
 def _pad_infer(specs, constant_value, **attrs):
     if attrs["mode"] == "constant":
-        holds("Pad", constant_value, specs[0].dtype)
+        check_range("Pad", constant_value, specs[0].dtype)
     return _pad_shape(specs, constant_value=constant_value, **attrs)
 
 

@@ -17,13 +17,13 @@ import numpy as np
 
 from minihybrid.core import hooks
 from minihybrid.core.context import Context
-from minihybrid.core.fork_safe import Locked
+from minihybrid.core.fork_safe import ForkSafe
 from minihybrid.core.op import HybridError
 from minihybrid.core.placement import DEVICES
 
 ALIGNED = 256  # bytes: what cuMemAlloc promises; vector loads need 16
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
-STARTING = Locked()
+STARTING = ForkSafe()
 
 
 def device_of(context: Context) -> "Device":

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from minihybrid.core import hooks
 from minihybrid.core.array import NDArray
-from minihybrid.core.cache_entry import Entry
+from minihybrid.core.cache_entry import CacheEntry
 from minihybrid.core.op import HybridError
 
 
 @hooks.check_places.brought
-def check_places(title: str, entry: Entry, arrays: Sequence[NDArray]) -> None:
+def check_places(title: str, entry: CacheEntry, arrays: Sequence[NDArray]) -> None:
     """Raise an error if an input or a parameter is not where the first input is."""
     for name, other in zip(entry.names, arrays, strict=True):
         if other.context != entry.context:

@@ -19,7 +19,7 @@ from minihybrid.core import hooks
 from minihybrid.core.context import Context
 from minihybrid.core.graph import Graph
 from minihybrid.core.hooks import own_names
-from minihybrid.core.lru_cache import Newest
+from minihybrid.core.lru_cache import LRUCache
 from minihybrid.core.op import Node, Op, Spec
 from minihybrid.core.placement import placed
 from minihybrid.core.plan import Plan
@@ -30,8 +30,8 @@ from minihybrid.runtime.device_array import DeviceArray
 from minihybrid.runtime.launch import launch
 from minihybrid.runtime.numbered_cpus import run_here
 
-PLANS = Newest(1000)  # signature -> plan, and the constants that it reads
-NUMBERS = Newest(1000)  # (device, dtype, number) -> the array of it
+PLANS = LRUCache(1000)  # signature -> plan, and the constants that it reads
+NUMBERS = LRUCache(1000)  # (device, dtype, number) -> the array of it
 
 
 @hooks.run_on_device.brought
@@ -56,7 +56,7 @@ def run_on_device(
     if found is None:
         plan = plan_of(device, op, specs, attrs)
         plan.load()
-        found = PLANS.enter(signature, (plan, plan.bind([])))
+        found = PLANS.put(signature, (plan, plan.bind([])))
     plan, bound = found
     outs = launch(plan, datas, bound, key)
     return tuple(outs) if op.count_outputs(attrs) > 1 else outs[0]
@@ -69,7 +69,7 @@ def number_on(device: Device, dtype: np.dtype, number: float) -> DeviceArray:
     if found is None:
         array = np.empty((), dtype)
         array[()] = scalar_like(array, number)
-        found = NUMBERS.enter(signature, placed(array, device.context))
+        found = NUMBERS.put(signature, placed(array, device.context))
     return found
 
 

@@ -1,7 +1,7 @@
 """Chapter 20. Memory of large results that nobody holds any more is used again.
 
 Takes:   a result's shape and dtype; the variables whose gradients a plan computes.
-Gives:   `Reuse`, called once for each result; `lendable` and `lend`, by which it hands out
+Gives:   `Reuse`, called once for each result; `donatable` and `donate`, by which it hands out
          the memory that a large gradient goes to in the end.
 
 The system hands out large memory page by page, each with a fault when it is first
@@ -36,13 +36,13 @@ def _holders(array: np.ndarray) -> int:
 NOBODY = _holders(aligned((1,), "uint8"))  # how many hold memory that no result lies in
 
 
-class Lent(threading.local):
+class Donated(threading.local):
     """What holds for this thread: which maker shall hand out which memory next."""
 
     arrays: "dict[Reuse, np.ndarray]" = {}
 
 
-LENT = Lent()
+DONATED = Donated()
 
 
 class Reuse:
@@ -65,7 +65,7 @@ class Reuse:
 
     def __call__(self) -> np.ndarray:
         """An array with any content; nobody else holds its memory, or it was lent."""
-        if (array := LENT.arrays.pop(self, None)) is not None:
+        if (array := DONATED.arrays.pop(self, None)) is not None:
             return array
         for _ in range(len(self.kept)):
             try:
@@ -89,8 +89,8 @@ def reuse(shape: tuple[int, ...], dtype: np.dtype) -> Reuse | None:
     return Reuse(shape, dtype) if Spec(shape, dtype).nbytes >= LARGE else None
 
 
-@hooks.lendable.brought
-def lendable(
+@hooks.donatable.brought
+def donatable(
     nodes: Iterable[Node], variables: Iterable[Node], seeds: Iterable[NDArray]
 ) -> dict[Node, np.ndarray]:
     """variable -> where its gradient lies, if that is large and nothing reads the old one.
@@ -120,17 +120,17 @@ def _memory(array: Any) -> int:
     return id(array if getattr(array, "base", None) is None else array.base)
 
 
-@hooks.lend.brought
+@hooks.donate.brought
 @contextmanager
-def lend(op: CompiledOp, variables: Iterable[NDArray]) -> Iterator[None]:
+def donate(op: CompiledOp, variables: Iterable[NDArray]) -> Iterator[None]:
     """Let an operator's plan write its outputs into these variables' gradients, once each."""
     lent, arrays = STATE.lent or {}, {}
     for maker, variable in zip(op.plan.makers, variables, strict=True):
         held = lent.get(variable.node)
         if maker and held is not None and (held.shape, held.dtype) == (maker.shape, maker.dtype):
             arrays[maker] = lent.pop(variable.node)
-    LENT.arrays = arrays
+    DONATED.arrays = arrays
     try:
         yield
     finally:
-        LENT.arrays = {}  # what was not asked for: another plan has come to be in force
+        DONATED.arrays = {}  # what was not asked for: another plan has come to be in force

@@ -18,7 +18,7 @@ import numpy as np
 from minihybrid.codegen.bytecode import ARENA, ARRAY, Word, in_turns
 from minihybrid.codegen.cpu.target import Source
 from minihybrid.core.graph import evaluate_node
-from minihybrid.core.plan import InForce
+from minihybrid.core.plan import ActivePlan
 from minihybrid.core.targets import TARGETS, in_order
 from minihybrid.runtime.tiers import CPU as COMPILED
 
@@ -75,5 +75,5 @@ def bound(arrays: list, constants: list, device: Any) -> tuple[list, list]:
 
 CPU = COMPILED
 if sys.platform == "emscripten":  # Python in a page; there are no compilers for it
-    CPU = CPU._replace(load=load, bound=bound, tiers=InForce)
+    CPU = CPU._replace(load=load, bound=bound, tiers=ActivePlan)
 TARGETS["cpu"] = CPU

@@ -22,9 +22,9 @@ import numpy as np
 
 from minihybrid.codegen.bytecode import ARENA, ARRAY, KEY, PARAM
 from minihybrid.codegen.gpu import target
-from minihybrid.core.fork_safe import Locked
+from minihybrid.core.fork_safe import ForkSafe
 from minihybrid.core.placement import placed
-from minihybrid.core.plan import InForce, Plan
+from minihybrid.core.plan import ActivePlan, Plan
 from minihybrid.core.targets import TARGETS, Target
 from minihybrid.ops.random import STREAM
 from minihybrid.passes.fuse import merge
@@ -94,7 +94,7 @@ class Launch:
         return params
 
 
-class Recorded(Locked):
+class Recorded(ForkSafe):
     """The launches of a plan, each call one launch of the driver.
 
     device:    the `Device` where it runs.
@@ -208,7 +208,7 @@ TARGETS["gpu"] = GPU = Target(
     None,
     None,
     bound,
-    InForce,
+    ActivePlan,
     target.unsupported,
     (lower, merge),
     target.scratch_of,

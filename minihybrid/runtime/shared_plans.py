@@ -18,10 +18,10 @@ from numbers import Number
 from minihybrid.core import hooks
 from minihybrid.core.arguments import arrays_in
 from minihybrid.core.array import NDArray
-from minihybrid.core.cache_entry import FEW, KEPT, Entry, Program
+from minihybrid.core.cache_entry import FEW, KEPT, CacheEntry, CompiledGraph
 from minihybrid.core.context import Context
 from minihybrid.core.hybrid import Hybrid
-from minihybrid.core.lru_cache import Newest
+from minihybrid.core.lru_cache import LRUCache
 from minihybrid.core.passes import expand
 from minihybrid.core.placement import placed
 
@@ -29,17 +29,17 @@ LENGTHS = 8  # of one axis: a plan for each, without a warning
 
 
 @hooks.many_plans.brought
-def many_plans(hybrid: Hybrid, entry: Entry, args: tuple) -> None:
+def many_plans(hybrid: Hybrid, entry: CacheEntry, args: tuple) -> None:
     """Count the plans of a function, of which `entry` is about to be one."""
     if len(hybrid.entries) >= LENGTHS and "lengths" not in hybrid.warned:
         many_lengths(hybrid, entry)
     if (
         group := without_numbers(key := hybrid.key(args))
     ) != key:  # there are scalars beside the arrays
-        many_numbers(hybrid, entry, args, group)
+        generalize_scalars(hybrid, entry, args, group)
 
 
-def many_lengths(hybrid: Hybrid, entry: Entry) -> None:
+def many_lengths(hybrid: Hybrid, entry: CacheEntry) -> None:
     """Warn, once a function, when an axis of an input has had more than a few lengths."""
     # (name of an input, its number of axes) -> shapes
     shapes: dict[tuple[str, int], list[tuple]] = {}
@@ -62,9 +62,9 @@ def many_lengths(hybrid: Hybrid, entry: Entry) -> None:
                 )
 
 
-def many_numbers(hybrid: Hybrid, entry: Entry, args: tuple, group: tuple) -> None:
+def generalize_scalars(hybrid: Hybrid, entry: CacheEntry, args: tuple, group: tuple) -> None:
     """Let numbers of which many values come be inputs; warn once."""
-    count = hybrid.values.enter(group, hybrid.values.get(group, 0) + 1)
+    count = hybrid.values.put(group, hybrid.values.get(group, 0) + 1)
     if count <= FEW:
         return
     shared = share(entry, hybrid.programs, arrays_in(args)[0].context)
@@ -91,10 +91,10 @@ def without_numbers(key: tuple) -> tuple:
     )
 
 
-def share(entry: Entry, programs: Newest, context: Context) -> bool:
+def share(entry: CacheEntry, programs: LRUCache, context: Context) -> bool:
     """Read the scalars as inputs, by a program that others have, too, if they may.
 
-    programs:  key of a graph -> Program;  context: where the scalars lie.
+    programs:  key of a graph -> CompiledGraph;  context: where the scalars lie.
     Returns:   whether there was such a program.
     """
     from minihybrid.passes.lift_constants import (  # few functions come here: not at import
@@ -106,9 +106,9 @@ def share(entry: Entry, programs: Newest, context: Context) -> bool:
     graph, numbers = lift(expand(entry.graph, mine.job.training))
     key, found = same(graph), None
     if numbers:
-        found = programs.met(key)
+        found = programs.lookup(key)
         entry.numbers = {name: NDArray(placed(a, context)) for name, a in numbers.items()}
-        entry.program = found or programs.enter(
-            key, Program(replace(mine.job, graph=graph, expanded=True), mine.wait)
+        entry.program = found or programs.put(
+            key, CompiledGraph(replace(mine.job, graph=graph, expanded=True), mine.wait)
         )
     return found is not None

@@ -33,7 +33,7 @@ from minihybrid.codegen.cpu.objects import STILL, tell
 from minihybrid.codegen.cpu.thread_pool import together
 from minihybrid.core.op import AttrError, legible
 from minihybrid.core.pipeline import Job
-from minihybrid.core.plan import Bound, InForce, Plan, tied
+from minihybrid.core.plan import ActivePlan, Bound, Plan, tied
 from minihybrid.core.targets import TARGETS, Target
 from minihybrid.ops.random import STREAM
 from minihybrid.passes.fuse import fuse
@@ -45,7 +45,7 @@ FIRST = "until the kernels of the other plan are ready"  # notes of the two plan
 LAST = "NumPy answers until its kernels are ready"
 
 
-class Tiers(InForce):
+class Tiers(ActivePlan):
     """Two plans of one graph, of which one is in force.
 
     job:     a Plan's, for a target that compiles.
@@ -62,7 +62,7 @@ class Tiers(InForce):
     """
 
     def _first(self, job: Job, wait: bool | None) -> Plan:
-        self.preparer: Preparer | None = None  # who was asked for the compiled plan
+        self.preparer: BackgroundCompiler | None = None  # who was asked for the compiled plan
         self.ready = False
         self.error: Exception | None = None
         self.wait = waiting() if wait is None else wait
@@ -85,9 +85,9 @@ class Tiers(InForce):
         with STILL:  # it may import
             return Plan.of(replace(self.job, target=name))
 
-    def bind(self, arrays: dict[str, np.ndarray]) -> "Changing":
+    def bind(self, arrays: dict[str, np.ndarray]) -> "SwappingBinding":
         """The plan in force, tied to its parameters, and to the next one."""
-        return Changing(self, arrays)
+        return SwappingBinding(self, arrays)
 
     def last(self) -> Plan:
         """The plan that is in force in the end; not yet compiled, perhaps."""
@@ -133,7 +133,7 @@ class Tiers(InForce):
             self.error = error
 
 
-class Changing(Bound):
+class SwappingBinding(Bound):
     """A plan tied to its parameters, and to the next plan when that is ready.
 
     One write replaces function and table of `call`, so no thread sees half of each.
@@ -163,7 +163,7 @@ class Changing(Bound):
         return answer, table
 
 
-class Preparer:
+class BackgroundCompiler:
     """A thread that makes compiled plans, one after the other.
 
     It never delays the end of the program, and after a fork each process has its own.
@@ -195,12 +195,12 @@ class Preparer:
             del tiers  # a net must not live until the next one
 
 
-PREPARER = Preparer()
+PREPARER = BackgroundCompiler()
 
 
 def _after_fork() -> None:
     global PREPARER
-    PREPARER = Preparer()
+    PREPARER = BackgroundCompiler()
 
 
 if hasattr(os, "register_at_fork"):  # threads stay with the parent

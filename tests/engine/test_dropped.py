@@ -12,7 +12,7 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, sym
-from minihybrid.core.lru_cache import Newest
+from minihybrid.core.lru_cache import LRUCache
 from minihybrid.gluon import nn
 from minihybrid.runtime import device_eager
 
@@ -199,7 +199,7 @@ def test_what_was_checked_goes_with_its_operator():
 
 
 def test_plans_of_eager_operators_on_a_device_are_the_newest(monkeypatch):
-    monkeypatch.setattr(device_eager, "PLANS", Newest(3))
+    monkeypatch.setattr(device_eager, "PLANS", LRUCache(3))
     x = nd.ones((4,), ctx=mx.simulated_gpu())
     for bound_ in (1, 2, 3, 4, 5, 4):
         assert nd.clip(x * 9, 0, bound_).asnumpy().tolist() == [bound_] * 4

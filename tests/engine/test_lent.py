@@ -148,7 +148,7 @@ def test_what_fails_lends_nothing_afterwards():
     weight, op = net.weight.data(), backward_of(net)
     (maker,), held = makers(net), weight.grad.data
     with modes(lent={weight.node: held}):
-        with pytest.raises(KeyboardInterrupt), hooks.lend(op, [weight]):
+        with pytest.raises(KeyboardInterrupt), hooks.donate(op, [weight]):
             assert dict(LENT.arrays) == {maker: held} and not STATE.lent
             raise KeyboardInterrupt
         assert maker() is not held

@@ -673,7 +673,7 @@ def test_a_fork_at_any_moment_leaves_a_child_that_works():
 
 @pytest.mark.slow
 def test_no_lock_but_those_that_a_fork_opens():
-    """Each lock or queue between threads is a `Locked`, or made anew after a fork."""
+    """Each lock or queue between threads is a `ForkSafe`, or made anew after a fork."""
     made = {
         (path.relative_to(PACKAGE).as_posix(), node.func.attr)
         for path in PACKAGE.rglob("*.py")
@@ -688,7 +688,7 @@ def test_no_lock_but_those_that_a_fork_opens():
         ("ops/random.py", "local"),
         ("core/fork_safe.py", "RLock"),
         ("runtime/tiers.py", "Lock"),
-        ("runtime/tiers.py", "SimpleQueue"),  # a new Preparer
+        ("runtime/tiers.py", "SimpleQueue"),  # a new BackgroundCompiler
         ("codegen/cpu/objects.py", "RLock"),  # STILL: a fork waits
         ("codegen/cpu/objects.py", "SimpleQueue"),  # of idle compilers
         ("codegen/cpu/objects.py", "current_thread"),

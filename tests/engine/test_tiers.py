@@ -292,7 +292,7 @@ def test_a_net_that_is_dropped_is_not_compiled(monkeypatch):
     dropped, asked = threading.Event(), []
     clock = SimpleNamespace(monotonic=lambda: 0, sleep=lambda _: dropped.wait(600))
     monkeypatch.setattr(tiers, "time", clock)  # the thread sleeps until then
-    monkeypatch.setattr(tiers, "PREPARER", tiers.Preparer())  # with no other work
+    monkeypatch.setattr(tiers, "PREPARER", tiers.BackgroundCompiler())  # with no other work
     monkeypatch.setattr(tiers.Tiers, "prepare", lambda self: asked.append(self.title))
     net = small_net()
     net(nd.ones((2, 4)))

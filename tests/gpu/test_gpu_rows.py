@@ -22,7 +22,7 @@ from test_graph_laws import built, programs
 from minihybrid import sym
 from minihybrid.codegen.cpu.target import header
 from minihybrid.codegen.device_math import IMPORTS
-from minihybrid.codegen.gpu.block_shape import EACH, MOST, Team
+from minihybrid.codegen.gpu.block_shape import EACH, MOST, BlockShape
 from minihybrid.codegen.gpu.kernel import GpuKernel
 from minihybrid.codegen.gpu.rows import SUMS
 from minihybrid.core.op import Spec
@@ -267,7 +267,7 @@ def test_softmax_loads_an_element_once_a_pass(n_rows, n, rng):
     if n * n_rows > 20_000:
         n_rows = 2
     launched = one(sym.softmax, x=rng.random((n_rows, n), dtype=F32))
-    (counts,), along = launched.counts, Team.of(n, n_rows, False).along
+    (counts,), along = launched.counts, BlockShape.of(n, n_rows, False).along
     assert counts.global_loads == 3 * n_rows * n
     assert counts.global_stores == counts["out"].stores == n_rows * n
     # Two trees: partial results are written, added level by level; then all read one.
@@ -278,7 +278,7 @@ def test_a_thread_has_about_four_elements_and_a_block_256_threads():
     for n in range(1, 3000, 7):
         for n_rows in (1, 2, 3, 40, 1000):
             for across in (False, True):
-                team = Team.of(n, n_rows, across)
+                team = BlockShape.of(n, n_rows, across)
                 threads = team.along * team.rows
                 assert threads <= MOST and team.rows < 2 * n_rows
                 assert team.along < n or team.along == 1
@@ -325,7 +325,7 @@ def test_a_long_row_is_summed_up_by_many_blocks(rng):
     n = 100_000
     launched = one(lambda x: sym.sum(sym.square(x)), x=rng.random(n, dtype=F32))
     (_, grid, block), (_, last, _) = launched.texts
-    parts = Team.of(n, 1, False).parts
+    parts = BlockShape.of(n, 1, False).parts
     assert grid == (1, parts, 1) and last == (1, 1, 1) and parts == 12
     assert launched.column("global_loads") == [n, parts]
     assert launched.column("global_stores") == [parts, 1]
@@ -336,7 +336,7 @@ def test_a_long_row_is_summed_up_by_many_blocks(rng):
 def test_long_rows_take_a_kernel_for_each_pass(rng):
     n, n_rows = 40_000, 2
     launched = one(sym.softmax, x=rng.random((n_rows, n), dtype=F32))
-    parts = Team.of(n, n_rows, False).parts
+    parts = BlockShape.of(n, n_rows, False).parts
     assert [grid for _, grid, _ in launched.texts] == [(n_rows, parts, 1)] * 3
     everyone = n_rows * parts * parts  # each block reads what all of its row have left
     assert launched.column("global_loads") == [

@@ -94,13 +94,13 @@ class Plans:
     """Counts the programs that get plans."""
 
     def __init__(self, monkeypatch):
-        self.count, make = 0, plan.InForce.__init__
+        self.count, make = 0, plan.ActivePlan.__init__
 
         def counted(made, *args, **kwargs):
             self.count += 1
             make(made, *args, **kwargs)
 
-        monkeypatch.setattr(plan.InForce, "__init__", counted)
+        monkeypatch.setattr(plan.ActivePlan, "__init__", counted)
 
 
 def test_a_schedule_of_the_momentum_is_an_input(monkeypatch):

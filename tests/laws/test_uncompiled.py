@@ -18,7 +18,11 @@ COMPILED = TARGETS["cpu"]
 @pytest.fixture
 def page():
     """The target "cpu" as it is in a page."""
-    there = {"load": emulated_cpu.load, "bound": emulated_cpu.bound, "tiers": emulated_cpu.InForce}
+    there = {
+        "load": emulated_cpu.load,
+        "bound": emulated_cpu.bound,
+        "tiers": emulated_cpu.ActivePlan,
+    }
     with mock.patch.dict(TARGETS, {"cpu": TARGETS["cpu"]._replace(**there)}):
         yield
 

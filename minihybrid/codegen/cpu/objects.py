@@ -23,7 +23,7 @@ import time
 import numpy as np
 
 from minihybrid.codegen.cache import ROOT, processor, read, symbol_of, versions, write
-from minihybrid.core.fork_safe import Locked
+from minihybrid.core.fork_safe import ForkSafe
 from minihybrid.core.op import HybridError
 from minihybrid.ops.cpu.machine import cores
 
@@ -139,7 +139,7 @@ def end_compilers():
 
 
 # -- in this process -------------------------------------------------------------------
-LOADING = Locked()  # one thread loads; others wait for what it made
+LOADING = ForkSafe()  # one thread loads; others wait for what it made
 STILL = threading.RLock()  # a fork waits for a thread that imports or links, for
 # milliseconds: in the child it would never come to an end
 ADDRESSES = {}  # symbol -> where its machine code begins

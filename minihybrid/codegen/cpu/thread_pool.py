@@ -28,7 +28,7 @@ LAST = 640  # more of them, when all know that it sleeps: else it misses who has
 ROOM = 1024  # words of a kernel that a helper has room for: far more than kernels have
 
 
-class Team:
+class ThreadPool:
     """Threads that help with the calls of a process, and the board where these stand."""
 
     def __init__(self):
@@ -73,7 +73,7 @@ class Team:
 @functools.cache
 def team():
     """The team of this process."""
-    made = Team()
+    made = ThreadPool()
     atexit.register(made.end)
     return made
 

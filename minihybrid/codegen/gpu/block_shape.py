@@ -1,7 +1,7 @@
 """How the threads of a GPU share rows: so many along a row, so many rows.
 
 Takes:   how many rows there are, how long they are, and how they lie in memory.
-Gives:   `Team`, the threads of a block, and the blocks that share a row.
+Gives:   `BlockShape`, the threads of a block, and the blocks that share a row.
 
 What is left out: the number of multiprocessors; the rules suit small GPUs and large.
 """
@@ -29,16 +29,16 @@ def power_of_two(n):
 
 
 @dataclass(frozen=True)
-class Team:
+class BlockShape:
     """How threads share rows: `along` a row, so many `rows` a block, `parts` a row.
 
     Where neighbours in memory lie in different rows, a warp takes 32 rows. A thread has
     four elements or more, a block 256 threads or more, as far as there are elements.
 
-    >>> Team.of(1000, 64, False), Team.of(10, 64, False)
-    (Team(along=256, rows=1, parts=1), Team(along=4, rows=64, parts=1))
-    >>> Team.of(1000, 64, True), Team.of(10**6, 1, False)
-    (Team(along=16, rows=32, parts=1), Team(along=512, rows=1, parts=122))
+    >>> BlockShape.of(1000, 64, False), BlockShape.of(10, 64, False)
+    (BlockShape(along=256, rows=1, parts=1), BlockShape(along=4, rows=64, parts=1))
+    >>> BlockShape.of(1000, 64, True), BlockShape.of(10**6, 1, False)
+    (BlockShape(along=16, rows=32, parts=1), BlockShape(along=512, rows=1, parts=122))
     """
 
     along: int
@@ -63,11 +63,11 @@ def team_of(rows):
     """
     frame, sums = rows.frame, reductions(rows)
     elements = sums or any(n.specs[0].shape == frame.shape for n in rows.depth if not is_literal(n))
-    team = Team.of(
+    team = BlockShape.of(
         frame.n if elements else 1, size_of(frame.kept), frame.across, CUT if sums else EACH
     )
     if any(n.specs[0].dtype != rows.dtype for n in sums):
-        return Team(team.along, team.rows, 1)
+        return BlockShape(team.along, team.rows, 1)
     return team
 
 

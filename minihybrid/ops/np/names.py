@@ -15,7 +15,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from minihybrid.core.convert import holds
+from minihybrid.core.convert import check_range
 from minihybrid.core.op import (
     REQUIRED,
     AttrError,
@@ -113,7 +113,7 @@ def fitting(op, number, kind):
     Raises:  NumberError for a whole number that would wrap around, or a finite one that
              would become infinite.
     """
-    holds(op, number, kind)
+    check_range(op, number, kind)
     if kind is not None and kind.kind == "f" and math.isfinite(number):
         with np.errstate(over="ignore"):
             is_too_large = np.isinf(np.float64(number).astype(kind))
