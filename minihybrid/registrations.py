@@ -111,7 +111,7 @@ INITIAL = {
 }
 
 
-def brought(hook, module):
+def fetched(hook, module):
     """The function that a module brings for a hook, once it is read."""
     found(module)
     return hook.function
@@ -150,7 +150,7 @@ class Names(dict):
 for _module, _names in HOOKS.items():
     for _name in _names.split():
         _hook = getattr(hooks, _name)
-        _hook.fetch = partial(brought, _hook, _module)
+        _hook.fetch = partial(fetched, _hook, _module)
 for _name, _table in NAMESPACES.items():
     FACES[_name] = Names(_table)
 for _name in RUN:

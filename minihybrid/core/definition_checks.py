@@ -20,7 +20,7 @@ FIELDS = {f.name: f for f in fields_of(Op) if f.init and f.name != "name"}
 LETTERS = "abcdefgh"  # what the inputs are called in a scalar expression
 
 
-@hooks.judge.brought
+@hooks.judge.implement
 def judge(name: object, aliases: tuple, given: dict) -> None:
     """Refuse a record of which a field cannot be what it is to be.
 

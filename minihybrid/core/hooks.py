@@ -18,26 +18,26 @@ class Hook:
     """A function that may be called before the module is read that brings it.
 
     >>> half = Hook("half", "a number -> half of it")
-    >>> @half.brought
+    >>> @half.implement
     ... def by_division(x):
     ...     return x / 2
     >>> half(3)
     1.5
     """
 
-    def __init__(self, name, meaning, usual=None):
+    def __init__(self, name, meaning, default=None):
         self.name, self.meaning, self.function = name, meaning, None
         self.fetch = nothing  # what may import the module that brings it, and then gives it
-        self.usual = usual  # what is called as long as nobody has brought another
+        self.default = default  # what is called until a module implements the hook
 
-    def brought(self, function):
+    def implement(self, function):
         """Enter the function that is called from now on; a decorator.
 
         Raises:  HybridError if there is one already.
         """
         if self.function is not None:
             raise HybridError(
-                f"{self.name}: {self.function.__module__} brings it, so "
+                f"{self.name}: {self.function.__module__} implements it, so "
                 f"{function.__module__} cannot; call that one"
             )
         self.function = function
@@ -45,26 +45,25 @@ class Hook:
 
     def __call__(self, *args, **kwargs):
         """What the function that was brought gives."""
-        function = self.function or self.fetch() or self.usual
+        function = self.function or self.fetch() or self.default
         if function is None:
             raise HybridError(
-                f"{self.name} ({self.meaning}): no module has brought it "
-                "yet; import minihybrid, the whole package"
+                f"{self.name} ({self.meaning}): no module implements it yet; import minihybrid"
             )
         return function(*args, **kwargs)
 
 
 def nothing(*_):
-    """What is usual where the core alone has nothing to say."""
+    """The default where the core alone has nothing to say."""
 
 
 def first(value, *_):
-    """What is usual where the core alone has nothing to change."""
+    """The default where the core alone has nothing to change."""
     return value
 
 
 def entry(name, table, *_):
-    """What is usual where the core alone looks a name up."""
+    """The default where the core alone looks a name up."""
     return table.get(name)
 
 

@@ -386,17 +386,19 @@ class Op:
     expand: Callable | None = None  # (specs, *inputs, **attrs) -> simpler operators
     lower: Callable | None = None  # the same, of operators that share loops; used only
     # for compiled loops: eager and grad are its own
-    pays: Callable | None = None  # (operator of the first input, those that read) ->
+    lower_if: Callable | None = None  # (operator of the first input, those that read) ->
     # whether `lower` is worth it; else it always is
-    joins: Callable | None = None  # (input specs, **attrs) -> whether the inputs lie
+    contiguous_concat: Callable | None = None  # (input specs, **attrs) -> whether the inputs lie
     # one after another in the output, each in one piece
     adds_rows: Callable | None = None  # attrs -> whether the output is a sum over the first
     # axis of all inputs: of longer ones, it is the sum of what their parts give
     view: bool = False  # the output is the input's memory under a new shape
-    wall: bool = False  # the gradient from above counts for nothing: two such nodes stay two
+    grad_barrier: bool = (
+        False  # the gradient from above counts for nothing: two such nodes stay two
+    )
     part: Callable | None = None  # (output shape, **attrs) -> (axis, begin, end, operator,
     # attrs): zeros but for the input between these places, and what joins such inputs
-    keeps: Callable | None = None  # attrs -> whether each number stays what it is
+    is_identity: Callable | None = None  # attrs -> whether each number stays what it is
     rises: bool = False  # a larger first number never gives a smaller result, nor
     # does rounding
     peak: Callable | None = None  # of the largest numbers of windows: (the node

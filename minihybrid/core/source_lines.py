@@ -15,7 +15,7 @@ from minihybrid.core import hooks
 from minihybrid.core.tracing import is_ours
 
 
-@hooks.lines_above.brought
+@hooks.lines_above.implement
 def lines_above(below: CodeType) -> tuple[tuple[CodeType, int], ...]:
     """The lines of the traced program that are running, outermost first.
 
@@ -34,7 +34,7 @@ def lines_above(below: CodeType) -> tuple[tuple[CodeType, int], ...]:
     return tuple(reversed(users or layers[:1]))
 
 
-@hooks.file_of.brought
+@hooks.file_of.implement
 def file_of(frame: FrameType) -> str:
     """The file of a frame's code; `Cell In[3]` in a notebook."""
     file, get_ipython = frame.f_code.co_filename, frame.f_globals.get("get_ipython")

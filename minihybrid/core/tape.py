@@ -43,7 +43,7 @@ def predict_mode():
     return modes(training=False)
 
 
-@hooks.backward.brought
+@hooks.backward.implement
 def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
     """Write the gradient of the heads' sum into `.grad` of every variable behind them.
 

@@ -24,7 +24,7 @@ PROGRAMS = tuple(  # endings of files that people write by hand
 PICKLES = tuple(bytes([0x80, n]) for n in range(2, 6))  # how these begin, by their version
 
 
-@hooks.opened.brought
+@hooks.opened.implement
 def opened(data, fname):
     """The bytes of a file, unless they only say where Git LFS keeps the real ones.
 
@@ -53,7 +53,7 @@ MODELS = {  # ending of a model's file -> what is in every such file
 }
 
 
-@hooks.replaces.brought
+@hooks.replaces.implement
 def replaces(fname, data):
     """Check an existing file that is to be replaced: its first line, or the kind of model.
 
@@ -80,7 +80,7 @@ def replaces(fname, data):
             )
 
 
-@hooks.lacking.brought
+@hooks.lacking.implement
 def lacking(nodes, source):
     """Warn of operators that are not here: which, and how many nodes of each.
 

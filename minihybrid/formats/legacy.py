@@ -74,7 +74,7 @@ INITIALIZERS = {
 }
 
 
-@hooks.operator_of.brought
+@hooks.operator_of.implement
 def operator_of(kind, ops, entry=None):
     """The operator that had this name in some version; `None` if there is none here.
 
@@ -91,7 +91,7 @@ def operator_of(kind, ops, entry=None):
     return None
 
 
-@hooks.upgraded.brought
+@hooks.upgraded.implement
 def upgraded(attrs, op, version):
     """An operator's attributes as they are written today.
 
@@ -115,7 +115,7 @@ def upgraded(attrs, op, version):
     return attrs
 
 
-@hooks.pinned.brought
+@hooks.pinned.implement
 def pinned(info, names=(), inputs=()):
     """A node's user attributes as they are written today.
 
@@ -134,7 +134,7 @@ def pinned(info, names=(), inputs=()):
     return kept
 
 
-@hooks.completed.brought
+@hooks.completed.implement
 def completed(inputs, op, name, names, info, version):
     """The inputs, with variables for those that old files did not mention.
 

@@ -24,13 +24,13 @@ def outline(block):
     }
 
 
-@hooks.save_outline.brought
+@hooks.save_outline.implement
 def save_outline(block, fname):
     """Write the outline of a block to a file."""
     write_whole(fname, json.dumps(outline(block), indent=1).encode())
 
 
-@hooks.load_outline.brought
+@hooks.load_outline.implement
 def load_outline(block, fname):
     """Check that a block has the outline in a file; give it the names written there.
 

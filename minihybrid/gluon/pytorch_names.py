@@ -217,7 +217,7 @@ HERE = {  # kind -> name in PyTorch -> what does the same here; behind "- ", why
 KINDS = {Block: "block", Parameter: "parameter", Value: "array"}  # all others are optimizers
 
 
-@hooks.instead.brought
+@hooks.instead.implement
 def instead(owner, name):
     """The sentence that an object, or a namespace such as "nd", lacks PyTorch's name, or `None`.
 

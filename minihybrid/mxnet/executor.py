@@ -372,7 +372,7 @@ def _requests(names, grad_req):
     return {name: grad_req.get(name, "null") for name in names}
 
 
-@hooks.bind.brought
+@hooks.bind.implement
 def bind(symbol, ctx, args, args_grad, grad_req, aux_states):
     """An Executor of a symbol on given arrays, as `Symbol.bind` says."""
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
@@ -401,7 +401,7 @@ def bind(symbol, ctx, args, args_grad, grad_req, aux_states):
     return Executor(symbol, ctx, arrays, grads, _requests(names, grad_req), aux)
 
 
-@hooks.simple_bind.brought
+@hooks.simple_bind.implement
 def simple_bind(symbol, ctx, grad_req, type_dict, shared_arg_names, shared_exec, given):
     """An Executor of a symbol on new arrays, as `Symbol.simple_bind` says."""
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()

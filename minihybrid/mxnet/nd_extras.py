@@ -60,7 +60,7 @@ class OneElement(np.ndarray):
         return self.view(np.ndarray).__reduce_ex__(protocol)
 
 
-@hooks.of_one.brought
+@hooks.of_one.implement
 def of_one(array: np.ndarray) -> np.ndarray:
     """The same array; one of one element as a class that `float()` and "%f" take."""
     return array.view(OneElement) if array.size == 1 and array.ndim else array
@@ -131,7 +131,7 @@ def reset_arrays(*arrays, num_arrays=None):
         each[...] = 0
 
 
-@hooks.warn_of_mask.brought
+@hooks.warn_of_mask.implement
 def warn_of_mask(array, key):
     """Say that `x[x > 0]` takes rows: the legacy comparison gives 0 and 1."""
     if (

@@ -88,7 +88,7 @@ FACES["sym"].update(
 )
 
 
-@hooks.composed.brought
+@hooks.composed.implement
 def composed(symbol, args, name, kwargs):
     """The same graph with other symbols in place of its variables."""
     nodes = [n for part in symbol._variables() for n in part]
@@ -114,7 +114,7 @@ def composed(symbol, args, name, kwargs):
     return made
 
 
-@hooks.inferred.brought
+@hooks.inferred.implement
 def inferred(symbol, who, args, kwargs):
     """The specs of (arguments, outputs, states), as far as they follow.
 

@@ -304,5 +304,5 @@ class _Symbol(Numpy, Symbol):
     beside = constant
 
 
-hooks.np_array.brought(ndarray)
-hooks.np_symbol.brought(_Symbol)
+hooks.np_array.implement(ndarray)
+hooks.np_symbol.implement(_Symbol)

@@ -276,7 +276,7 @@ def binary(
         numpy=call.replace("{b}", "{scalar}"),
         expr=with_number(expr),
         whole=whole and with_number(whole_expr),
-        keeps=lambda scalar: scalar == neutral and math.copysign(1, scalar) > 0,
+        is_identity=lambda scalar: scalar == neutral and math.copysign(1, scalar) > 0,
         grad=lambda g, out, a, scalar: (both[0](g, out, a, scalar),),
     )
     if rscalar:
@@ -786,7 +786,7 @@ cast = register(
     infer=lambda specs, dtype: (specs, [Spec(specs[0].shape, dtype)]),
     eager=_cast_eager,
     expr=lambda dtype: "T({a})",
-    keeps=lambda dtype: True,  # if it had that dtype before
+    is_identity=lambda dtype: True,  # if it had that dtype before
     grad=lambda g, out, a, dtype: (cast_like(g, a),),
     doc="The same numbers in a dtype.",
 )
@@ -834,7 +834,7 @@ block_grad = register(
     "stop_gradient",
     inputs=("data",),
     view=True,
-    wall=True,
+    grad_barrier=True,
     infer=lambda specs: same_shape("BlockGrad", specs),
     eager=np.copy,
     grad=lambda g, out, a: (None,),
@@ -902,11 +902,11 @@ def _gate_infer(specs):
 gate = register(
     "_gate",
     inputs=("data", "condition"),
-    wall=True,
+    grad_barrier=True,
     infer=_gate_infer,
     eager=lambda data, condition: data.copy(),
     expr="{a}",
-    keeps=lambda: True,
+    is_identity=lambda: True,
     grad=lambda g, out, a, c: (unbroadcast(choose(c, g, zeros_like(g)), a), None),
     doc="The same values; a gradient passes only if the condition, one element, is not 0.",
 )

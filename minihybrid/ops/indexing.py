@@ -326,7 +326,7 @@ put_along = register(
     cpu=loops(_put_along_lengths)(_put),
     gpu=loops(_for_gpu(_put_along_lengths))(_put_gpu),
     lower=_put_along_lower,
-    pays=lambda source, readers: any(r.reduce for r in readers),
+    lower_if=lambda source, readers: any(r.reduce for r in readers),
     grad=lambda g, out, data, index, like, **a: (
         reshape_like(take_along(g, index, **a), data),
         None,
@@ -344,7 +344,7 @@ take_along = register(
     cpu=_along_cpu,
     stores=True,
     lower=_along_lower,
-    pays=lambda source, readers: source is not None and source.lower is not None,
+    lower_if=lambda source, readers: source is not None and source.lower is not None,
     grad=lambda g, out, data, index, **a: (put_along(g, index, data, **a), None),
     doc="Elements of each line along an axis: data[i, index[i, j]].",
 )

@@ -73,7 +73,7 @@ concat = register(
     eager=_concat_eager,
     cpu=_concat_cpu,
     gpu=_concat_gpu,
-    joins=lambda specs, dim: split_at(specs[0].shape, dim)[0] == 1,
+    contiguous_concat=lambda specs, dim: split_at(specs[0].shape, dim)[0] == 1,
     grad=lambda g, out, *data, dim: tuple(
         concat_part(g, *data, dim=dim, number=i) for i in range(len(data))
     ),

@@ -91,7 +91,7 @@ def _head_grad(
 softmax_head = register(
     "_softmax_head",
     inputs=("data", "label"),
-    wall=True,
+    grad_barrier=True,
     attrs={
         "classes": (integer, REQUIRED),
         "divisor": (number, 1.0),
@@ -112,7 +112,7 @@ softmax_head = register(
 softmax_to = register(
     "_softmax_to",
     inputs=("data", "label"),
-    wall=True,
+    grad_barrier=True,
     attrs={"grad_scale": (number, 1.0)},
     infer=softmax_head.infer,
     eager=softmax_head.eager,
@@ -205,7 +205,7 @@ def _regression(name, doc, eager, expr, slope):
     head = register(
         f"_{name}",
         inputs=("data", "label"),
-        wall=True,
+        grad_barrier=True,
         attrs={"scale": (number, 1.0)},
         infer=lambda specs, scale: (specs, [Spec(specs[0].shape, floating(specs[0].dtype))]),
         eager=lambda data, label, scale: eager(data).astype(floating(data.dtype)),
@@ -271,7 +271,7 @@ MARGIN = {
 svm_head = register(
     "_svm_head",
     inputs=("data", "label"),
-    wall=True,
+    grad_barrier=True,
     attrs={"classes": (integer, REQUIRED), **MARGIN},
     expr="{a}",
     grad=_svm_grad,
@@ -308,7 +308,7 @@ loss_head = register(
     "_loss_head",
     inputs=("data",),
     view=True,
-    wall=True,
+    grad_barrier=True,
     grad=_loss_grad,
     eager=lambda data, **_: np.copy(data),
     attrs={"scale": (number, 1.0), "above": (optional(number), None)},

@@ -31,7 +31,7 @@ def lower(graph: Graph, which: Callable[[Op], bool] = lambda op: True) -> Graph:
         if node.op is None or node.op.lower is None or not which(node.op):
             return None
         readers = [r.op for r in uses.get((node, 0), ())]
-        if node.op.pays and not node.op.pays(node.inputs[0][0].op, readers):
+        if node.op.lower_if and not node.op.lower_if(node.inputs[0][0].op, readers):
             return None
         specs = [n.specs[i] for n, i in inputs]
         with tracing(Trace(lower=True)) as trace, Prefix(f"{node.name}_"):

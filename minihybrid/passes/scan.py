@@ -478,7 +478,7 @@ def results(op: Turns, n_outs: int, inputs: Iterable[Value]) -> tuple[list, list
     return outs, list(found[op.n_outs : last])
 
 
-@hooks.in_turns.brought
+@hooks.in_turns.implement
 def in_turns(
     body: Callable[[list[Symbol], list[Symbol]], tuple[Symbol, Sequence[Symbol]]],
     rows: Sequence,

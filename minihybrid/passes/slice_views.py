@@ -110,7 +110,9 @@ def found(ref: Ref, start: int, size: int) -> tuple[Ref, int]:
         if node.op.view:
             start += begin(node)
             ref = node.inputs[0]
-        elif node.op.joins and node.op.joins([n.specs[i] for n, i in node.inputs], **node.attrs):
+        elif node.op.contiguous_concat and node.op.contiguous_concat(
+            [n.specs[i] for n, i in node.inputs], **node.attrs
+        ):
             part = part_with(node, start, size)
             if part is None:
                 break

@@ -50,7 +50,7 @@ def driver_of(context: Context) -> Any:
     return SimulatedDriver(context.fast)
 
 
-@hooks.count_gpus.brought
+@hooks.count_gpus.implement
 def count_gpus() -> int:
     """How many GPUs the driver of CUDA counts; 0 also where it cannot be called."""
     try:

@@ -204,7 +204,7 @@ class DeviceArray(Elsewhere):
         self.device.upload(self.address, host)
 
 
-@hooks.new_on_device.brought
+@hooks.new_on_device.implement
 def new_on_device(shape: tuple[int, ...], dtype: Any, context: Context) -> np.ndarray | DeviceArray:
     """Uninitialised memory of a device that is not `cpu(0)`."""
     if context.device_type == "cpu":

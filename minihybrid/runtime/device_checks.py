@@ -14,7 +14,7 @@ from minihybrid.core.cache_entry import CacheEntry
 from minihybrid.core.op import HybridError
 
 
-@hooks.check_places.brought
+@hooks.check_places.implement
 def check_places(title: str, entry: CacheEntry, arrays: Sequence[NDArray]) -> None:
     """Raise an error if an input or a parameter is not where the first input is."""
     for name, other in zip(entry.names, arrays, strict=True):

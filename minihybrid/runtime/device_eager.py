@@ -34,7 +34,7 @@ PLANS = LRUCache(1000)  # signature -> plan, and the constants that it reads
 NUMBERS = LRUCache(1000)  # (device, dtype, number) -> the array of it
 
 
-@hooks.run_on_device.brought
+@hooks.run_on_device.implement
 def run_on_device(
     context: Context, op: Op, /, *datas: Any, **attrs: Any
 ) -> np.ndarray | DeviceArray | tuple:

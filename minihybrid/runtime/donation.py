@@ -83,13 +83,13 @@ class Reuse:
         return out
 
 
-@hooks.reuse.brought
+@hooks.reuse.implement
 def reuse(shape: tuple[int, ...], dtype: np.dtype) -> Reuse | None:
     """What makes a plan's results of this kind; `None` for small ones."""
     return Reuse(shape, dtype) if Spec(shape, dtype).nbytes >= LARGE else None
 
 
-@hooks.donatable.brought
+@hooks.donatable.implement
 def donatable(
     nodes: Iterable[Node], variables: Iterable[Node], seeds: Iterable[NDArray]
 ) -> dict[Node, np.ndarray]:
@@ -120,7 +120,7 @@ def _memory(array: Any) -> int:
     return id(array if getattr(array, "base", None) is None else array.base)
 
 
-@hooks.donate.brought
+@hooks.donate.implement
 @contextmanager
 def donate(op: CompiledOp, variables: Iterable[NDArray]) -> Iterator[None]:
     """Let an operator's plan write its outputs into these variables' gradients, once each."""

@@ -120,7 +120,7 @@ def _check_dense(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) 
         )
 
 
-@hooks.capsule.brought
+@hooks.capsule.implement
 def capsule(
     array: NDArray,
     stream: Any,

@@ -21,7 +21,7 @@ SHORT_S = 1e-3  # a call so short is timed ten at a time
 FEWEST, ENOUGH_S = 3, 2.0  # repeats, and seconds after which no more of them begin
 
 
-@hooks.time_steps.brought
+@hooks.time_steps.implement
 def time_steps(
     plan: Plan, arrays: Sequence[np.ndarray], bound: tuple, repeats: int
 ) -> list[tuple[str, float]]:

@@ -71,7 +71,7 @@ def _wrapped(kind: type[NDArray], context: Context, out: np.ndarray) -> NDArray:
     return kind(on(out, context))
 
 
-@hooks.wrapper.brought
+@hooks.wrapper.implement
 def wrapper(kind: type[NDArray], context: Context) -> Callable[[np.ndarray], NDArray]:
     """What makes arrays of a plan's outputs, which lie in the processor's memory."""
     if context.device_type != "cpu" or not context.device_id:

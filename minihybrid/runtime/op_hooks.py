@@ -15,7 +15,7 @@ from minihybrid.core.hybrid import Hybrid
 from minihybrid.core.sym import Symbol, replay
 
 
-@hooks.watched.brought
+@hooks.watched.implement
 def watched(hybrid: Hybrid, args: tuple, callback: Callable, monitor_all: bool) -> Any:
     """The result; each value on the way is shown to `callback`."""
     entry = hybrid.entry_for(args)

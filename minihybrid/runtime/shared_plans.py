@@ -28,7 +28,7 @@ from minihybrid.core.placement import placed
 LENGTHS = 8  # of one axis: a plan for each, without a warning
 
 
-@hooks.many_plans.brought
+@hooks.many_plans.implement
 def many_plans(hybrid: Hybrid, entry: CacheEntry, args: tuple) -> None:
     """Count the plans of a function, of which `entry` is about to be one."""
     if len(hybrid.entries) >= LENGTHS and "lengths" not in hybrid.warned:

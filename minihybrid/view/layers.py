@@ -15,7 +15,7 @@ from minihybrid.core.op import AttrError, HybridError
 from minihybrid.core.tracing import is_tracing
 
 
-@hooks.summary.brought
+@hooks.summary.implement
 def summary(net: Block, inputs: tuple) -> None:
     """Print each block's output shape and number of parameters."""
     if not arrays_in(inputs):

@@ -21,7 +21,7 @@ LINE = 2**13  # letters of a node's line: some hundred inputs
 COLUMNS = 64  # the longest bar that is shown
 
 
-@hooks.text.brought
+@hooks.text.implement
 @singledispatch
 def text(thing: object) -> str:
     """A thing as text, by its class."""

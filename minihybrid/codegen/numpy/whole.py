@@ -12,7 +12,7 @@ from minihybrid.codegen.numpy.excerpt import Excerpt, NoExcerpt
 from minihybrid.core import hooks
 
 
-@hooks.written.brought
+@hooks.written.implement
 def written(plan, functions):
     """(text, outside): the whole file; operator -> why its code cannot be part of it.
 

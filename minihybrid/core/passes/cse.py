@@ -16,7 +16,7 @@ def cse(graph):
     first = {}  # what is applied to what -> the node that did it first
 
     def rule(node, inputs, emit):
-        if (node.op.wall if node.op else node.values is None) or "graph" in node.attrs:
+        if (node.op.grad_barrier if node.op else node.values is None) or "graph" in node.attrs:
             return None  # a group's text tells its operators, not their numbers
         if node.op is None:
             value = node.values[0]

@@ -28,7 +28,7 @@ def fold(graph, walls=False):
             if node.values is not None:
                 made_now[node] = node.values
             return None
-        if walls and node.op.wall:
+        if walls and node.op.grad_barrier:
             return None
         if inputs and changes_nothing(node, inputs):
             return [inputs[0]]
@@ -64,7 +64,7 @@ def simpler(node, inputs):
     if node.op.reduce and spec.size == inputs[0][0].specs[inputs[0][1]].size:
         return apply(*view_as(spec.shape, inputs), node.name)
     source = inputs[0][0].op if inputs else None
-    if node.op.view and source and source.view and not source.wall:
+    if node.op.view and source and source.view and not source.grad_barrier:
         first = inputs[0][0].inputs[0]  # the view of a view is one view
         return apply(*view_as(spec.shape, [first]), node.name)
     return None
@@ -77,4 +77,4 @@ def changes_nothing(node, inputs):
         return False
     if op.strides:
         return same_steps(op.strides(spec.shape, **node.attrs), spec.shape)
-    return op.view or op.keeps is not None and op.keeps(**node.attrs)
+    return op.view or op.is_identity is not None and op.is_identity(**node.attrs)

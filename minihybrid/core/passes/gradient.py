@@ -135,7 +135,7 @@ def split(graph, joint):
         node, i = ref
         if node not in forward_nodes or node.op is None:
             return inside.get(ref, ref)
-        if node.op.view and not node.op.wall:  # costs nothing: made again
+        if node.op.view and not node.op.grad_barrier:  # costs nothing: made again
             if ref not in inside:
                 base = source(node.inputs[0])
                 again = Node(node.op, (base,), node.attrs, node.name, node.specs)
