@@ -10,10 +10,7 @@ calls (`core.call_errors`) are brought when the core asks for them.
 
 from pathlib import Path
 
-from minihybrid.core import lazy
-from minihybrid.core.hooks import own_names
-
-# A trace asks this package for lines of Python and needs none of its pictures.
+HERE = Path(__file__).parent
 LATER = {
     "canvas": "minihybrid_course.digit_canvas:canvas",
     "elsewhere": "minihybrid_course.other_libraries:elsewhere",
@@ -21,11 +18,20 @@ LATER = {
     "passes": "view.hybrid_view:passes",
     "walk_back": "minihybrid_course.tape:walk_back",
 }
-HERE = Path(__file__).parent
-__getattr__ = lazy.face(globals(), LATER)
 
 __all__ = ["canvas", "elsewhere", "packing", "passes", "walk_back"]
 
 
+# The engine is imported here and not above: teachers' tools start where NumPy is missing.
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from minihybrid.core import lazy
+
+    return lazy.face(globals(), LATER)(name)
+
+
 def __dir__():
+    from minihybrid.core.hooks import own_names
+
     return own_names(globals())

@@ -1,6 +1,7 @@
 """Part "Build one": both editions are of one source, each stage runs alone, checks answer."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -178,7 +179,7 @@ for step in map(int, sys.argv[1:]):
 def test_upgrades_run_on_numpy_alone_and_say_what_is_missing():
     done = subprocess.run(
         [sys.executable, "-c", ALONE, *map(str, UPGRADES)],
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        env={"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'course'}", "PATH": ""},
         capture_output=True,
         text=True,
         check=True,
@@ -427,7 +428,7 @@ def run_alone(path, folder):
     done = subprocess.run(
         [sys.executable, "-c", RUN, path],
         cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": "", "HOME": str(folder)},
+        env={"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'course'}", "PATH": "", "HOME": str(folder)},
         capture_output=True,
         text=True,
         check=True,

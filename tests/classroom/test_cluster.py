@@ -52,7 +52,7 @@ def test_a_worker_that_is_killed_loses_no_mark_and_grades_nothing_twice(python, 
     done = subprocess.run(
         [python, HERE / "elsewhere/on_cluster.py", folder, out],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, HERE)))},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "course", HERE)))},
         capture_output=True,
         text=True,
         timeout=600,

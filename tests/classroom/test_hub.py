@@ -194,7 +194,7 @@ def course(python, tmp_path):
         "COURSE": str(shared),
         "HOME": str(tmp_path),
         "JUPYTER_CONFIG_PATH": str(EXAMPLES),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'course'}",
         "MINIHYBRID_WAIT": "1",
     }
 
@@ -224,7 +224,7 @@ def hub(python, course, tmp_path):
             "/configurable-http-proxy"
         ),
         "PORTS": " ".join(map(str, numbers)),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'course'}",
     }
     (tmp_path / "homes").mkdir()
     with open(log, "w") as file:

@@ -61,7 +61,10 @@ def solve(desk, name, place):
 
 def ran(interpreter, path):
     """What as_student.py prints for a notebook."""
-    env = os.environ | {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    env = os.environ | {
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'course'}",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
     command = [interpreter, ELSEWHERE / "as_student.py", path.name]
     done = subprocess.run(command, cwd=path.parent, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
