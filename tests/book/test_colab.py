@@ -48,9 +48,8 @@ def sources(tmp_path_factory):
     """A folder with a wheel of ours and the archive of a repository."""
     folder = tmp_path_factory.mktemp("sources")
     inside = folder / "repository/minihybrid-HEAD"
-    shutil.copytree(
-        ROOT / "minihybrid", inside / "minihybrid", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    for name in ("minihybrid", "course"):
+        shutil.copytree(ROOT / name, inside / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, inside)
     shutil.make_archive(folder / "HEAD", "zip", folder / "repository")

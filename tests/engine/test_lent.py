@@ -8,7 +8,7 @@ from minihybrid.core import hooks
 from minihybrid.core.array import STATE
 from minihybrid.core.tape import modes
 from minihybrid.gluon import nn
-from minihybrid.runtime.donation import LARGE, LENT
+from minihybrid.runtime.donation import DONATED, LARGE
 
 N = 512
 assert 4 * N * N >= LARGE
@@ -67,7 +67,7 @@ def test_a_large_gradient_is_written_where_it_is_held(backend):
     assert net.weight.grad().data is held
     np.testing.assert_allclose(found, wanted, 1e-4, 1e-3)
     (maker,) = makers(net)
-    assert not maker.kept and not LENT.arrays and STATE.lent is None
+    assert not maker.kept and not DONATED.arrays and STATE.lent is None
 
 
 def test_a_weight_that_is_read_twice_gets_the_sum():
@@ -149,7 +149,7 @@ def test_what_fails_lends_nothing_afterwards():
     (maker,), held = makers(net), weight.grad.data
     with modes(lent={weight.node: held}):
         with pytest.raises(KeyboardInterrupt), hooks.donate(op, [weight]):
-            assert dict(LENT.arrays) == {maker: held} and not STATE.lent
+            assert dict(DONATED.arrays) == {maker: held} and not STATE.lent
             raise KeyboardInterrupt
         assert maker() is not held
     assert STATE.lent is None
