@@ -191,6 +191,7 @@ def check_bits(folder):
         assert got.tobytes() == wanted.tobytes(), (case, got, wanted)
 
 
+@pytest.mark.slow
 @needs_node
 def test_every_operation_has_the_evaluators_bits(tmp_path):
     check_bits(tmp_path)
@@ -205,6 +206,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @needs_node
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_seen(fault, tmp_path, monkeypatch):
