@@ -12,7 +12,6 @@ import inspect
 import os
 import platform
 import re
-import sys
 import warnings
 from importlib import metadata
 
@@ -151,8 +150,8 @@ def main(arguments=None):
             try:
                 for line in asked.command(asked):
                     print(line)
-            except (HybridError, OSError) as error:
-                sys.exit(f"{parser.prog}: {error}")
+            except (HybridError, OSError, MemoryError) as error:
+                parser.exit(2, f"{parser.prog}: {error}\n")
         return
     if asked.empty_cache:
         number = len(cache.kept())

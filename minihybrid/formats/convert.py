@@ -8,9 +8,13 @@ What is left out: training from the command line.
 """
 
 import argparse
+import io
+from collections import Counter
 from collections.abc import Iterable
+from math import prod
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -32,7 +36,7 @@ SUFFIXES = {
     ".py": "numpy",
 }
 FEW = 4  # inputs; more of them are parameters whose file is missing
-SEED = 0  # of the random inputs where none are given
+MAX_SIZE = 1 << 30  # elements of an input
 
 
 class Model(NamedTuple):
@@ -85,9 +89,10 @@ class Model(NamedTuple):
         if unknown or lacking:
             example = " ".join(f"--shape {name}=1,3,224,224" for name in lacking or self.inputs)
             what = f"there is no input '{unknown[0]}'" if unknown else f"no shape of {lacking[0]!r}"
+            remedy = "" if unknown or self.arrays else "name the .params file, or all shapes, "
             raise AttrError(
                 f"{self.source}: {what}; it has the inputs {', '.join(self.inputs)}; "
-                f"for example {example}"
+                f"{remedy}for example {example}"
             )
         return {name: Spec(shapes[name], np.dtype("float32")) for name in self.inputs}
 
@@ -98,6 +103,11 @@ class Model(NamedTuple):
         """
         specs = self.specs(shapes)
         args, _, _ = self.symbol.infer_shape(**{name: s.shape for name, s in specs.items()})
+        if args is None:
+            raise AttrError(
+                f"{self.source}: the shapes of the inputs {', '.join(specs)} don't determine those "
+                "of its labels; give complete shapes, without a 0"
+            )
         known = dict(zip(self.symbol.list_arguments(), args, strict=True))
         net = Prediction(self, {name: known[name] for name in self.labels})
         net.hybridize()
@@ -145,6 +155,11 @@ def load(symbol_file: str, params_file: str | None = None) -> Model:
         raise AttrError(f"{params_file}: the arrays have no names, which parameters need")
     names = set(symbol.list_inputs())
     bare = {name.removeprefix("arg:").removeprefix("aux:"): a for name, a in stored.items()}
+    if bare and names.isdisjoint(bare):
+        raise AttrError(
+            f"{params_file}: none of its {len(bare)} arrays, such as '{min(bare)}', belongs to "
+            f"{symbol_file}; name the .params file that was saved with it"
+        )
     return Model(symbol_file, symbol, {name: a for name, a in bare.items() if name in names})
 
 
@@ -177,22 +192,30 @@ def convert(model: Model, target: str, shapes: dict[str, tuple[int, ...]]) -> It
     return net.export(path, format=kind)
 
 
-def feed(model: Model, shapes: dict[str, tuple[int, ...]], files: dict[str, str] | None = None):
-    """Name -> NDArray of each input: from a .npy file, or uniform random numbers of -1 to 1."""
-    stream, files = np.random.default_rng(SEED), files or {}
-    try:
-        arrays = {name: nd.array(np.load(file, allow_pickle=False)) for name, file in files.items()}
-    except (OSError, ValueError, EOFError) as error:
-        raise FileError(f"--input {files}: {error}; a .npy file of numbers is needed") from None
+def feed(model: Model, shapes: dict[str, tuple[int, ...]], files: Iterable[str] = (), seed=0):
+    """Name -> NDArray of each input: from NAME=a.npy or a.npz, or uniform values in [-1, 1)."""
+    arrays: dict[str, nd.NDArray] = {}
+    for text in files:
+        name, _, file = text.rpartition("=")
+        try:
+            stored = np.load(file, allow_pickle=False)
+            read = {name: stored} if isinstance(stored, np.ndarray) else dict(stored)
+            arrays |= {n: nd.array(a) for n, a in read.items()}
+        except (OSError, ValueError, EOFError, BadZipFile) as error:
+            raise FileError(
+                f"--input {text}: {str(error).rstrip('.')}; NAME=a.npy, or an .npz file that names "
+                "the inputs, is needed"
+            ) from None
+    stream = np.random.default_rng(seed)
     for name, spec in model.specs(shapes | {n: a.shape for n, a in arrays.items()}).items():
         if name not in arrays:
             arrays[name] = nd.array(stream.uniform(-1, 1, spec.shape).astype(spec.dtype))
     return {name: arrays[name] for name in model.inputs}
 
 
-def run(model: Model, shapes: dict[str, tuple[int, ...]], files: dict[str, str] | None = None):
+def run(model: Model, shapes: dict[str, tuple[int, ...]], files: Iterable[str] = (), seed=0):
     """Name -> ndarray of each output."""
-    data = feed(model, shapes, files)
+    data = feed(model, shapes, files, seed)
     outs = model.net({name: a.shape for name, a in data.items()})(*data.values())
     outs = outs if isinstance(outs, (list, tuple)) else [outs]
     return dict(zip(model.symbol.list_outputs(), (o.asnumpy() for o in outs), strict=True))
@@ -200,9 +223,10 @@ def run(model: Model, shapes: dict[str, tuple[int, ...]], files: dict[str, str] 
 
 def check(model: Model, shapes: dict[str, tuple[int, ...]]) -> Iterable[str]:
     """Lines: what a model contains and lacks, and how far it is from ONNX Runtime's results."""
-    n_operators = sum(node.op is not None for node in topological(model.symbol.refs))
+    kinds = Counter(node.op.name for node in topological(model.symbol.refs) if node.op)
     n_numbers = sum(a.size for a in model.arrays.values())
-    yield f"{model.source}: {n_operators:,} operators, {n_numbers:,} parameters"
+    yield f"{model.source}: {kinds.total():,} operators, {n_numbers:,} parameters"
+    yield f"operators: {', '.join(f'{n} {name}' for name, n in kinds.most_common())}"
     inputs = model.inputs
     more = f" and {len(inputs) - FEW} more variables without an array" if len(inputs) > FEW else ""
     yield f"inputs: {', '.join(inputs[:FEW]) or 'none'}{more}"
@@ -213,8 +237,7 @@ def check(model: Model, shapes: dict[str, tuple[int, ...]]) -> Iterable[str]:
         more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
         yield f"missing operator {name}: {', '.join(nodes[:3])}{more}"
     if model.lacking:
-        yield "runs: no, because of the missing operators"
-        return
+        raise AttrError(f"{model.source}: it can't run without the missing operators")
     if len(shapes) < len(inputs):
         yield "runs: unknown; give the shapes of the inputs, as in --shape data=1,3,224,224"
         return
@@ -262,9 +285,14 @@ def shape(text: str) -> tuple[str, tuple[int, ...]]:
     """(name, shape) of an argument such as data=1,3,224,224."""
     name, value = named(text)
     try:
-        return name, tuple(int(n) for n in value.replace("x", ",").split(","))
+        found = tuple(int(n) for n in value.replace("x", ",").split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{value!r} is not a shape such as 1,3,224,224") from None
+        found = ()
+    if not found or min(found) < 1 or prod(found) > MAX_SIZE:
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is not a shape such as 1,3,224,224, of at most {MAX_SIZE:,} elements"
+        )
+    return name, found
 
 
 def add_commands(commands) -> None:
@@ -281,7 +309,9 @@ def add_commands(commands) -> None:
         if function is main_convert:
             one.add_argument("target", help=f"ends with one of {', '.join(SUFFIXES)}")
         if function is main_run:
-            one.add_argument("--input", type=named, action="append", default=[], help="NAME=a.npy")
+            words = "NAME=a.npy, or an .npz file that names the inputs"
+            one.add_argument("--input", action="append", default=[], help=words)
+            one.add_argument("--seed", type=int, default=0, help="of the inputs without a file")
             one.add_argument("--output", help="a .npz file to write")
         one.add_argument(
             "--shape", type=shape, action="append", default=[], help="data=1,3,224,224"
@@ -296,19 +326,38 @@ def main_convert(asked) -> Iterable[str]:
 
 
 def main_run(asked) -> Iterable[str]:
-    """The shape and the range of each output."""
-    outs = run(load(asked.symbol, asked.params), dict(asked.shape), dict(asked.input))
+    """The shape, the range and the values of each output."""
+    model = load(asked.symbol, asked.params)
+    outs = run(model, dict(asked.shape), asked.input, asked.seed)
     for name, value in outs.items():
         yield f"{name}: shape {value.shape}, from {value.min():.6g} to {value.max():.6g}"
         if value.ndim == 2:
-            yield f"  first row, largest first: {np.argsort(-value[0])[:5].tolist()}"
+            yield f"first row, largest first: {np.argsort(-value[0])[:5].tolist()}"
+        yield np.array2string(value, threshold=100)
     if asked.output:
-        import io
-
+        keeps(asked.output, outs)
         file = io.BytesIO()
         np.savez(file, **outs)
         write_whole(asked.output, file.getvalue())
         yield f"wrote {asked.output}"
+
+
+def keeps(path: str, outs: dict[str, np.ndarray]) -> None:
+    """Check that writing outputs to a file replaces only an earlier run's.
+
+    Raises:  FileError for any other file.
+    """
+    try:
+        same = path.endswith(".npz") and set(np.load(path).files) == set(outs)
+    except FileNotFoundError:
+        same = path.endswith(".npz")
+    except (OSError, ValueError, EOFError, AttributeError, BadZipFile):
+        same = False
+    if not same:
+        raise FileError(
+            f"cannot write '{path}': it isn't an .npz file of these outputs; choose a new name "
+            "that ends with .npz"
+        )
 
 
 def main_check(asked) -> Iterable[str]:

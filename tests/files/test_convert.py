@@ -77,48 +77,93 @@ def test_run_reads_arrays_and_writes_outputs(files, capsys):
     np.save("x.npy", x)
     lines = said(capsys, "run", *files, "--input", "data=x.npy", "--output", "y.npz")
     assert lines[0].startswith("softmax_output: shape (2, 5)") and lines[-1] == "wrote y.npz"
+    assert lines[1] == "first row, largest first: [4, 3, 2, 1, 0]" and len(lines) == 5
     weight = convert.load(*files).arrays["fc_weight"]
     wanted = nd.softmax(nd.dot(nd.array(x), weight.T)).asnumpy()
     np.testing.assert_allclose(np.load("y.npz")["softmax_output"], wanted, rtol=1e-5)
+    np.savez("x.npz", data=x)
+    again = said(capsys, "run", *files, "--input", "x.npz", "--output", "y.npz")
+    assert again == lines  # and its own file is replaced
+
+
+def test_a_seed_chooses_the_inputs(files, capsys):
+    first, same, other = (
+        said(capsys, "run", *files, "--shape", "data=2,7", "--seed", seed) for seed in "778"
+    )
+    assert first == same != other
+
+
+@pytest.mark.parametrize("target", ["net.py", "net.onnx", "net-symbol.json", "net.npz"])
+def test_files_of_others_are_kept(files, target):
+    Path(target).write_text("my thesis", "utf-8")
+    shape = ["--shape", "data=3,7"]
+    words = ["run", *files, "--output"] if target == "net.npz" else ["convert", *files]
+    with pytest.raises(SystemExit):
+        main.main([*words, target, *shape])
+    assert Path(target).read_text("utf-8") == "my thesis"
 
 
 def test_check_lists_contents_and_compares_with_onnx_runtime(files, capsys):
     lines = said(capsys, "check", *files, "--shape", "data=3,7")
-    assert lines[:4] == [
+    assert lines[:5] == [
         "net-symbol.json: 2 operators, 40 parameters",
+        "operators: 1 FullyConnected, 1 SoftmaxOutput",
         "inputs: data",
         "labels, unused in prediction: softmax_label",
         "outputs: softmax_output",
     ]
-    assert lines[4].startswith("runs: softmax_output has shape (3, 5)")
-    words = lines[5].split()
-    assert lines[5].startswith("ONNX Runtime: largest difference") and float(words[4][:-1]) < 1e-5
+    assert lines[5].startswith("runs: softmax_output has shape (3, 5)")
+    words = lines[6].split()
+    assert lines[6].startswith("ONNX Runtime: largest difference") and float(words[4][:-1]) < 1e-5
+
+
+def failed(capsys, *words):
+    """The lines on stdout of a command that exits with code 2, and its sentence on stderr."""
+    with pytest.raises(SystemExit) as error:
+        main.main(words)
+    out, err = capsys.readouterr()
+    _, start, text = err.rpartition("python -m minihybrid")  # after argparse's usage
+    assert error.value.code == 2 and start and text.endswith("\n") and text.count("\n") == 1
+    return out.splitlines(), text
 
 
 def test_check_names_missing_operators(files, capsys):
     text = Path(files[0]).read_text("utf-8").replace('"FullyConnected"', '"Unheard"')
     Path("odd-symbol.json").write_text(text, "utf-8")
-    lines = said(capsys, "check", "odd-symbol.json", files[1], "--shape", "data=3,7")
-    assert "missing operator Unheard: fc" in lines
-    assert lines[-1] == "runs: no, because of the missing operators"
+    for command in ("check", "run", "convert out.c", "convert out.onnx"):
+        name, *target = command.split()
+        words = [name, "odd-symbol.json", files[1], *target, "--shape", "data=3,7"]
+        lines, sentence = failed(capsys, *words)
+        assert "Unheard" in " ".join([*lines, sentence])
+    lines, sentence = failed(capsys, "check", "odd-symbol.json", files[1])
+    assert lines[-1] == "missing operator Unheard: fc"
+    assert "it can't run without the missing operators" in sentence
 
 
 MISTAKES = {
-    "there is no input 'dta'": ["run", "{0}", "{1}", "--shape", "dta=3,7"],
-    "no shape of 'data'": ["convert", "{0}", "{1}", "out.onnx"],
-    "'.xyz', but one of .json": ["convert", "{0}", "{1}", "out.xyz", "--shape", "data=3,7"],
-    "cannot read 'no.json'": ["check", "no.json"],
-    "a .npy file of numbers is needed": ["run", "{0}", "{1}", "--input", "data={0}"],
-    "FullyConnected": ["run", "{0}", "{1}", "--shape", "data=3,8"],
+    "there is no input 'dta'": "run {0} {1} --shape dta=3,7",
+    "no shape of 'data'": "convert {0} {1} out.onnx",
+    "'.xyz', but one of .json": "convert {0} {1} out.xyz --shape data=3,7",
+    "cannot read 'no.json'": "check no.json",
+    "cannot read 'no.params'": "check {0} no.params",
+    "NAME=a.npy, or an .npz file that names the inputs": "run {0} {1} --input data={0}",
+    "FullyConnected: with data (3, 8)": "run {0} {1} --shape data=3,8",
+    "'3,0' is not a shape": "run {0} {1} --shape data=3,0",
+    "'99999999999,3' is not a shape": "run {0} {1} --shape data=99999999999,3",
+    "has no list 'nodes'; needed: a symbol file": "check list.json {1}",
+    "the file is cut off": "check {0} cut.params",
+    "none of its 1 arrays, such as 'theirs'": "check {0} other.params",
+    "name the .params file, or all shapes": "run {0} --shape data=3,7",
+    "isn't an .npz file of these outputs": "run {0} {1} --shape data=3,7 --output out.txt",
 }
 
 
-@pytest.mark.parametrize("words", MISTAKES)
-def test_a_mistake_is_one_sentence(files, words):
-    with pytest.raises(SystemExit) as error:
-        main.main([word.format(*files) for word in MISTAKES[words]])
-    text = str(error.value)
-    assert text.startswith("python -m minihybrid: ") and words in text and "\n" not in text
+@pytest.mark.parametrize("sentence", MISTAKES)
+def test_a_mistake_is_one_sentence(files, capsys, sentence):
+    Path("list.json").write_text("[1]", "utf-8")
+    Path("cut.params").write_bytes(Path(files[1]).read_bytes()[:100])
+    nd.save("other.params", {"arg:theirs": nd.zeros((1,))})
+    assert sentence in failed(capsys, *MISTAKES[sentence].format(*files).split())[1]
 
 
 def test_a_forgotten_file_of_parameters_is_asked_for(tmp_path, monkeypatch, capsys):
@@ -129,7 +174,7 @@ def test_a_forgotten_file_of_parameters_is_asked_for(tmp_path, monkeypatch, caps
     net.hybridize()
     net(nd.ones((1, 3)))
     net.export("net")
-    with pytest.raises(SystemExit, match="name the .params file"):
-        main.main(["run", "net-symbol.json", "--shape", "data=1,3"])
+    _, sentence = failed(capsys, "run", "net-symbol.json", "--shape", "data=1,3")
+    assert "name the .params file that belongs to it" in sentence
     lines = said(capsys, "check", "net-symbol.json")
-    assert "more variables without an array" in lines[1]
+    assert "more variables without an array" in lines[2]
