@@ -5,12 +5,12 @@ Gives:   `foreach`, `while_loop`, `cond`, `boolean_mask`, and `isnan`, `isinf`,
          `isfinite`, as `nd.contrib`, `sym.contrib`, `F.contrib`.
 
 With arrays they are Python's own loop and branch, which the tape follows. With symbols
-the body is traced once, and the loop is one node (`passes/foreach.py`); a turn too many of
-`while_loop` is switched off by `where`; `cond` writes down both branches and chooses
-between their results.
-What is left out: loops that end early, and branches that are not run: what the other one
-computes costs time. No gradient comes out of it; but where a value that was computed before
-the branch has no finite slope, as sqrt(x) at 0, a gradient of 0 for it becomes NaN.
+the body is traced once, and the loop is one node (`passes/foreach.py`). `where` discards an
+iteration of `while_loop` after its end and the branch of `cond` that isn't taken, and a gate
+stops their gradients.
+What is left out: loops that end early and branches that are skipped: what is discarded costs
+time. A value that only discarded steps read gets a gradient of 0, and 0 times an infinite
+slope, as that of sqrt(x) at 0, is NaN; on the tape such a value has no gradient at all.
 """
 
 import math
@@ -141,7 +141,8 @@ def _traced_while(cond, func, now, holds, max_iterations, name):
     def turn(row, states):
         active, *now = states
         active = OPS["where"](active, cond(*now), active)
-        out, new = _step(func, now)
+        name = NameManager.current().get(None, "_while")
+        out, new = _branch(lambda: _step(func, now), name, active)
         new = [OPS["where"](active, a, b) for a, b in zip(new, now, strict=True)]
         return restore(out, iter([_kept(active, o) for o in arrays_in((out,))])), [active, *new]
 

@@ -490,6 +490,20 @@ def test_a_result_lies_over_what_it_needs():
     assert [ref[0].name for ref in overwrites(node, 1, root)] == ["x1"]
 
 
+def test_a_result_does_not_lie_over_what_only_one_choice_needs():
+    """The compiler might copy all of `b` to the result before `t + a` is computed."""
+
+    def both(a, b, p):
+        t = sym.sin(a)
+        return sym.where(p, t, b), t + a
+
+    node, root, _ = only_kernel(both, 3)
+    assert [ref[0].name for ref in overwrites(node, 0, root)] == ["x2"]
+    assert [ref[0].name for ref in overwrites(node, 1, root)] == ["x0"]
+    node, root, _ = only_kernel(lambda a, b, p: sym.where(p, sym.sin(a), b), 3)
+    assert {ref[0].name for ref in overwrites(node, 0, root)} == {"x0", "x1", "x2"}
+
+
 def test_a_result_does_not_lie_over_what_it_only_has_the_shape_of():
     """The compiler might write it before the other result's number is read there."""
     node, root, names = only_kernel(lambda a, b: (sym.ones_like(a) + b, a * b))

@@ -124,6 +124,8 @@ def overwrites(node, i, root):
     """The inputs that an elementwise step may write over: each number is read where the
     result of it goes, and nowhere else in the same memory. The result needs it, so it is
     read before, in whatever order the compiler puts what does not depend on each other.
+    Of a choice, such as `{b} if {a} != 0 else {c}`, only the test is always needed: where
+    another output reads `c`, too, the compiler may copy all of `b` first.
     """
     inner, spec = node.attrs.get("graph"), node.specs[i]
     nodes = [n for n in inner.nodes if n.op] if inner else [node]
@@ -131,6 +133,10 @@ def overwrites(node, i, root):
     if None in texts.values() or any(s != spec for s in node.specs):
         return []
     needed = {inner.heads[i] if inner else (node, 0)}
+    if len(node.specs) > 1:
+        for ref, text in texts.items():
+            if " if " in text:
+                texts[ref] = text.partition(" if ")[2].partition(" else ")[0]
     for ref in reversed(texts):
         names = zip("abcdefgh", ref[0].inputs, strict=False)
         needed.update(r for name, r in names if ref in needed and f"{{{name}}}" in texts[ref])
