@@ -5,15 +5,19 @@ python -m soak --programs 1000 --seed 7     # more of them, in tests/
 
 import collections
 import json
+import operator
 
 import numpy as np
 import pytest
+import soak
 from programs import judge, metamorphic
 from programs.calls import CALLS, TWINS
 from programs.draw import draw
 from programs.metamorphic import Case, check, text
 from programs.rewrites import TABLE
 from programs.run import Input, Program, Step
+
+from minihybrid.core.array import NDArray
 
 NAMES = sorted(TABLE)
 
@@ -87,6 +91,27 @@ def test_a_wrong_rewrite_is_seen_and_shrunk(monkeypatch):
     small = metamorphic.shrunk(case, lambda c: check(c, []) is not None)
     assert [name for name, _ in small.rewrites] == ["minus zero"]
     assert len(small.program.steps) <= 1
+
+
+@pytest.mark.parametrize("read_elsewhere", [False, True])
+def test_folding_keeps_inputs_of_the_gradient(read_elsewhere):
+    """`.grad` of an input that nothing reads any more would keep its old value."""
+    steps = Step("BlockGrad", (0,)), Step("*", (2, 1)), Step("+", (3, 0 if read_elsewhere else 1))
+    program = program_of(*steps, train=True)
+    program = program.but(inputs=program.inputs * 2, outputs=(4,))
+    case = Case(program, (("folded by hand", 0),))
+    assert metamorphic.fits(case) is read_elsewhere
+    assert not read_elsewhere or check(case, []) is None
+
+
+def test_division_in_place_is_checked_often(monkeypatch):
+    """The 400 programs that look for planted faults have to see this one."""
+    multiply = lambda x, y: x._in_place("x /= y", operator.mul, y)  # noqa: E731
+    monkeypatch.setattr(NDArray, "__itruediv__", multiply)
+    assert any(
+        "in place" in soak.modes_of(seed) and check(soak.case_of(seed), ["in place"])
+        for seed in range(400)
+    )
 
 
 def test_noise_of_a_wrong_program_excuses_nothing():

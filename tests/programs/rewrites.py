@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from programs.rules import BY_NAME, public_names
-from programs.run import INFIX, NO_GRADIENT, Input, Program, Step, first_of
+from programs.run import INFIX, NO_GRADIENT, Input, Program, Step, first_of, heads
 from programs.shrink import values_of
 
 FRESH = 10**6  # numbers of new values begin here
@@ -703,6 +703,17 @@ def two_reshapes(e, step):
     return e.reshape(e.reshape(x, (e.arrays[x].size,)), shape)
 
 
+def reached(program: Program) -> set[int]:
+    """The values that a backward pass writes gradients of, zeros included."""
+    found = {program.outputs[k] for k in heads(program)}
+    for k in range(len(program.steps) - 1, -1, -1):
+        step, first = program.steps[k], first_of(program, k)
+        on_tape = step.op not in BY_NAME or BY_NAME[step.op].grad is not None
+        if on_tape and found & {*range(first, first + step.n_outputs)}:
+            found |= {*step.inputs}
+    return {i for i in found if i < len(program.inputs)}
+
+
 # -- parts of a batch ------------------------------------------------------------------
 ROWS_OF = {  # operator -> which inputs have the batch as their first axis
     "FullyConnected": (0,),
@@ -805,6 +816,9 @@ def folded(e, step):
     sources = [program.inputs[i] for i in needed if i < len(program.inputs)]
     if any(s.role == "state" for s in sources):
         return None
+    cut = [replace(s, inputs=()) if s is step else s for s in program.steps]
+    if reached(program) != reached(program.but(steps=tuple(cut))):
+        return None  # an input that nothing else reads would keep its old gradient
     if step.op in NO_GRADIENT or all(s.dtype[0] in "iu" for s in sources):
         array = e.arrays[first_of(program, at)]
         return e.constant(array) if array.dtype.kind in "fiu" else None
