@@ -87,8 +87,11 @@ LATER = PUBLIC | {
     "function": "gluon.function:function",
     "hint": "minihybrid_course.exercises:hint",
     "interop": "runtime.interop",
+    "jvp": "gluon.transform:jvp",
     "random": "core.nd:random",
     "show": "view.show:show",
+    "vjp": "gluon.transform:vjp",
+    "vmap": "gluon.transform:vmap",
 }
 INSTEAD = {  # what MXNet has and we have not
     "engine": "calls return when their result is there, and nd.waitall() has nothing to wait for",
@@ -176,6 +179,7 @@ __all__ = [
     "initializer",
     "interop",
     "io",
+    "jvp",
     "kv",
     "kvstore",
     "lr_scheduler",
@@ -210,6 +214,8 @@ __all__ = [
     "util",
     "visualization",
     "viz",
+    "vjp",
+    "vmap",
 ]
 
 

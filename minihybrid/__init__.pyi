@@ -39,6 +39,9 @@ from minihybrid.gluon import metric as metric
 from minihybrid.gluon import optimizer as optimizer
 from minihybrid.gluon.data.vision import image as image
 from minihybrid.gluon.function import function as function
+from minihybrid.gluon.transform import jvp as jvp
+from minihybrid.gluon.transform import vjp as vjp
+from minihybrid.gluon.transform import vmap as vmap
 from minihybrid.minihybrid_course.exercises import check as check
 from minihybrid.minihybrid_course.exercises import exercises as exercises
 from minihybrid.minihybrid_course.exercises import hint as hint

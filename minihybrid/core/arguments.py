@@ -9,16 +9,15 @@ What is left out: sets of arrays.
 
 from collections.abc import Callable
 
-from minihybrid.core.array import NDArray
 from minihybrid.core.pytree import SLOT, Slot, parts_of, rebuilt
-from minihybrid.core.sym import Symbol
+from minihybrid.ops.infix import Value
 
 
 def arrays_in(args):
     """The arrays (or symbols) of nested arguments, in order."""
     found = []
     for arg in args:
-        if isinstance(arg, (NDArray, Symbol)):
+        if isinstance(arg, Value):
             found.append(arg)
         elif parts := parts_of(arg):
             found += arrays_in(parts)
@@ -27,7 +26,7 @@ def arrays_in(args):
 
 def restore(structure, values):
     """The nested structure with each placeholder taken from an iterator of values."""
-    if isinstance(structure, (NDArray, Symbol, Slot)):
+    if isinstance(structure, (Value, Slot)):
         return next(values)
     parts = parts_of(structure)
     return (

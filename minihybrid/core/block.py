@@ -524,7 +524,7 @@ class HybridBlock(Block):
         """Call `hybrid_forward` with F = nd or sym, whichever reads the input."""
         arrays = arrays_in(args)
         for value in arrays:
-            if value.level:
+            if value.level == Symbol.level:
                 with direct(False), self.name_scope():
                     params = {n: alike(p.var(), value) for n, p in self._reg_params.items()}
                     return self.hybrid_forward(sym, *args, **params)
@@ -536,7 +536,7 @@ class HybridBlock(Block):
             )
         if self._active and not is_tracing():
             return self._call_hybrid(*args)
-        here = context_of(arrays[0].data)
+        here = context_of(arrays[0].data) if not arrays[0].level else arrays[0].context
         if here is not STACK.contexts[-1]:
             with here:
                 return self.forward(*args)

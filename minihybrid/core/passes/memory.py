@@ -133,10 +133,8 @@ def overwrites(node, i, root):
     if None in texts.values() or any(s != spec for s in node.specs):
         return []
     needed = {inner.heads[i] if inner else (node, 0)}
-    if len(node.specs) > 1:
-        for ref, text in texts.items():
-            if " if " in text:
-                texts[ref] = text.partition(" if ")[2].partition(" else ")[0]
+    for ref, text in texts.items() if len(node.specs) > 1 else ():
+        texts[ref] = (text.partition(" if ")[2] or text).partition(" else ")[0]
     for ref in reversed(texts):
         names = zip("abcdefgh", ref[0].inputs, strict=False)
         needed.update(r for name, r in names if ref in needed and f"{{{name}}}" in texts[ref])

@@ -1,0 +1,343 @@
+"""Transformations: functions that take a function and return another one.
+
+Takes:   a Python function of arrays.
+Gives:   `vjp`, `jvp` and `vmap`: reverse mode, forward mode and a batch axis.
+
+`vjp` runs the function on the tape and returns the walk back as a function. Operators'
+gradients are written with operators, so that walk is on the tape as well. It's linear in
+the cotangent: its own VJP with respect to that is the JVP. `vmap` calls the function once
+on values with a hidden axis, which are one more interpreter of the same operators:
+composite ones are expanded, primitive ones have a rule below.
+What is left out: rules for all operators. Where a rule is missing, or Python asks for a
+value, `vmap` calls the function once per slice and stacks the results.
+Source:  the JVP as the VJP of a VJP: Townsend, A new trick for calculating Jacobian vector
+         products, 2017. Batching as an interpreter: JAX's Autodidax.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minihybrid.core.arguments import arrays_in, restore
+from minihybrid.core.array import STATE, NDArray, arrays
+from minihybrid.core.backprop import gradient
+from minihybrid.core.op import AttrError, HybridError, Node, Op, ShapeError, Spec
+from minihybrid.core.sym import Symbol
+from minihybrid.core.tape import array_of, modes
+from minihybrid.ops import OPS
+from minihybrid.ops.elementwise import zeros_like
+from minihybrid.ops.infix import Value
+from minihybrid.ops.joining import stack
+from minihybrid.ops.layout import broadcast_to, expand_dims, reshape, transpose
+from minihybrid.ops.neural import batch_dot
+from minihybrid.ops.shapes import axes_of, axis_of
+
+__all__ = ["jvp", "vjp", "vmap"]
+
+
+# -- derivatives -----------------------------------------------------------------------
+def vjp(f: Callable, *inputs: NDArray) -> tuple[Any, Callable]:
+    """Call `f` and return its outputs and its pullback, for vector-Jacobian products.
+
+    f:       arrays -> an array, or arrays nested in lists, tuples and dicts.
+    Returns: (outputs, pullback). `pullback(cotangents)` takes what the outputs look like,
+             with their shapes, and returns a tuple with a gradient for each input. It can
+             be called several times, and differentiated.
+
+    >>> from minihybrid.core import nd
+    >>> y, pullback = vjp(lambda x: x * x, nd.array([1, 2, 3]))
+    >>> pullback(nd.array([1, 0, 10]))[0].asnumpy()
+    array([ 2.,  0., 60.], dtype=float32)
+    """
+    with modes(recording=True):
+        variables = [_variable(x) for x in arrays("vjp", inputs)]
+        outputs = f(*variables)
+    heads = arrays_in((outputs,))
+
+    def pullback(cotangents: Any) -> tuple[NDArray, ...]:
+        seeds = _like("vjp", "cotangents", heads, arrays_in((cotangents,)))
+        found = _pulled(heads, seeds, variables)
+        return tuple(zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True))
+
+    return outputs, pullback
+
+
+def jvp(f: Callable, inputs: Sequence, tangents: Sequence) -> tuple[Any, Any]:
+    """Call `f` and return its outputs and their change per unit of a change of the inputs.
+
+    inputs, tangents:  lists of arrays of the same shapes.
+    Returns: (outputs, tangents of the outputs), which look alike: the Jacobian-vector
+             product.
+
+    >>> from minihybrid.core import nd
+    >>> x = nd.array([1, 2, 3])
+    >>> y, change = jvp(lambda x: x * x, [x], [nd.array([1, 0, 10])])
+    >>> change.asnumpy()
+    array([ 2.,  0., 60.], dtype=float32)
+    """
+    tangents = _like("jvp", "tangents", arrays("jvp", inputs), arrays("jvp", tangents))
+    with modes(recording=True):
+        outputs, pullback = vjp(f, *inputs)
+        heads = [y.detach() for y in arrays_in((outputs,))]
+        seeds = [_variable(zeros_like(y)) for y in heads]
+        grads = pullback(restore(outputs, iter(seeds)))  # linear in the seeds
+    found = _pulled(grads, tangents, seeds)
+    changes = [zeros_like(y) if t is None else t for y, t in zip(heads, found, strict=True)]
+    return outputs, restore(outputs, iter(changes))
+
+
+def _variable(x: NDArray) -> NDArray:
+    """The array as a variable of its own: a copy on the tape, if it's there already."""
+    return x.copy() if x.node else type(x)(x.data, Node(None, values=(x.data,)), 0)
+
+
+def _pulled(heads: Sequence, seeds: Sequence, variables: Sequence) -> list:
+    """The gradients of the variables; `None` where nothing depends on them."""
+    taped = [(h, s) for h, s in zip(heads, seeds, strict=True) if h.node]
+    refs = [(v.node, v.index) for v in variables]
+    grads = gradient([(h.node, h.index) for h, _ in taped], [s for _, s in taped], refs, array_of)
+    return [grads.get(ref) for ref in refs]
+
+
+def _like(who: str, what: str, wanted: Sequence, found: Sequence) -> Sequence:
+    shapes = [[x.shape for x in each] for each in (wanted, found)]
+    if shapes[0] != shapes[1]:
+        raise ShapeError(
+            f"{who}: {what} have shapes {shapes[1]}, but {shapes[0]} are needed; pass an array "
+            f"like each of the {'outputs' if who == 'vjp' else 'inputs'}"
+        )
+    return found
+
+
+# -- a batch axis ----------------------------------------------------------------------
+class Depth(threading.local):
+    level = 1  # of the innermost vmap; symbols have 1
+
+
+DEPTH = Depth()
+
+
+def vmap(f: Callable, in_axes: Any = 0, out_axes: int = 0) -> Callable:
+    """Return a function that maps `f` over an axis of its inputs.
+
+    in_axes: the axis of each input, one for all or a tuple; `None`: the same in each call.
+    out_axes: where the new axis of the outputs is.
+    Shapes:  `f` sees inputs without that axis. As everywhere in nd, an element of a vector
+             is an array of shape (1,).
+
+    `f` is called once for all slices if each operator has a rule: elementwise operators,
+    reductions, reshapes, transpose, slices, concat, stack, dot, Dense and softmax, and what
+    expands to those. Otherwise it is called once per slice.
+
+    >>> from minihybrid.core import nd
+    >>> x, w = nd.arange(6).reshape((2, 3)), nd.ones((3,))
+    >>> vmap(lambda x, w: (x * w).sum(), in_axes=(0, None))(x, w).asnumpy()
+    array([[ 3.],
+           [12.]], dtype=float32)
+    """
+
+    def mapped(*inputs: Any) -> Any:
+        places = in_axes if isinstance(in_axes, (tuple, list)) else [in_axes] * len(inputs)
+        if len(places) != len(inputs) or all(p is None for p in places):
+            raise AttrError(
+                f"vmap: in_axes={in_axes} for {len(inputs)} inputs; an axis or None is needed for "
+                "each, and an axis at least once"
+            )
+        moved = [
+            x if p is None else _moved(x, axis_of("vmap", p, len(_shape(x))), 0)
+            for x, p in zip(inputs, places, strict=True)
+        ]
+        lengths = {_shape(x)[0] for x, p in zip(moved, places, strict=True) if p is not None}
+        if len(lengths) > 1:
+            raise ShapeError(f"vmap: the mapped axes have lengths {sorted(lengths)}; make them one")
+        (n,) = lengths
+        try:
+            out = _at_once(f, moved, places, n)
+        except (HybridError, TypeError, AttributeError):  # no rule, or Python needs values
+            out = _one_by_one(f, moved, places, n)
+        found = [_moved(y, 0, out_axes % len(_shape(y))) for y in arrays_in((out,))]
+        return restore(out, iter(found))
+
+    return mapped
+
+
+def _shape(x: Any) -> tuple:
+    return x.spec.shape if isinstance(x, Symbol) else x.shape
+
+
+def _moved(x: Any, old: int, new: int) -> Any:
+    """One axis at another place."""
+    order = [i for i in range(len(_shape(x))) if i != old]
+    order.insert(new, old)
+    return x if old == new else transpose(x, axes=tuple(order))
+
+
+def _at_once(f: Callable, inputs: Sequence, places: Sequence, n: int) -> Any:
+    before, DEPTH.level = DEPTH.level, DEPTH.level + 1
+    try:
+        out = f(
+            *(
+                x if p is None else Batched(x, DEPTH.level)
+                for x, p in zip(inputs, places, strict=True)
+            )
+        )
+        found = arrays_in((out,))
+        return restore(out, iter([_with_axis(y, DEPTH.level, n, _shape(y)) for y in found]))
+    finally:
+        DEPTH.level = before
+
+
+def _one_by_one(f: Callable, inputs: Sequence, places: Sequence, n: int) -> Any:
+    """`f` of each slice, and the results stacked."""
+    outs = [
+        f(*(x if p is None else x[i] for x, p in zip(inputs, places, strict=True)))
+        for i in range(n)
+    ]
+    columns = zip(*(arrays_in((out,)) for out in outs), strict=True)
+    return restore(outs[0], iter([stack(*column, axis=0) for column in columns]))
+
+
+def _with_axis(x: Any, level: int, n: int, shape: tuple) -> Any:
+    """The value behind a batched one of a shape that it broadcasts to, axis first."""
+    if x.level == level:
+        own = (1,) * (len(shape) - len(x.shape)) + x.shape
+        x = x.value if own == x.shape else reshape(x.value, shape=(n, *own))
+        return x if own == shape else broadcast_to(x, shape=(n, *shape))
+    x = reshape(x, shape=(1,) * (len(shape) + 1 - len(_shape(x))) + _shape(x))
+    return broadcast_to(x, shape=(n, *shape))
+
+
+class Batched(Value):
+    """A value for all slices at once: `shape` is that of one, `value` has an axis before it."""
+
+    __slots__ = ("value", "level")
+
+    def __init__(self, value: Any, level: int) -> None:
+        if value.is_np:
+            raise HybridError("vmap: np arrays are mapped one by one")
+        one = len(_shape(value)) == 1
+        self.value, self.level = reshape(value, shape=(-1, 1)) if one else value, level
+
+    shape = property(lambda self: _shape(self.value)[1:])
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: int(np.prod(self.shape)))
+    dtype = property(lambda self: self.spec.dtype)
+    context = ctx = property(lambda self: self.value.context)
+
+    @property
+    def spec(self) -> Spec:
+        value = self.value
+        return Spec(self.shape, np.dtype(getattr(value, "spec", value).dtype))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"vmap: a batched value has no {name}")
+
+    def __bool__(self) -> bool:
+        raise HybridError("vmap: Python asks for the values of all slices at once")
+
+    def lines_up(self, other: Any) -> bool:
+        """Whether elementwise operators need no broadcasting."""
+        return self.shape == _shape(other)
+
+    def convert(self, other: Any, op: str) -> Any:
+        """A NumPy array beside a batched value is the same for all slices."""
+        return NDArray(np.asarray(other, self.dtype))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.part(key, self.shape)
+
+    def interpret(self, op: Op, inputs: Sequence, attrs: dict, name: str | None = None) -> Any:
+        """Apply an operator to all slices at once."""
+        specs = [Spec(_shape(x), np.dtype(getattr(x, "spec", x).dtype)) for x in inputs]
+        if op.eager is None:
+            return op.expanded(specs, inputs, attrs, STATE.training)
+        outs = op.specs_of(specs, attrs)[1]
+        rule = RULES.get(op.name) or (_elementwise if op.expr else _view if op.view else None)
+        if rule is None or op.random:
+            raise HybridError(f"vmap: {op.name} has no rule")
+        found = rule(op, Slices(inputs, specs, outs, self), **attrs)
+        found = found if isinstance(found, tuple) else (found,)
+        shapes = [(_shape(self.value)[0], *spec.shape) for spec in outs]
+        made = [
+            Batched(y if _shape(y) == shape else reshape(y, shape=shape), self.level)
+            for y, shape in zip(found, shapes, strict=True)
+        ]
+        return tuple(made) if len(made) > 1 else made[0]
+
+
+class Slices:
+    """The inputs of an operator, some of them batched, for its rule.
+
+    specs, outs:  of one slice: of its inputs and outputs;  n: how many slices there are.
+    """
+
+    def __init__(self, inputs: Sequence, specs: Sequence, outs: Sequence, like: Batched) -> None:
+        self.inputs, self.specs, self.outs, self.level = inputs, specs, outs, like.level
+        self.n = _shape(like.value)[0]
+        self.mapped = [x.level == like.level for x in inputs]
+
+    def all(self, shape: tuple | None = None) -> list:
+        """The inputs with the batch axis first, of one shape if it's given."""
+        return [
+            _with_axis(x, self.level, self.n, shape or spec.shape)
+            for x, spec in zip(self.inputs, self.specs, strict=True)
+        ]
+
+
+# -- rules: (operator, slices, **attributes) -> its value with the batch axis first ----
+def _elementwise(op: Op, s: Slices, **attrs: Any) -> Any:
+    return op(*s.all(s.outs[0].shape), **attrs)
+
+
+def _view(op: Op, s: Slices, **attrs: Any) -> Any:
+    return op(*s.all()) if op.name in ("_copy", "BlockGrad") else s.all()[0]  # reshaped at the end
+
+
+def _reduction(op: Op, s: Slices, axis: Any, exclude: bool = False, **attrs: Any) -> Any:
+    gone = axes_of(op.name, axis, len(s.specs[0].shape), exclude)
+    return op(*s.all(), axis=tuple(a + 1 for a in gone), **attrs)
+
+
+def _along(op: Op, s: Slices, **attrs: Any) -> Any:
+    key = "dim" if "dim" in attrs else "axis"
+    if attrs[key] is None:  # argmax of all
+        return op(reshape(s.all()[0], shape=(s.n, -1)), **attrs | {key: 1})
+    attrs[key] = axis_of(op.name, attrs[key], len(s.specs[0].shape)) + 1
+    return op(*s.all(), **attrs)
+
+
+def _transpose(op: Op, s: Slices, axes: tuple) -> Any:
+    rank = len(s.specs[0].shape)
+    return op(*s.all(), axes=(0, *(a % rank + 1 for a in axes or reversed(range(rank)))))
+
+
+def _slice(op: Op, s: Slices, begin: tuple, end: tuple, step: tuple) -> Any:
+    return op(*s.all(), begin=(None, *begin), end=(None, *end), step=step and (None, *step))
+
+
+def _product(op: Op, s: Slices, **attrs: Any) -> Any:
+    return batch_dot(*s.all(), **attrs)
+
+
+def _dense(op: Op, s: Slices, num_hidden: int, no_bias: bool, flatten: bool) -> Any:
+    x, weight, *bias = s.all()
+    k = s.specs[1].shape[1]
+    if s.mapped == [True] + [False] * (len(s.mapped) - 1):  # more rows of the same product
+        rows = reshape(x, shape=(-1, k))
+        return op(rows, *s.inputs[1:], num_hidden=num_hidden, no_bias=no_bias)
+    out = batch_dot(reshape(x, shape=(s.n, -1, k)), weight, transpose_b=True)
+    return OPS["broadcast_add"](out, expand_dims(bias[0], axis=1)) if bias else out
+
+
+RULES: dict[str, Callable] = {
+    **dict.fromkeys(("sum", "prod", "max", "min", "norm"), _reduction),
+    **dict.fromkeys(("softmax", "log_softmax", "Concat", "argmax", "argmin", "_order"), _along),
+    "transpose": _transpose,
+    "slice": _slice,
+    "broadcast_to": lambda op, s, shape: s.all(s.outs[0].shape)[0],
+    "_matmul": _product,
+    "batch_dot": _product,
+    "FullyConnected": _dense,
+}
