@@ -29,11 +29,9 @@ def restore(structure, values):
     if isinstance(structure, (Value, Slot)):
         return next(values)
     parts = parts_of(structure)
-    return (
-        structure
-        if parts is None
-        else rebuilt(structure, [restore(part, values) for part in parts])
-    )
+    if parts is None:
+        return structure
+    return rebuilt(structure, [restore(part, values) for part in parts])
 
 
 def builder(structure) -> Callable:
