@@ -841,6 +841,17 @@ block_grad = register(
     doc="The same values; no gradient passes.",
 )
 
+detached = register(
+    "_detach",
+    inputs=("data",),
+    file=("BlockGrad", {}),
+    view=True,
+    grad_barrier=True,
+    infer=lambda specs: same_shape("detach", specs),
+    eager=np.copy,
+    doc="The same values, off the tape: backward doesn't reach the input at all.",
+)
+
 
 def _like(name, value):
     return register(

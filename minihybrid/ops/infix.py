@@ -172,7 +172,7 @@ class Value:
 
     def detach(self):
         """The same numbers, through which no gradient passes."""
-        return OPS["BlockGrad"](self)
+        return OPS["_detach"](self)
 
     # MXNet's arrays can share memory with the result (inplace); here none does.
     def expand_dims(self, axis, inplace=False):
