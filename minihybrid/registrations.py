@@ -42,6 +42,7 @@ HOOKS = {
     "np.array": "np_array np_symbol",
     "runtime.device_eager": "run_on_device",
     "runtime.donation": "donate donatable reuse",
+    "runtime.guards": "listed",
     "runtime.shared_plans": "many_plans",
     "runtime.kernel_times": "time_steps",
     "runtime.op_hooks": "watched",

@@ -45,8 +45,8 @@ READING_ORDER = """
     codegen.numpy.excerpt codegen.numpy.alone codegen.numpy.whole codegen.numpy
     formats.c formats.c.values formats.c.names formats.c.calls formats.c.kernels
     formats.c.vectors formats.c.helpers formats.c.file
-    runtime.donation runtime.shared_plans runtime.op_hooks runtime.launch runtime.tiers
-    runtime.emulated_cpu runtime.device_eager runtime.kernel_times
+    runtime.donation runtime.guards runtime.shared_plans runtime.op_hooks runtime.launch
+    runtime.tiers runtime.emulated_cpu runtime.device_eager runtime.kernel_times
     mxnet.executor
     formats.foreign formats.legacy formats.outline formats.sparse formats.writers
     mxnet.model

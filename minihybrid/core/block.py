@@ -110,7 +110,7 @@ class Block(metaclass=Signed):
     """
 
     _direct = False  # whether a HybridBlock's `forward` is written without F
-    _seen = None  # the VERSION.count of its attributes, once they have been traced
+    _seen = _changed = None  # the VERSION.count of its attributes, once traced; the last new one
     _compiled = None  # what a hybridized call with arrays runs, if it is that simple
     _forward_hooks = _forward_pre_hooks = ()  # until __init__ has run
 
@@ -149,7 +149,7 @@ class Block(metaclass=Signed):
             and not is_tracing()
         ):  # what traced code itself assigns is no news
             VERSION.count += 1  # traced code may have read the old value
-            vars(self)["_seen"] = VERSION.count
+            vars(self).update(_seen=VERSION.count, _changed=name)
         super().__setattr__(name, value)
 
     __getattr__ = absent

@@ -14,6 +14,7 @@ from minihybrid.core.array import refs_of
 from minihybrid.core.compiled import CompiledOp
 from minihybrid.core.passes import expand
 from minihybrid.core.plan import active_plan
+from minihybrid.core.pytree import SLOT
 
 KEPT = 100  # signatures of one function: a plan for each, and its machine code
 FEW = 4  # so many values may a number among the arguments have, each with a plan
@@ -59,7 +60,10 @@ class CacheEntry:
     context: of the inputs; the parameters have copies there.
     wrap:    what makes arrays of outputs: their class, if it is not a matter of the context.
     parts:   what the traced code was made of (`Hybrid`);  args: of the call, with slots for
-             arrays;  used: by a call.
+             arrays.
+    calls:   how many there were, `taped` of them recorded, `counted` when the last entry came.
+    plain:   whether the result is one array and no state changes: most calls are so.
+    guards:  what must hold for another call;  reason: why it was traced (runtime/guards.py).
     """
 
     def __init__(self, graph, names, structure, params, kind, again, context, program):
@@ -67,7 +71,9 @@ class CacheEntry:
         self.params, self.kind, self.again = params, kind, again
         self.context, self.program = context, program
         self.wrap, self.build = hooks.wrapper(kind, context), builder(structure)
-        self.numbers, self.parts, self.args, self.used = {}, None, (), False
+        self.numbers, self.parts, self.args = {}, (), ()
+        self.calls = self.taped = self.counted = 0
+        self.guards, self.reason = {}, ""
         self.bound, self.version, self.states = None, -1, ()
 
     def places(self, arrays):
@@ -92,6 +98,7 @@ class CacheEntry:
     def bind(self):
         """The plan tied to where the parameters lie; the first call makes it."""
         self.states = self.tiers.states
+        self.plain = self.structure is SLOT and not self.states
         self.bound = self.tiers.bind(self.arrays)
         return self.bound
 
@@ -102,6 +109,7 @@ class CacheEntry:
 
     def recorded(self, arrays):
         """The outputs of a call on the tape."""
+        self.taped += 1
         given = self.given(arrays)
         return self.result(self.program.operator(self.names, given).apply(given))
 

@@ -53,7 +53,7 @@ class CompiledOp(Op):
         self.n_heads, self.gradients, self.readers = len(graph.outputs), {}, {}
         self.flat = [i for i in range(self.n_heads) if _behind(graph, i).isdisjoint(self.wanted)]
         self.forward, self.backward, self.backward_op = graph, None, None
-        self.kept, self.checked, self.readers, self.bound = {}, Checked(), {}, None
+        self.kept, self.checked, self.calls, self.bound = {}, Checked(), 0, None
         if keep:
             self.forward, self.backward, self.reached = forward_backward(graph, self.wanted)
             name = kept_name(self.forward)
@@ -73,6 +73,7 @@ class CompiledOp(Op):
 
     def eager(self, *arrays):
         """The forward plan: the graph's outputs, then what the backward plan needs."""
+        self.calls += 1
         given = dict(zip(self.names, arrays, strict=True))
         if self.bound is None or any(
             given[name] is not array for name, array in self.bound.arrays.items()

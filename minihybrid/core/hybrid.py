@@ -23,7 +23,7 @@ from minihybrid.core.op import AttrError, HybridError, Spec, described
 from minihybrid.core.parameter import VERSION
 from minihybrid.core.pipeline import Job
 from minihybrid.core.plan import write_states
-from minihybrid.core.pytree import SLOT, nesting, reader
+from minihybrid.core.pytree import SLOT, nesting, parts_of, reader
 from minihybrid.core.sym import Symbol, trace
 from minihybrid.core.tape import modes
 from minihybrid.core.targets import best_target, target_of
@@ -44,10 +44,21 @@ class Signature(NamedTuple):
 
 
 class Plans(dict):
-    """signature -> plan, of everything that was compiled; prints as a list."""
+    """signature -> plan, of everything that was compiled; prints as a list.
+
+    uses:    signature -> (cache entry, calls that ran this plan).
+    reasons: why the function was traced, the newest last (1,000 of them at most).
+    """
+
+    uses: dict = {}
+    reasons: list = []
 
     def __repr__(self):
-        return hooks.text(self)
+        return hooks.listed(self, False)
+
+    def show(self):
+        """Each plan with its guards, the number of its calls and why it was compiled."""
+        return hooks.listed(self, True)
 
 
 def alike(symbol, kind):
@@ -74,7 +85,7 @@ class Hybrid(ForkSafe):
         super().__init__()
         self.find, self.params, self.title, self.names = find, params, title, names
         self.target, self.wait, self.parts = target or best_target(), wait, parts
-        self.entries, self.warned = LRUCache(KEPT), set()
+        self.entries, self.warned, self.reasons = LRUCache(KEPT), set(), []
         self.values = LRUCache(KEPT)  # signature without numbers -> how many were traced
         self.programs = LRUCache(KEPT)  # of graphs whose numbers are inputs
 
@@ -96,15 +107,15 @@ class Hybrid(ForkSafe):
                     return self.find()(*args)
                 read, arrays_of = readers[len(args)] = reader(nesting(args))
                 entry, datas = self.entry_for(args), read(args, None)[1]
-            entry.used = True
+            entry.calls += 1
             if state.recording:
                 return entry.recorded(arrays_of(args))
             run, table = (entry.bound or entry.bind()).call
             outs = run(datas, table)
+            if entry.plain:
+                return entry.wrap(outs[0])
             if entry.states:
                 write_states(entry.states, outs, entry.places(datas))
-            if entry.structure is SLOT:
-                return entry.wrap(outs[0])
             return entry.build(map(entry.wrap, outs))
 
         return call
@@ -119,7 +130,7 @@ class Hybrid(ForkSafe):
                 "(params.get_constant)"
             )
         with self.lock:
-            entry = self.entries.get(key)
+            entry = old = self.entries.get(key)
             if (
                 entry is not None and entry.version != VERSION.count and entry.parts != self.parts()
             ):  # the code of all the others, too
@@ -129,10 +140,10 @@ class Hybrid(ForkSafe):
                 entry = self.trace(args)
                 entry.fits()  # raises if initialize() was forgotten
                 hooks.check_places(self.title, entry, arrays_in(args))
-                hooks.many_plans(self, entry, args)
-                for old, other in list(self.entries.items()):
-                    if other.used:  # since the last one was entered
-                        other.used = self.entries.lookup(old) is None
+                hooks.many_plans(self, entry, args, old)
+                for each, other in list(self.entries.items()):
+                    if other.calls != other.counted:  # used since the last one was entered
+                        self.entries.lookup(each).counted = other.calls
                 self.entries.put(key, entry)
             if entry.version != VERSION.count:
                 entry.bound, entry.version = None, VERSION.count
@@ -223,17 +234,18 @@ class Hybrid(ForkSafe):
     def plans(self):
         """The plans in force: those of calls on the tape for the gradients of now."""
         found = Plans()
+        found.uses, found.reasons = {}, [*self.reasons]
         for key, entry in self.entries.items():
-            inputs = tuple(n.specs[0] for n in entry.graph.variables if n.name in entry.names)
+            inputs = [n.specs[0] for n in entry.graph.variables if n.name in entry.names]
+            if not entry.numbers:  # else another entry has the same plan, for other numbers
+                inputs += [a for a in entry.args if a is not SLOT and parts_of(a) is None]
             now, op = entry.program.now, entry.program.op
-            for plan, recording in (
-                (now and now.plan, False),
-                (op and op.plan, True),
-                (op and op.backward_op and op.backward_op.plan, True),
-            ):
-                if plan:
-                    what = (*inputs, "backward") if plan.title.endswith("backward") else inputs
-                    found[Signature(what, key[-1], recording)] = plan
+            for source in (now, op, op and op.backward_op):
+                if source and source.plan:
+                    more = ("backward",) * source.plan.title.endswith("backward")
+                    signature = Signature((*inputs, *more), key[-1], source is not now)
+                    calls = entry.calls - entry.taped if source is now else source.calls
+                    found[signature], found.uses[signature] = source.plan, (entry, calls)
         return found
 
     def plan_for(self, *args):

@@ -24,13 +24,15 @@ from minihybrid.core.hybrid import Hybrid
 from minihybrid.core.lru_cache import LRUCache
 from minihybrid.core.passes import expand
 from minihybrid.core.placement import placed
+from minihybrid.runtime.guards import explain_trace
 
 LENGTHS = 8  # of one axis: a plan for each, without a warning
 
 
 @hooks.many_plans.implement
-def many_plans(hybrid: Hybrid, entry: CacheEntry, args: tuple) -> None:
-    """Count the plans of a function, of which `entry` is about to be one."""
+def many_plans(hybrid: Hybrid, entry: CacheEntry, args: tuple, old: CacheEntry | None) -> None:
+    """Count the plans of a function, of which `entry` is about to be one, instead of `old`."""
+    explain_trace(hybrid, entry, old)
     if len(hybrid.entries) >= LENGTHS and "lengths" not in hybrid.warned:
         many_lengths(hybrid, entry)
     if (

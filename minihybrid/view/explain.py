@@ -18,6 +18,7 @@ import numpy as np
 from minihybrid.core.graph import Graph
 from minihybrid.core.op import AttrError, HybridError
 from minihybrid.core.plan import Plan, nbytes_moved
+from minihybrid.runtime.guards import recompiled
 from minihybrid.simt import watch
 from minihybrid.view.bench import Timing
 from minihybrid.view.hybrid_view import meaning, view
@@ -42,6 +43,7 @@ class Explanation:
              text;  memory: where each value lies.
     steps:   [(kernel, elapsed_s)], seconds; `None` without timings.
     launches: what a simulated GPU counted (`simt.watch`); `None` elsewhere.
+    reason:  which guard of an earlier plan failed, if this one is a recompilation.
     """
 
     def __init__(
@@ -50,10 +52,11 @@ class Explanation:
         steps: list[tuple[str, float]] | None = None,
         launches: list | None = None,
         note: str = "",
+        reason: str = "",
     ) -> None:
         self.plan, self.stages = plan, plan.stages
         self.source, self.memory = plan.source, plan.memory
-        self.steps, self.launches, self.note = steps, launches, note
+        self.steps, self.launches, self.note, self.reason = steps, launches, note, reason
 
     @property
     def title(self) -> str:
@@ -63,7 +66,8 @@ class Explanation:
         given = ", ".join(f"{n} {specs[n]}" for n in plan.inputs if n in specs)
         mode = "training" if plan.training else "prediction"
         note = f" ({plan.target_note})" * bool(plan.target_note)
-        return f"{plan.title}: {given or 'no inputs'}; {mode}, target {plan.target}{note}"
+        why = f"; recompiled: {self.reason}" * bool(self.reason)
+        return f"{plan.title}: {given or 'no inputs'}; {mode}, target {plan.target}{note}{why}"
 
     def counts(self) -> Sequence[tuple[str, ...]]:
         """The table of stages as text cells, the headings first."""
@@ -191,19 +195,16 @@ def explain(net: Callable, *inputs: Any, timings: bool = True) -> Explanation:
             "HybridBlock, or wrap the function as minihybrid.function(f)"
         )
     plan, arrays, bound = net.plan_for(*inputs)
+    found = Explanation(plan, reason=recompiled(getattr(net, "plans", {}), plan))
     if plan.device:
-        with watch() as launches:
+        with watch() as found.launches:
             plan(arrays, bound)
-        return Explanation(
-            plan,
-            launches=launches,
-            note="what a launch on a GPU takes is measured by benchmarks/gpu.py" * timings,
-        )
-    if not timings:
-        return Explanation(plan)
-    plan(arrays, bound)  # compiles it, and notes how long that takes
-    arrays = [np.array(a, order="C") for a in arrays]
-    try:
-        return Explanation(plan, plan.time_steps(arrays, bound))
-    except HybridError as error:  # a target whose steps cannot be timed one by one
-        return Explanation(plan, note=str(error))
+        found.note = "what a launch on a GPU takes is measured by benchmarks/gpu.py" * timings
+    elif timings:
+        plan(arrays, bound)  # compiles it, and notes how long that takes
+        arrays = [np.array(a, order="C") for a in arrays]
+        try:
+            found.steps = plan.time_steps(arrays, bound)
+        except HybridError as error:  # a target whose steps cannot be timed one by one
+            found.note = str(error)
+    return found

@@ -11,7 +11,6 @@ from functools import singledispatch
 
 from minihybrid.core import hooks
 from minihybrid.core.graph import Graph, shown_attrs, topological
-from minihybrid.core.hybrid import Plans
 from minihybrid.core.op import UNKNOWN, Node, legible
 from minihybrid.core.passes.memory import Memory
 from minihybrid.core.plan import Plan
@@ -99,18 +98,6 @@ def plan_text(plan: Plan) -> str:
         f"  memory: {plan.nbytes_eager} bytes eager, {plan.nbytes_planned} "
         "planned"
     )
-
-
-@text.register(Plans)
-def plans_text(plans: Plans) -> str:
-    """A line a plan."""
-    lines = [
-        f"{signature}: {plan.n_kernels} kernel{'s' * (plan.n_kernels != 1)}, "
-        f"{plan.nbytes_planned} bytes, target {plan.target}"
-        f"{f' ({plan.target_note})' * bool(plan.target_note)}"
-        for signature, plan in plans.items()
-    ]
-    return "\n".join(lines) or "no plans yet: hybridize, then call with data"
 
 
 def diff(before: Graph, after: Graph) -> str:

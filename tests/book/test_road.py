@@ -2,7 +2,7 @@
 
 import call_trace as road
 
-MOST = 1_680  # statements, of the core, the records and the rest
+MOST = 1_720  # statements, of the core, the records and the rest
 
 
 def test_the_road_of_one_call_is_short_and_in_the_core():
@@ -10,7 +10,8 @@ def test_the_road_of_one_call_is_short_and_in_the_core():
     core, records, rest = road.count(found)
     assert [name for name, _ in found] == list(road.STAGES)
     assert 1_000 < core + records + rest <= MOST
-    assert rest <= 20, "what is beside the core lets one call pass"
+    # Why the gradient needed another trace is said when it is traced (runtime/guards.py).
+    assert rest <= 45, "what is beside the core lets one call pass"
 
 
 def test_a_statement_of_several_lines_is_one(monkeypatch, tmp_path):

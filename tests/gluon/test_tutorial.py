@@ -298,7 +298,7 @@ def test_retraced_for_a_new_shape_dtype_and_mode_and_listed(capsys):
         "(float32[1x3]) training, with gradient",
     ]
     lines = repr(net.plans).splitlines()
-    assert len(lines) == 5
+    assert len([line for line in lines if line[0] == "("]) == 5
     assert re.fullmatch(
         r"\(float32\[1x3\]\) prediction: \d+ kernels?, \d+ bytes, "
         "target numpy",

@@ -1,0 +1,159 @@
+"""Guards in words: what a cached plan assumes, and which assumption failed.
+
+Takes:   a cache entry that was just traced, and those that were there before.
+Gives:   `explain_trace`, which stores an entry's guards and the reason for its trace;
+         `differences`, the guards in which two entries differ; `listed`, plans as text.
+
+Calls never come here: they compare cache keys (core/pytree.py). All of this runs once per trace.
+What is left out: guards on globals that the code reads, which nothing checks.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from minihybrid.core import hooks
+from minihybrid.core.cache_entry import CacheEntry
+from minihybrid.core.hybrid import Hybrid, Plans, Signature
+from minihybrid.core.op import Spec, legible
+from minihybrid.core.plan import Plan
+from minihybrid.core.pytree import SLOT, Keywords
+
+TAPED = "recording is on, not off"
+LOGGED = 1_000  # reasons that a function keeps
+
+
+def in_words(guard: Any) -> str:
+    """The value that a guard requires.
+
+    >>> import numpy as np
+    >>> in_words(Spec((32, 64), np.dtype("float32")))
+    'float32 (32, 64)'
+    """
+    return f"{guard.dtype} {guard.shape}" if isinstance(guard, Spec) else str(guard)
+
+
+def guards(entry: CacheEntry) -> dict[str, Spec | str]:
+    """Name -> required value, of all that a call must share with the traced one."""
+    if entry.guards:
+        return entry.guards
+    specs = {n.name: n.specs[0] for n in entry.graph.variables}
+    found: dict[str, Spec | str] = {name: specs[name] for name in entry.names}
+    args: tuple = entry.args
+    for place, value in enumerate(args):
+        given: dict = value if type(value) is Keywords else {place: value}
+        found |= {f"argument {k}": legible(repr(v)) for k, v in given.items() if v is not SLOT}
+    found["device"], found["arrays"] = str(entry.context), "mx.np" if entry.kind.is_np else "mx.nd"
+    found["training"] = "on" if entry.program.job.training else "off"
+    entry.guards = found | {name: specs[name] for name in entry.params}
+    return entry.guards
+
+
+def differences(mine: Mapping, other: Mapping) -> Iterator[str]:
+    """The guards of `other` that a call with the guards `mine` fails, as clauses.
+
+    >>> import numpy as np
+    >>> small, large = (Spec((n, 5), np.dtype("float32")) for n in (7, 32))
+    >>> list(differences({"x": small, "training": "on"}, {"x": large, "training": "on"}))
+    ['x.shape[0] is 7, not 32']
+    """
+    for name in dict.fromkeys([*mine, *other]):
+        new, old = (each.get(name, "absent") for each in (mine, other))
+        pairs = [(name, new, old)]
+        if isinstance(new, Spec) and isinstance(old, Spec):
+            a, b = new.shape or (), old.shape or ()
+            pairs = [(f"{name}.dtype", new.dtype, old.dtype), (f"{name}.shape", a, b)]
+            if len(a) == len(b):
+                axes = enumerate(zip(a, b, strict=True))
+                pairs[1:] = [(f"{name}.shape[{axis}]", *lengths) for axis, lengths in axes]
+        yield from (f"{what} is {in_words(a)}, not {in_words(b)}" for what, a, b in pairs if a != b)
+
+
+def changes(mine: Sequence, other: Sequence) -> list[str]:
+    """What happened to the blocks of a net between two traces, as clauses."""
+    if [block for block, _ in mine] != [block for block, _ in other]:
+        return ["a block was added, replaced or removed"]
+    pairs = zip(mine, other, strict=True)
+    changed = [(b := ref(), b._changed) for (ref, seen), (_, before) in pairs if seen != before]
+    return [
+        f"{block.name}.{name} was set to {legible(repr(getattr(block, name, None)), 40)}"
+        for block, name in changed
+    ]
+
+
+def failed(hybrid: Hybrid, entry: CacheEntry, old: CacheEntry | None) -> str:
+    """The guards of the nearest entry that a new one fails, in words."""
+    mine = guards(entry)
+    if old:
+        found = changes(entry.parts, old.parts) + [*differences(mine, guards(old))]
+    else:
+        rivals = [[*differences(mine, guards(e))] for e in hybrid.entries.values()]
+        found = min(reversed(rivals), key=len)
+    more = [f"and {len(found) - 3} more"] * (len(found) > 3)
+    return "; ".join(found[:3] + more) or "the arguments are of other types"
+
+
+def explain_trace(hybrid: Hybrid, entry: CacheEntry, old: CacheEntry | None) -> None:
+    """Store which guard of the nearest entry failed, if there are any.
+
+    old:     the entry of the same key that `entry` replaces, if there is one.
+    """
+    if old or hybrid.entries:
+        entry.reason = failed(hybrid, entry, old)
+    hybrid.reasons.append(entry.reason or "first call")
+    del hybrid.reasons[:-LOGGED]
+
+
+def reason(plans: Any, signature: Signature) -> str:
+    """Why a plan was compiled although there were others; nothing of the first."""
+    entry, _ = plans.uses[signature]
+    if plans[signature].title.endswith("backward"):
+        return ""
+    return TAPED if signature.recording and entry.program.now else entry.reason
+
+
+def recompiled(plans: dict, plan: Plan) -> str:
+    """The reason of one of the plans of a net or a compiled function."""
+    return next((reason(plans, key) for key, each in plans.items() if each is plan), "")
+
+
+def required(entry: CacheEntry, recording: bool) -> list[str]:
+    """The guards of a plan as lines, all parameters in one."""
+    held = guards(entry)
+    inputs = [f"{k}: {in_words(v)}" for k, v in held.items() if k not in entry.params]
+    params = [f"{k} {in_words(held[k])}" for k in entry.params]
+    op = entry.program.op
+    return [
+        *inputs,
+        f"recording: {f'on, gradients of {few(op.taped)}' if recording and op else 'off'}",
+        *[f"parameters: {few(params)}"] * bool(params),
+        *["blocks and attributes: as they were traced"] * bool(entry.parts),
+    ]
+
+
+def few(names: Sequence[str]) -> str:
+    """The first two names, and how many more there are.
+
+    >>> few(["a", "b"]), few("abcde")
+    ('a, b', 'a, b, and 3 more')
+    """
+    return ", ".join([*names[:2], *[f"and {len(names) - 2} more"] * (len(names) > 2)])
+
+
+@hooks.listed.implement
+def listed(plans: Plans, full: bool) -> str:
+    """A line a plan, and why it was compiled anew; `full`: also its guards and its calls."""
+    lines = []
+    for signature, plan in plans.items():
+        note = f" ({plan.target_note})" * bool(plan.target_note)
+        kernels = f"{plan.n_kernels} kernel{'s' * (plan.n_kernels != 1)}"
+        lines.append(
+            f"{signature}: {kernels}, {plan.nbytes_planned} bytes, target {plan.target}{note}"
+        )
+        entry, calls = plans.uses[signature]
+        why = reason(plans, signature)
+        if full:
+            guards_of = "\n          ".join(required(entry, signature.recording))
+            lines += [f"  guards  {guards_of}", f"  calls   {calls}"]
+        if why:
+            lines.append(f"  recompiled: {why}")
+    return "\n".join(lines) or "no plans yet: hybridize, then call with data"
