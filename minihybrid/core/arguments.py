@@ -29,9 +29,7 @@ def restore(structure, values):
     if isinstance(structure, (Value, Slot)):
         return next(values)
     parts = parts_of(structure)
-    if parts is None:
-        return structure
-    return rebuilt(structure, [restore(part, values) for part in parts])
+    return structure if parts is None else rebuilt(structure, [restore(p, values) for p in parts])
 
 
 def builder(structure) -> Callable:

@@ -1,4 +1,4 @@
-"""Transformations: functions that take a function and return another one.
+"""Chapter 30. Transformations: functions that take a function and return another one.
 
 Takes:   a Python function of arrays.
 Gives:   `vjp`, `jvp` and `vmap`: reverse mode, forward mode and a batch axis.

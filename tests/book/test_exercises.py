@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import answers_inside
 import answers_threads
+import answers_transforms
 import make_hints
 import numpy as np
 import pytest
@@ -1043,7 +1044,7 @@ ANSWERS = {
         ],
     ),
 }
-ANSWERS |= answers_inside.ANSWERS | answers_threads.ANSWERS
+ANSWERS |= answers_inside.ANSWERS | answers_threads.ANSWERS | answers_transforms.ANSWERS
 NO_FUNCTIONS = {"12.3", "17.3", "24.1"}  # an operator, a compiled kernel, a class
 SAMPLES = [(number, answer, words) for number in ANSWERS for answer, words in ANSWERS[number][1]]
 

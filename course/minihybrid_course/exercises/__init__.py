@@ -32,6 +32,7 @@ from minihybrid_course.exercises import (
     threads,
     traced,
     training,
+    transforms,
     using,
     writing,
 )
@@ -39,7 +40,19 @@ from minihybrid_course.exercises.judging import Verdict
 
 CHAPTERS = (
     *(first, graphs, hybrids, nano, traced, training, using),
-    *(writing, inside, machine, packing, kernels, records, texts, readers, launches, threads),
+    *(
+        writing,
+        inside,
+        machine,
+        packing,
+        kernels,
+        records,
+        texts,
+        readers,
+        launches,
+        threads,
+        transforms,
+    ),
 )
 _FOUND = {n: exercise for chapter in CHAPTERS for n, exercise in chapter.EXERCISES.items()}
 TABLE = dict(sorted(_FOUND.items(), key=lambda item: [int(n) for n in item[0].split(".")]))

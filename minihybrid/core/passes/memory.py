@@ -133,11 +133,13 @@ def overwrites(node, i, root):
     if None in texts.values() or any(s != spec for s in node.specs):
         return []
     needed = {inner.heads[i] if inner else (node, 0)}
-    for ref, text in texts.items() if len(node.specs) > 1 else ():
-        texts[ref] = (text.partition(" if ")[2] or text).partition(" else ")[0]
-    for ref in reversed(texts):
-        names = zip("abcdefgh", ref[0].inputs, strict=False)
-        needed.update(r for name, r in names if ref in needed and f"{{{name}}}" in texts[ref])
+    for ref, text in reversed(texts.items()):
+        test = (text.partition(" if ")[2] or text).partition(" else ")[0]
+        needed.update(
+            r
+            for name, r in zip("abcdefgh", ref[0].inputs, strict=False)
+            if ref in needed and f"{{{name}}}" in (text if len(node.specs) == 1 else test)
+        )
     parts = {root[ref] for ref in node.inputs if _size(ref) != _size(root[ref])}
     own = [(v, 0) for v in inner.variables] if inner else node.inputs
     return [
