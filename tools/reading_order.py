@@ -43,8 +43,7 @@ READING_ORDER = """
     codegen.cpu.objects codegen.cpu.thread_pool codegen.cpu.target codegen.gpu.block_shape
     codegen.gpu.rows codegen.gpu.kernel codegen.gpu.target codegen.numpy.special
     codegen.numpy.excerpt codegen.numpy.alone codegen.numpy.whole codegen.numpy
-    formats.c formats.c.values formats.c.names formats.c.calls formats.c.kernels
-    formats.c.vectors formats.c.helpers formats.c.file
+    codegen.tiles codegen.read codegen.c_helpers codegen.c formats.c
     runtime.donation runtime.guards runtime.shared_plans runtime.op_hooks runtime.launch
     runtime.tiers runtime.emulated_cpu runtime.device_eager runtime.kernel_times
     mxnet.executor
@@ -80,7 +79,7 @@ READING_ORDER = """
     view.show
     mxnet
     view
-    codegen.read codegen.lower codegen.schedule codegen.wasm
+    codegen.lower codegen.schedule codegen.wasm
     formats.wasm
     runtime
     __init__

@@ -141,6 +141,10 @@ def _typed(kernel: Kernel, e: Expr, names: set) -> None:
             right = a.type == b.type == type and test.type == type.of("bool")
         case Call("splat", (a,), type):
             right = a.type == Type(type.kind) and type.lanes > 1
+        case Call("masked", (a, *mask), type):
+            right = a.type == type and all(m.type == INDEX for m in mask)
+        case Call("table", (at, *items), type):
+            right = at.type == INDEX and all(i.type == type for i in items)
         case Call("total", (a,), type):
             right = a.type.lanes > 1 and type == Type(a.type.kind)
         case Call("cast" | "bitcast", (a,), type):

@@ -159,6 +159,13 @@ class Run:
             match s:
                 case Let(var, value):
                     self.names[var] = self.value(value)
+                case Store(buffer, index, Call("masked", (value, *mask), _)):
+                    places, found = (
+                        self.masked(buffer, index, value.type.lanes, mask),
+                        self.value(value),
+                    )
+                    for lane, place in places:
+                        self.memory[buffer.name][place] = found[lane]
                 case Store(buffer, index, value):
                     place = self.place(buffer, index, value.type.lanes)
                     self.memory[buffer.name][place] = self.value(value)
@@ -189,6 +196,14 @@ class Run:
             raise IndexError(f"{buffer.name}: element {at} of {len(flat)}")
         return slice(at, at + lanes) if lanes > 1 else at
 
+    def masked(self, buffer: Buffer, index: tuple, lanes: int, mask: Any) -> list:
+        """(lane, place) of the lanes that count."""
+        first, last, step = map(self.value, mask)
+        return [
+            (i, self.place(buffer, (index[-1] + i * step,), 1))
+            for i in range(max(first, 0), min(last, lanes))
+        ]
+
     def value(self, e: Expr) -> Any:
         """The value of an expression; of `select`, `and` and `or` only what is needed."""
         match e:
@@ -201,6 +216,13 @@ class Run:
                 return found.copy() if lanes > 1 else found
             case Sum(found):
                 return sum(n * math.prod(map(self.value, key)) for key, n in found)
+            case Call("masked", (Load(buffer, index, lanes), *mask), type):
+                out = np.zeros(lanes, type.kind)
+                for lane, place in self.masked(buffer, index, lanes, mask):
+                    out[lane] = self.memory[buffer.name][place]
+                return out
+            case Call("table", (at, *items), _):
+                return self.value(items[self.value(at)])
             case Call("select", (test, yes, no), type) if type.lanes == 1:
                 return self.value(yes if self.value(test) else no)
             case Call("and", (a, b), Type(_, 1)):

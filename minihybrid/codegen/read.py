@@ -27,6 +27,7 @@ from minihybrid.codegen.ir import (
     INDEX,
     SIGNS,
     Break,
+    Buffer,
     Call,
     Const,
     Expr,
@@ -35,7 +36,9 @@ from minihybrid.codegen.ir import (
     Kernel,
     Let,
     Load,
+    Return,
     Store,
+    Sum,
     Type,
     Var,
     While,
@@ -46,6 +49,7 @@ from minihybrid.codegen.ir import (
     summed,
     terms,
 )
+from minihybrid.codegen.tiles import STATEMENTS, VALUES, Place, Tile
 from minihybrid.core.op import HybridError
 from minihybrid.ops.loops import definition
 
@@ -77,7 +81,13 @@ CASTS |= {"float32", "float64", "bool"}
 CALLED = {"boolean": "bool", "bool_": "bool", "int": "int64", "float": "float64"}
 SAME = {"root": "sqrt", "signed": "copysign", "add_up": "add_up", "multiply_up": "multiply_up"}
 SAME |= {name: name for name in ("sqrt", "floor", "ceil", "copysign", "abs")}
-DEVICE = "sigmoid lost mod power whole_mod".split()
+IN_C = {"erf": "erf", "erfc": "erfc", "lgamma": "lgamma", "gamma": "tgamma"}
+DEVICE = "sigmoid lost mod power whole_div whole_mod".split()
+LOOPING = {  # functions of C, which have loops: the kinds of their parameters and result
+    "erfinv": ("float64", "float64"),
+    "polygamma": ("int64", "float64", "float64"),
+    "whole_power": ("uint64", None, "uint64"),
+}
 KEEP = "rank_up", "rank_down", "unrank"  # a float compares as its rank does, but for NaN
 
 
@@ -85,11 +95,19 @@ class Unreadable(HybridError):
     """What a kernel has that is not read."""
 
 
-def read(name: str, text: str, buffers: tuple, numbers: dict | None = None) -> Kernel:
+def read(
+    name: str,
+    text: str | list,
+    buffers: tuple,
+    numbers: dict | None = None,
+    in_c: bool = False,
+    result: str = "float32",
+) -> Kernel:
     """A kernel's Python function as IR.
 
     buffers:  flat ones, under the names of its parameters.
     numbers:  parameter -> the length that it stands for.
+    in_c:     whether the kernel may use tables, and the functions of C's library.
 
     >>> from minihybrid.codegen.ir import Buffer
     >>> a, out = Buffer("a", "float32", (8,)), Buffer("out", "float32", (8,), "out")
@@ -99,10 +117,13 @@ def read(name: str, text: str, buffers: tuple, numbers: dict | None = None) -> K
         for i in 0 .. 8:
             out[i] = a[i] + a[i]
     """
-    body = ast.parse(text).body[0].body
+    body = text
+    if isinstance(text, str):
+        (body,) = (n.body for n in ast.parse(text).body if isinstance(n, ast.FunctionDef))
     kinds: dict = {}
     for _ in range(9):
-        reader = Reader(body, buffers, numbers or {}, kinds)
+        reader = Reader(body, buffers, numbers or {}, kinds, in_c)
+        reader.kind = result
         reader.run(body)
         if reader.kinds == kinds or not reader.is_joined:
             return Kernel(name, tuple(buffers), tuple(reader.out))
@@ -122,6 +143,27 @@ def library() -> tuple:
     consts = ast.Module([s for s in tree.body if isinstance(s, ast.Assign)], [])
     exec(compile(consts, "transcendental.py", "exec"), scope)  # our own file
     return {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}, scope
+
+
+@functools.cache
+def function(name: str, kinds: tuple) -> Kernel:
+    """One of `LOOPING`, for arguments of some kinds, as a function of the loop IR."""
+    names, body = definition(getattr(device_math, name))
+    params = {n: Var(n, Type(kind)) for n, kind in zip(names, kinds, strict=True)}
+    result = LOOPING[name][-1]
+    kernel = read(name, body, (), params, True, result)
+    return Kernel(f"{name}_{kinds[-1]}", tuple(params.values()), kernel.body, Type(result))
+
+
+def is_counted(e: Expr, ranges: dict) -> bool:
+    """Whether a value is index arithmetic of counters and lengths only."""
+    return e.type == INDEX and all(
+        p in ranges
+        or isinstance(p, Const | Sum)
+        or isinstance(p, Call)
+        and p.name in ("//", "%", "min", "max")
+        for p in parts(e)
+    )
 
 
 def kind_of(value) -> str:
@@ -173,13 +215,17 @@ class Reader:
 
     kinds:   variable -> its kind, as the last reading found it.
     bound:   name -> what it always stands for: a counter, an index, a literal.
-    ranges:  counter -> (its least, its largest).
+    parts:   name -> where an array, or a part of one, begins.
+    vectors: name -> the variables of its vector or tile.
+    ranges:  counter -> (its least, its largest); lengths are at least 1.
     """
 
-    def __init__(self, body, buffers, numbers, kinds):
-        self.buffers = {b.name: b for b in buffers}
+    def __init__(self, body, buffers, numbers, kinds, in_c=False):
+        self.parts = {b.name: Place(b, const(0)) for b in buffers}
+        self.vectors, self.in_c = {}, in_c
         self.bound, self.before, self.kinds = dict(numbers), kinds, {}
-        self.out, self.ranges, self.counters, self.count = [], {}, {}, 0
+        self.out, self.counters, self.count = [], {}, 0
+        self.ranges = dict.fromkeys(v for v in numbers.values() if isinstance(v, Var))
         self.is_joined = False  # whether a variable has values of several kinds
         self.scope: dict = {}  # of a function that is written out
         self.inside = False
@@ -215,6 +261,8 @@ class Reader:
                 pass
             case ast.Break():
                 self.out.append(Break())
+            case ast.Return(value):
+                self.out.append(Return(cast(self.value(value), self.kind)))
             case ast.Assign([ast.Tuple(names)], ast.Tuple(values)):
                 found = [self.named(self.value(v), True) for v in values]
                 for name, value in zip(names, found, strict=True):
@@ -222,8 +270,15 @@ class Reader:
             case ast.Assign([ast.Tuple(names)], value):
                 for name, part in zip(names, self.value(value), strict=True):
                     self.assign(name, part)
-            case ast.Assign([target], value):
-                self.assign(target, self.value(value))
+            case ast.Expr(ast.Call(ast.Name(name), args)) if self.in_c and name in STATEMENTS:
+                STATEMENTS[name](self, *map(self.value, args))
+            case ast.Assign([ast.Name(name)], ast.Subscript(ast.Name(array), ast.Slice(start))):
+                at = self.named(cast(self.value(start), "index"))
+                self.parts[name] = self.parts[array] + at
+            case ast.Assign(targets, value):
+                found = self.value(value)
+                for target in targets:
+                    self.assign(target, found)
             case ast.AugAssign(target, op, value):
                 now = self.value(ast.parse(ast.unparse(target), mode="eval").body)
                 self.assign(target, self.arithmetic(SYMBOLS[type(op)], now, self.value(value)))
@@ -249,8 +304,7 @@ class Reader:
         elif step.value < 0:  # the counter counts up, and the name down
             is_other = True
             start, stop = const(0), binary("//", start - stop - step - 1, const(-step.value))
-        number = self.counters[name] = self.counters.get(name, -1) + 1
-        var = Var(f"{name}_{number}" if number else name, INDEX)
+        var = self.counter(name)
         if self.is_fixed(start) and self.is_fixed(stop):
             self.ranges[var] = start, stop - 1
         outer = self.bound.get(name)
@@ -266,6 +320,8 @@ class Reader:
             self.out.append(Store(buffer, (index,), cast(value, buffer.kind)))
             return
         name = target.id
+        if isinstance(value, Tile) or isinstance(value, Expr) and value.type.lanes > 1:
+            return self.assign_vectors(name, value)
         if self.inside or name in self.single and self.is_fixed(value):
             self.bound[name] = self.named(value) if self.inside else value
             return
@@ -274,7 +330,24 @@ class Reader:
             if known not in (None, kind):
                 kind, self.is_joined = common(wide(known), wide(kind)), True
         self.kinds[name] = kind
+        self.bound.pop(name, None)  # it was a counter
         self.out.append(Let(self.variable(name, kind), cast(value, kind)))
+
+    def assign_vectors(self, name, value):
+        """Give a name a vector, or a tile of them, each of which is a variable."""
+        tile = value if isinstance(value, Tile) else Tile(1, 1, [value])
+        known = [Var(f"{name}_{r}_{c}", v.type) for r, c, v in tile.places()]
+        if not isinstance(value, Tile):
+            known = [Var(name, value.type)]
+        self.out += [
+            Let(var, v) for var, v in zip(known, tile.vectors, strict=True) if var is not v
+        ]
+        self.vectors[name] = tile._replace(vectors=known) if isinstance(value, Tile) else known[0]
+
+    def counter(self, name) -> Var:
+        """A new counter."""
+        number = self.counters[name] = self.counters.get(name, -1) + 1
+        return Var(f"{name}_{number}" if number else name, INDEX)
 
     def variable(self, name, kind) -> Var:
         """A variable; it must not be called what a counter is."""
@@ -282,12 +355,7 @@ class Reader:
 
     def is_fixed(self, value) -> bool:
         """Whether a value is index arithmetic of counters, or a literal."""
-        if not isinstance(value, Expr):
-            return True
-        return value.type == INDEX and all(
-            not isinstance(p, Load) and (not isinstance(p, Var) or p in self.ranges)
-            for p in parts(value)
-        )
+        return not isinstance(value, Expr) or is_counted(value, self.ranges)
 
     def named(self, value, now=False):
         """A value under a name of its own, unless it is short; `now` of a variable, as it is."""
@@ -308,6 +376,8 @@ class Reader:
                 return number
             case ast.Name(name):
                 return self.name(name)
+            case ast.Attribute(ast.Name("math"), "pi"):
+                return math.pi
             case ast.Tuple(parts):
                 return [self.value(p) for p in parts]
             case ast.UnaryOp(ast.Not(), a):
@@ -336,13 +406,15 @@ class Reader:
                 if isinstance(test, Const):
                     return self.value(yes if test.value else no)
                 return self.select(test, self.value(yes), self.value(no))
-            case ast.Subscript(ast.Name(name)) if name in self.buffers:
+            case ast.Subscript(ast.Name(name)) if name in self.parts:
                 buffer, index = self.element(node)
                 return Load(buffer, (index,), 1)
             case ast.Subscript(value, index):
                 found, at = self.value(value), self.value(index)
                 if not isinstance(at, Expr):
                     return found[at]
+                if self.in_c:
+                    return self.table(found, at)
                 out = found[-1]  # a table is short
                 for i, item in enumerate(found[:-1]):
                     out = self.select(self.compare("==", at, i), item, out)
@@ -357,6 +429,10 @@ class Reader:
             return self.bound[name]
         if name in self.scope:
             return self.scope[name]
+        if name in self.vectors:
+            return self.vectors[name]
+        if name in self.parts:
+            return self.parts[name]
         if name in ("INF", "NAN"):
             return math.inf if name == "INF" else math.nan
         kind = self.kinds.get(name) or self.before.get(name)
@@ -366,7 +442,13 @@ class Reader:
 
     def element(self, node) -> tuple:
         """(buffer, index) of a subscript."""
-        return self.buffers[node.value.id], cast(self.value(node.slice), "index")
+        place = self.parts[node.value.id] + cast(self.value(node.slice), "index")
+        return place
+
+    def table(self, items, at) -> Expr:
+        """One of some literals."""
+        kind = "index" if all(isinstance(i, int) for i in items) else "float64"
+        return Call("table", (cast(at, "index"), *(cast(i, kind) for i in items)), Type(kind))
 
     def test(self, node) -> Expr:
         """A condition."""
@@ -385,6 +467,8 @@ class Reader:
         kind = kind_of(yes)
         if kind != kind_of(no):
             kind = common(wide(kind), wide(kind_of(no)))
+        if isinstance(test, Const):
+            return cast(yes if test.value else no, kind)
         return Call("select", (test, cast(yes, kind), cast(no, kind)), Type(kind))
 
     def arithmetic(self, sign, a, b):
@@ -399,6 +483,8 @@ class Reader:
                 return self.divided(sign, a, b.value)
             if sign in ("+", "-", "*", "//", "%"):
                 return binary(sign, a, b)
+        if sign == "**" and self.in_c:
+            return Call("pow", (cast(a, "float64"), cast(b, "float64")), Type("float64"))
         if sign == "**":
             raise Unreadable("a kernel has a power")
         kind = common(*map(wide, kinds))
@@ -411,6 +497,8 @@ class Reader:
             )
         if sign == "/" and not kind.startswith("float"):
             kind = "float64"
+        if sign in ("//", "%") and kind.startswith("float"):
+            raise Unreadable(f"a kernel has a `{sign}` of {kind}")
         return Call(sign, (cast(a, kind), cast(b, kind)), Type(kind))
 
     def divided(self, sign, a, c) -> Expr:
@@ -442,15 +530,25 @@ class Reader:
             if isinstance(one, Expr) or not isinstance(other, Expr):
                 continue
             own = kind_of(other)
+            if own.startswith("uint") and one < 0:  # less than all
+                return cast(PYTHON[sign](*(-(v is one) for v in (a, b))), "bool")
             if own != "bool" and (own == "index") <= isinstance(one, int):
-                held = int(one) if own == "index" else np.asarray(one).astype(own).item()
+                with np.errstate(all="ignore"):
+                    held = int(one) if own == "index" else np.asarray(one).astype(own).item()
                 kind = own if held == one or one != one else kind
-        return Call(sign, (cast(a, kind), cast(b, kind)), BOOL)
+        a, b = cast(a, kind), cast(b, kind)
+        if isinstance(a, Const) and isinstance(b, Const):
+            return cast(bool(PYTHON[sign](a.value, b.value)), "bool")
+        return Call(sign, (a, b), BOOL)
 
     # -- functions
     def call(self, name, args):
         """A function of numbers."""
         name = CALLED.get(name, name)
+        if self.in_c and name in VALUES:
+            return VALUES[name](self, *args)
+        if name not in CASTS and name.endswith("32"):
+            name = name.removesuffix("32").removesuffix("_")
         if name == "T":
             name = self.kind
         if name in CASTS:
@@ -490,12 +588,17 @@ class Reader:
                     node = functions[own]
                     body = node.body[isinstance(node.body[0], ast.Expr) :]
                     return self.written([a.arg for a in node.args.args], body, args, consts, kind)
+        if name in LOOPING and self.in_c:
+            *kinds, result = LOOPING[name]
+            args = (cast(a, k or wide(kind_of(a))) for a, k in zip(args, kinds, strict=True))
+            return Call(name, tuple(args), Type(result))
         if name in DEVICE:
             names, body = definition(getattr(device_math, name))
             if name.startswith("whole"):
                 args = [cast(a, wide(kind_of(a))) for a in args]
             return self.written(names, body, args, {}, kind)
-        if name in MATH or name == "fmod":
+        if name in MATH or name == "fmod" or self.in_c and name in IN_C:
+            name = IN_C.get(name, name)
             wide_args = tuple(cast(a, "float64") for a in args)
             return cast(Call(name, wide_args, Type("float64")), kind)
         raise Unreadable(f"`{name}` of {kind}")
@@ -565,3 +668,23 @@ def targets_of(node) -> list:
 def is_stored(node) -> bool:
     """Whether a name is assigned."""
     return isinstance(node.ctx, ast.Store)
+
+
+def compiled(text: str, name: str) -> Kernel:
+    """A kernel of a plan of the target "cpu" as IR, without its threads.
+
+    text:  its module, in which `@kernel(...)` says what the kernel takes.
+    """
+    (tree,) = (n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef))
+    kinds = [ast.unparse(kind) for kind in tree.decorator_list[0].args]
+    arrays, numbers = [], {}
+    for arg, kind in zip((a.arg for a in tree.args.args), kinds, strict=True):
+        if kind.endswith("[::1]"):
+            space = {"a": "in", "o": "out", "w": "work"}[arg[0]]
+            dtype = kind.removesuffix("[::1]").replace("boolean", "bool")
+            arrays.append(Buffer(arg, dtype, (Var("size of " + arg, INDEX),), space))
+        else:
+            numbers[arg] = Var(arg, INDEX)
+    kernel = read(name, text, tuple(arrays), numbers | {"part": 0, "parts": 1}, in_c=True)
+    params = [v for arg, v in numbers.items() if arg not in ("part", "parts")]
+    return Kernel(name, (*arrays, *params), kernel.body)

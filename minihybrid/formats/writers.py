@@ -17,7 +17,7 @@ from minihybrid.core.hooks import FORMATS, own_names
 from minihybrid.core.op import HybridError, Spec
 from minihybrid.core.passes.expand import expand
 from minihybrid.core.plan import Plan
-from minihybrid.formats.c.file import c_file, weights_file
+from minihybrid.formats.c import c_file, weights_file
 from minihybrid.passes.scan import without_loops
 
 

@@ -34,7 +34,7 @@ def test_blank_lines_comments_docstrings_and_closing_brackets_are_not_code():
         ("ops.shapes", "ops"),
         ("ops.cpu.products", "codegen"),
         ("ops.ctc", "mxnet"),
-        ("formats.c.file", "formats"),
+        ("formats.c", "formats"),
         ("view.hybrid_view", "view"),
         ("minihybrid_course.exercises.first", "course"),
         ("minihybrid_course.grading.grade", "course"),

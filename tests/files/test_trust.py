@@ -56,7 +56,6 @@ RUNS = {  # (file, what runs) -> why it may
     ("simt/floats.py", "literal_eval"): "a number in such a text, already parsed",
     ("codegen/read.py", "exec"): "the constants of codegen/cpu/transcendental.py",
     ("codegen/read.py", "compile"): "the same",
-    ("formats/c/helpers.py", "eval"): "a constant of numbers and math, in our own functions",
     ("steps.py", "exec"): "random programs that are written there",
     ("steps.py", "eval"): "sums and products that stand there, of the reader's values",
     ("growing.py", "exec"): "a kernel's text, which the reader's own cells wrote",

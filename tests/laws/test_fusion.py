@@ -18,7 +18,7 @@ from minihybrid.core.passes.gradient import joint_graph
 from minihybrid.core.placement import placed
 from minihybrid.core.plan import Plan
 from minihybrid.core.tracing import direct
-from minihybrid.formats.c.file import c_file, weights_file
+from minihybrid.formats.c import c_file, weights_file
 from minihybrid.gluon import loss, nn, rnn
 from minihybrid.ops import OPS
 from minihybrid.ops.reduce import sum_

@@ -30,7 +30,7 @@ from minihybrid.codegen.source import Kernel
 from minihybrid.core.op import AttrError, DTypeError, Node, Spec
 from minihybrid.core.placement import placed
 from minihybrid.core.plan import Plan
-from minihybrid.formats.c.file import c_file, weights_file
+from minihybrid.formats.c import c_file, weights_file
 from minihybrid.ops import OPS
 from minihybrid.ops.elementwise import unary
 from minihybrid.ops.integers import limits

@@ -3,9 +3,9 @@
 Takes:   a plan of the target "cpu", for prediction, and its weights.
 Gives:   `c_file`, the text; `weights_file`, the bytes of the weights.
 
-The kernels are those that Numba compiles, translated; the calls and the places in
-memory are those of the plan. The file needs the C library only, and takes memory once,
-when the weights are loaded.
+The kernels are those that Numba compiles, read into the loop IR and printed by `codegen/c.py`;
+the calls and the places in memory are those of the plan. The file needs the C library only, and
+takes memory once, when the weights are loaded.
 What is left out: threads inside a prediction; other shapes than the plan's, and other
 vectors than this machine's: elsewhere they are put together of shorter ones.
 """
@@ -16,10 +16,11 @@ import zlib
 import numpy as np
 
 from minihybrid.codegen.bytecode import ARENA, ARRAY, NUMBER, PARAM, WORK
+from minihybrid.codegen.c import functions
+from minihybrid.codegen.c_helpers import stored
+from minihybrid.codegen.check import KernelError, verify
+from minihybrid.codegen.read import Unreadable, compiled
 from minihybrid.core.op import HybridError
-from minihybrid.formats.c.helpers import helpers
-from minihybrid.formats.c.kernels import Function
-from minihybrid.formats.c.values import stored
 
 ALIGN = 64
 MAGIC = b"minihyb1"
@@ -243,20 +244,16 @@ def c_file(plan, inputs, outputs, weights):
         raise HybridError(
             f"export: {plan.target_note}, so it cannot be written in C; format='numpy' can have it"
         )
-    functions, calls, names = {}, [], {}
+    kernels, calls = {}, []
     for step in plan.made.steps:
-        if step.kernel not in functions:
-            name = f"k{len(functions)}_{step.label}"
-            functions[step.kernel] = Function(step.kernel, name)
-        function = functions[step.kernel]
-        words = [_word(word, len(inputs)) for word in step.words]
-        words += ["0", "1"] * (function.args[-1:] == ["parts"])  # one part: all
-        calls.append(f"    {function.name}({', '.join(words)});")
+        if step.kernel not in kernels:
+            kernels[step.kernel] = _read(step, f"k{len(kernels)}_{step.label}")
+        words = ", ".join(_word(word, len(inputs)) for word in step.words)
+        calls.append(f"    {kernels[step.kernel].name}({words});")
         if step.turns:
             body = [f"    {line}" for line in calls[-step.body :]]
             head = f"    for (int64_t turn = 0; turn < {step.turns}; turn++) {{"
             calls[-step.body :] = ["\n".join([head, *body, "    }"])]
-        names |= function.helpers
     arrays = [
         *((f"x{i}", "const ", s) for i, s in enumerate(inputs)),
         *((f"y{k}", "", s) for k, s in enumerate(outputs)),
@@ -265,11 +262,23 @@ def c_file(plan, inputs, outputs, weights):
     return "\n\n".join(
         [
             _head(arrays),
-            *helpers(names),
-            *(f.text for f in functions.values()),
+            *functions(kernels.values()),
             _api(arrays, len(inputs), weights, plan.memory.nbytes, [*unread, *calls]),
         ]
     )
+
+
+def _read(step, name):
+    """The kernel of a step in the loop IR."""
+    try:
+        kernel = compiled(step.kernel, name)
+        verify(kernel)
+    except (Unreadable, KernelError) as error:
+        raise HybridError(
+            f"export: {step.label} has no form in C ({error}); export the net without it, or as "
+            "format 'numpy'"
+        ) from None
+    return kernel
 
 
 def _head(arrays):

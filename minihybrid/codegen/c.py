@@ -1,0 +1,410 @@
+"""The C printer: kernels of the loop IR as functions of C99.
+
+Takes:   kernels.
+Gives:   `functions`, their texts after those of the types and functions that they use.
+
+Every value has its type already, so a kernel is printed in one pass. Only arithmetic that C
+leaves undefined goes through a helper of `codegen/c_helpers.py`. A name is declared in the
+smallest block that contains all its uses.
+What is left out: general arithmetic of vectors, which only schedules for WebAssembly make.
+"""
+
+import textwrap
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from minihybrid.codegen.c_helpers import (
+    FLOATS,
+    WRAPS,
+    c_type,
+    function_name,
+    helper,
+    literal,
+    stored,
+    type_of,
+)
+from minihybrid.codegen.check import never_negative
+from minihybrid.codegen.ir import (
+    COMPARISONS,
+    INDEX,
+    Break,
+    Buffer,
+    Call,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Return,
+    Store,
+    Sum,
+    Type,
+    Var,
+    While,
+    blocks,
+    expressions,
+    parts,
+    statements,
+)
+from minihybrid.codegen.read import LOOPING, function, is_counted
+
+KEYWORDS = set(
+    "auto case char const default do double enum extern float goto inline int long register "
+    "restrict short signed sizeof static struct switch typedef union unsigned void volatile".split()
+)
+ATOM, UNARY, TERNARY = 20, 14, 3
+PAD = "    "
+BINDS = {"*": 13, "/": 13, "%": 13, "+": 12, "-": 12, ">>": 11, "<": 10, ">": 10, "<=": 10}
+BINDS |= {">=": 10, "==": 9, "!=": 9, "&": 8, "^": 7, "|": 6, "&&": 5, "||": 4}
+PLAIN = {"sqrt", "floor", "ceil", "copysign", "abs"}  # functions of C of either float
+
+
+def spelled(name: str) -> str:
+    """A name as C may have it."""
+    return f"{name}_" if name in KEYWORDS else name
+
+
+class Function:
+    """One kernel in C.
+
+    text:     the function's definition.
+    helpers:  (name, type, another type) of what it uses, in order.
+    calls:    kernels of the functions that it calls.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel, self.helpers, self.calls, self.tables = kernel, {}, {}, {}
+        self.ranges: dict = dict.fromkeys(p for p in kernel.params if isinstance(p, Var))
+        lets = [s for s in statements(kernel.body) if isinstance(s, Let)]
+        # In C a sum of float32 is made in one order, and has the digits of a double.
+        self.doubles = {s.var for s in lets if is_step(s) and s.var.type.kind == "float32"}
+        body = pruned(kernel.body, needed(kernel.body))
+        self.seen: dict = {}  # statement -> the variables in it
+        self.used: set = set()  # parameters that the text mentions
+        lines = [*self.block(body, set(kernel.params), 1)]
+        unread = [f"{PAD}(void) {spelled(p.name)};" for p in kernel.params if p not in self.used]
+        self.text = "\n".join([*self.head(), "{", *self.constants(), *unread, *lines, "}"])
+
+    def name(self, thing: Buffer | Var) -> str:
+        """What C calls a buffer or a variable."""
+        self.used.add(thing)
+        return spelled(thing.name)
+
+    def head(self) -> Iterator[str]:
+        """What the function is called, and its parameters."""
+        args = ", ".join(map(self.declared, self.kernel.params))
+        if self.kernel.result:
+            yield f"static inline {type_of(self.kernel.result)} {self.kernel.name}({args})"
+            return
+        products = any(type.lanes > 1 for _, type, _ in self.helpers)
+        yield f"{'PRODUCTS ' * products}static void {self.kernel.name}("
+        yield from textwrap.wrap(f"{args})", 84, initial_indent=PAD, subsequent_indent=PAD)
+
+    def constants(self) -> Iterator[str]:
+        """The lines of the tables."""
+        for (type, text), name in self.tables.items():
+            line = f"static const {type_of(type)} {name}{text}"
+            yield from textwrap.wrap(line, 88, initial_indent=PAD, subsequent_indent=2 * PAD)
+
+    def declared(self, param: Buffer | Var) -> str:
+        """A name with its type before it."""
+        if isinstance(param, Buffer):
+            const = "const " * (param.space == "in")
+            return f"{const}{stored(param.kind)} *{spelled(param.name)}"
+        kind = "double" if param in self.doubles else type_of(param.type)
+        return f"{kind} {spelled(param.name)}"
+
+    def help(self, name: str, type: Type, other: str = "") -> str:
+        """Note that a helper is used; gives its name."""
+        name = WRAPS.get(name, name)
+        if type.lanes > 1:
+            self.helpers["vector", type, ""] = None
+            self.helpers[name, type, other] = None
+            return f"{type}_{name}"
+        kind = "int64" if type.kind == "index" else type.kind
+        self.helpers[name, Type(kind), other] = None
+        return function_name(name, kind)
+
+    # -- statements
+    def variables(self, s: object) -> set:
+        """The variables that a statement reads or sets, but counters of loops in it."""
+        if id(s) not in self.seen:
+            found = {p for e in expressions(s) for p in parts(e) if isinstance(p, Var)}
+            found |= {s.var} if isinstance(s, Let) else set()
+            found = found.union(*(self.variables(t) for block in blocks(s) for t in block))
+            self.seen[id(s)] = found - ({s.var} if isinstance(s, For) else set())
+        return self.seen[id(s)]
+
+    def block(self, body: tuple, known: set, depth: int) -> Iterator[str]:
+        """The lines of a block, which declares what two of its statements use, or what it sets."""
+        pad = PAD * depth
+        users: dict = {}
+        for s in body:
+            for var in self.variables(s) - known:
+                users.setdefault(var, []).append(s)
+        own = {var for var, (first, *rest) in users.items() if rest or var in own_variables(first)}
+        known = known | own
+        for s in body:
+            fresh = None
+            for var in sorted((v for v in own & self.variables(s)), key=lambda v: v.name):
+                own.remove(var)
+                if isinstance(s, Let) and s.var is var and var not in parts_of(s):
+                    fresh = var
+                else:
+                    yield f"{pad}{self.declared(var)} = {'{0}' if var.type.lanes > 1 else '0'};"
+            yield from self.statement(s, known, depth, fresh)
+
+    def statement(self, s: object, known: set, depth: int, fresh: Var | None) -> Iterator[str]:
+        """The lines of one statement, which may declare what it sets."""
+        pad = PAD * depth
+        match s:
+            case Let(var, value):
+                name = self.declared(var) if fresh else spelled(var.name)
+                yield f"{pad}{name} = {self.stepped(var, value)};"
+            case Store(buffer, index, Call("masked", (value, *mask), type)):
+                args = ", ".join(map(self.text, (value, *mask[:2])))
+                at = self.address(buffer, index)
+                yield f"{pad}{self.help('store_some', type)}({at}, {args});"
+            case Store(buffer, index, value) if value.type.lanes > 1:
+                name = self.help("store", value.type)
+                yield f"{pad}{name}({self.address(buffer, index)}, {self.text(value)});"
+            case Store(buffer, (index,), value):
+                yield f"{pad}{self.name(buffer)}[{self.text(index)}] = {self.text(value)};"
+            case For():
+                yield from self.loop(s, known, depth)
+            case While(test, body):
+                yield f"{pad}while ({self.text(test)}) {{"
+                yield from self.block(body, known, depth + 1)
+                yield f"{pad}}}"
+            case If(test, body, orelse):
+                yield f"{pad}if ({self.text(test)}) {{"
+                yield from self.block(body, known, depth + 1)
+                if orelse:
+                    yield f"{pad}}} else {{"
+                    yield from self.block(orelse, known, depth + 1)
+                yield f"{pad}}}"
+            case Return(value):
+                yield f"{pad}return {self.text(value)};"
+            case Break():
+                yield f"{pad}break;"
+
+    def loop(self, s: For, known: set, depth: int) -> Iterator[str]:
+        """A counting loop; its end is computed once."""
+        pad, name = PAD * depth, spelled(s.var.name)
+        if is_counted(s.start, self.ranges) and is_counted(s.stop, self.ranges):
+            self.ranges[s.var] = s.start, s.stop - 1
+        start, stop = f"int64_t {name} = {self.text(s.start)}", self.text(s.stop)
+        if not isinstance(s.stop, Const) and s.stop not in self.kernel.params:
+            start, stop = f"{start}, {name}_end = {stop}", f"{name}_end"
+        step = f"{name}++" if s.step == 1 else f"{name} += {s.step}"
+        yield f"{pad}for ({start}; {name} < {stop}; {step}) {{"
+        yield from self.block(s.body, known | {s.var}, depth + 1)
+        yield f"{pad}}}"
+
+    def stepped(self, var: Var, value: Expr) -> str:
+        """The text of a value that a variable gets."""
+        if var in self.doubles and is_step(Let(var, value)):
+            sign = "+" if value.name == "add_up" else "*"  # type: ignore[attr-defined]
+            more = self.inside(value.args[1], BINDS[sign])  # type: ignore[attr-defined]
+            return f"{spelled(var.name)} {sign} {more}"
+        return self.text(value)
+
+    # -- expressions
+    def text(self, e: Expr) -> str:
+        """An expression."""
+        return self.expression(e)[0]
+
+    def inside(self, e: Expr, binds: int) -> str:
+        """A part of an expression, in brackets unless it binds more."""
+        text, own = self.expression(e)
+        return text if own > binds else f"({text})"
+
+    def address(self, buffer: Buffer, index: tuple) -> str:
+        """Where elements are."""
+        (at,) = index
+        return self.name(buffer) + f" + {self.inside(at, BINDS['+'] - 1)}" * (at is not ZERO)
+
+    def call(self, name: str, *args: Expr) -> tuple[str, int]:
+        """A call of a function."""
+        return f"{name}({', '.join(map(self.text, args))})", ATOM
+
+    def expression(self, e: Expr) -> tuple[str, int]:
+        """An expression, and how strongly it binds."""
+        match e:
+            case Const(value, type):
+                text = literal(value, type.kind)
+                return text, UNARY if text[0] == "-" else ATOM
+            case Var():
+                name = self.name(e)
+                return (f"(float) {name}", UNARY) if e in self.doubles else (name, ATOM)
+            case Sum(found):
+                return self.sum(found)
+            case Load(buffer, index, 1):
+                text = f"{self.name(buffer)}[{self.text(*index)}]"
+                return (f"{text} != 0", BINDS["!="]) if buffer.kind == "bool" else (text, ATOM)
+            case Load(buffer, index, _):
+                return f"{self.help('load', e.type)}({self.address(buffer, index)})", ATOM
+            case Call("masked", (Load(buffer, index, _), *mask), type):
+                args = ", ".join([self.address(buffer, index), *map(self.text, mask)])
+                return f"{self.help('load_some', type)}({args})", ATOM
+            case Call("splat" | "fma" as name, args, type) if type.lanes > 1:
+                return self.call(self.help(name, type), *args)
+            case Call("total", (a,), _):
+                return self.call(self.help("total", a.type), a)
+            case Call("table", (at, *items), type):
+                numbers = ", ".join(literal(i.value, type.kind) for i in items)
+                text = f"[] = {{{numbers}}};"
+                name = self.tables.setdefault((type, text), f"table_{len(self.tables)}")
+                return f"{name}[{self.text(at)}]", ATOM
+            case Call("select", (test, a, b), _):
+                yes, no = self.inside(a, TERNARY), self.inside(b, TERNARY)
+                return f"{self.inside(test, TERNARY)} ? {yes} : {no}", TERNARY
+            case Call("cast", (a,), type):
+                return self.cast(a, type)
+            case Call("bitcast", (a,), type):
+                return self.call(self.help("bits", type, a.type.kind), a)
+            case Call("not", (a,), _):
+                return f"!{self.inside(a, UNARY)}", UNARY
+            case Call("and" | "or" as name, args, _):
+                sign = "&&" if name == "and" else "||"
+                return f" {sign} ".join(self.inside(a, BINDS["&"]) for a in args), BINDS[sign]
+            case Call("fma", (a, b, c), type):
+                return self.infix("+", Call("*", (a, b), type), c)
+            case Call("neg", (a,), type):
+                if type.kind in FLOATS:
+                    return f"-{self.inside(a, UNARY)}", UNARY
+                return self.expression(Call("-", (Const(0, type), a), type))
+            case Call(name, args, type) if name in LOOPING:
+                kernel = function(name, tuple(a.type.kind for a in args))
+                self.calls[kernel] = None
+                return self.call(kernel.name, *args)
+            case Call("min" | "max" as name, args, type):
+                return self.call(self.help(name, type), *args)
+            case Call(name, args, type) if name in PLAIN:
+                return self.call(f"{'f' * (name == 'abs')}{name}{FLOATS[type.kind]}", *args)
+            case Call(name, args, _) if name.isidentifier() and name not in ADDED:
+                return self.call(name, *args)
+            case Call(name, (a, b), type):
+                return self.arithmetic(ADDED.get(name, name), a, b, type)
+        raise TypeError(e)
+
+    def sum(self, found: tuple) -> tuple[str, int]:
+        """Index arithmetic."""
+        text = ""
+        for key, n in found:
+            factors = [self.inside(f, BINDS["*"]) for f in key]
+            factors += [str(abs(n))] * (abs(n) != 1 or not key)
+            text += (" - " if n < 0 else " + ") + " * ".join(factors)
+        text = text[3:] if text[1] == "+" else f"-{text[3:]}"
+        return text, BINDS["+"] if len(found) > 1 or text[0] == "-" else BINDS["*"]
+
+    def arithmetic(self, sign: str, a: Expr, b: Expr, type: Type) -> tuple[str, int]:
+        """An operation with two operands of one type."""
+        kind = a.type.kind
+        if sign in COMPARISONS:
+            if a is b and kind not in FLOATS:  # only NaN differs from itself
+                return literal(sign in ("==", "<=", ">="), "bool"), ATOM
+            return self.infix(sign, a, b)
+        if sign in ("//", "%"):
+            if kind.startswith("uint"):
+                text = self.infix("/" if sign == "//" else sign, a, b)[0]
+                return f"{self.inside(b, BINDS['=='])} == 0 ? 0 : {text}", TERNARY
+            if type == INDEX and self.is_natural(a) and self.is_natural(b):
+                return self.infix(sign[0], a, b)
+            return self.call(self.help("div" if sign == "//" else "mod", type), a, b)
+        if sign in WRAPS and kind not in FLOATS and (not kind.startswith("uint") or sign == "<<"):
+            return self.call(self.help(sign, type), a, b)
+        return self.infix(sign, a, b)
+
+    def infix(self, sign: str, a: Expr, b: Expr) -> tuple[str, int]:
+        """A sign between two operands, with the brackets that C or compilers want."""
+        binds = BINDS[sign]
+        if sign in ("+", "-", "*", "/"):
+            left, right = self.inside(a, binds - 1), self.inside(b, binds)
+        else:
+            outer = BINDS["<"] if sign in COMPARISONS else UNARY - 1
+            left, right = self.inside(a, outer), self.inside(b, outer)
+        return f"{left} {sign} {right}", binds
+
+    def is_natural(self, e: Expr) -> bool:
+        """Whether an index is known to be at least 0."""
+        return is_counted(e, self.ranges) and never_negative(e, self.ranges)
+
+    def cast(self, a: Expr, type: Type) -> tuple[str, int]:
+        """A value in another type."""
+        if c_type(a.type.kind) == c_type(type.kind):
+            return self.expression(a)
+        if a.type.kind in FLOATS and type.kind not in FLOATS:
+            return self.call(self.help("whole", type), a)
+        return f"({c_type(type.kind)}) {self.inside(a, UNARY - 1)}", UNARY
+
+
+ADDED = {"add_up": "+", "multiply_up": "*"}
+ZERO = Const(0, INDEX)
+
+
+def is_step(s: Let) -> bool:
+    """Whether a variable is one number more of a sum or product whose order is free."""
+    return isinstance(s.value, Call) and s.value.name in ADDED and s.value.args[0] is s.var
+
+
+def parts_of(s: object) -> set:
+    """Everything in the expressions of one statement, without those of its blocks."""
+    return {p for e in expressions(s) for p in parts(e)}
+
+
+def own_variables(s: object) -> set:
+    """The variables that a statement sets or reads outside of its blocks."""
+    return parts_of(s) | ({s.var} if isinstance(s, Let) else set())
+
+
+def needed(body: tuple) -> set:
+    """The variables that are read, but not only to set variables that never are."""
+    reads: dict = {}  # variable that is set -> what is read for it; None: what is done
+    for s in statements(body):
+        reads.setdefault(s.var if isinstance(s, Let) else None, set()).update(parts_of(s))
+    todo, found = [None], set()
+    while todo:
+        new = reads.get(todo.pop(), set()) - found
+        found |= new
+        todo += new
+    return found
+
+
+def pruned(body: tuple, wanted: set) -> tuple:
+    """Statements without variables that are not needed."""
+    out = []
+    for s in body:
+        if isinstance(s, Let) and s.var not in wanted:
+            continue
+        if isinstance(s, For | While | If):
+            s = replace(s, body=pruned(s.body, wanted))
+        if isinstance(s, If):
+            s = replace(s, orelse=pruned(s.orelse, wanted))
+        out.append(s)
+    return tuple(out)
+
+
+def functions(kernels: Iterable[Kernel]) -> list[str]:
+    """The texts of kernels, and before them those of all that they use.
+
+    >>> from minihybrid.codegen.ir import F32, const
+    >>> a, out = Buffer("a", "float32", (8,)), Buffer("out", "float32", (8,), "out")
+    >>> i = Var("i", INDEX)
+    >>> store = Store(out, (i,), Call("sqrt", (a[i],), F32))
+    >>> print(*functions([Kernel("k", (a, out), (For(i, const(0), const(8), (store,)),))]))
+    static void k(
+        const float *a, float *out)
+    {
+        for (int64_t i = 0; i < 8; i++) {
+            out[i] = sqrtf(a[i]);
+        }
+    }
+    """
+    made: list = [Function(kernel) for kernel in kernels]
+    called = [Function(kernel) for f in made for kernel in f.calls]
+    used = dict.fromkeys(h for f in [*called, *made] for h in f.helpers)
+    texts = [helper(*h) for h in used] + [f.text for f in [*called, *made]]
+    return list(dict.fromkeys(texts))

@@ -1,0 +1,226 @@
+"""Vectors and tiles of vectors in the loop IR: what `codegen/cpu/vector.py` has for Numba.
+
+Takes:   a call of one of its functions in a kernel, and the reader of that kernel.
+Gives:   `VALUES` and `STATEMENTS`, which write the call out: a tile becomes one variable for each
+         of its vectors, and all its operations become loads, `fma`, `total` and stores.
+
+`masked(v, first, last)` is the part of a vector that counts: the other lanes are neither read nor
+written, and 0 in registers.
+What is left out: prefetching, which compilers of C have no word for.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minihybrid.codegen.ir import (
+    BOOL,
+    INDEX,
+    Buffer,
+    Call,
+    Const,
+    Expr,
+    For,
+    If,
+    Let,
+    Load,
+    Store,
+    Type,
+    binary,
+    const,
+)
+from minihybrid.ops.cpu.machine import width
+
+
+class Place(NamedTuple):
+    """An element of a buffer, or where a part of the buffer begins."""
+
+    buffer: Buffer
+    at: Expr
+
+    def __add__(self, n: Any) -> "Place":  # type: ignore[override]
+        return Place(self.buffer, self.at + const(n))
+
+    @property
+    def vector(self) -> Type:
+        """The type of a register full of its elements."""
+        kind = self.buffer.kind
+        return Type(kind, width(np.dtype(kind).itemsize))
+
+    def load(self, lanes: int = 1) -> Load:
+        """Elements from here on."""
+        return Load(self.buffer, (self.at,), lanes)
+
+    def some(self, first: Any, last: Any, step: int = 1) -> Expr:
+        """The lanes from `first` to before `last`, each `step` elements after the one before."""
+        load = self.load(self.vector.lanes)
+        return (
+            load
+            if step == 1 and is_whole(first, last, load.lanes)
+            else masked(load, first, last, step)
+        )
+
+    def store(self, value: Expr) -> Store:
+        """Write elements from here on."""
+        return Store(self.buffer, (self.at,), value)
+
+
+class Tile(NamedTuple):
+    """Variables, row by row."""
+
+    rows: int
+    columns: int
+    vectors: list
+
+    def places(self) -> list:
+        """(row, column, vector) of each."""
+        return [
+            (i // self.columns, i % self.columns, vector) for i, vector in enumerate(self.vectors)
+        ]
+
+
+def is_whole(first: Any, last: Any, lanes: int) -> bool:
+    """Whether all lanes count."""
+    return const(first) is const(0) and const(last) in map(const, range(lanes, 8 * lanes))
+
+
+def masked(vector: Expr, first: Any, last: Any, step: int = 1) -> Expr:
+    """The part of a vector that counts."""
+    return Call("masked", (vector, const(first), const(last), const(step)), vector.type)
+
+
+def splat(value: Expr) -> Expr:
+    """One number in all lanes."""
+    kind = value.type.kind
+    return Call("splat", (value,), Type(kind, width(np.dtype(kind).itemsize)))
+
+
+def fma(a: Expr, b: Expr, c: Expr) -> Expr:
+    """a * b + c."""
+    return Call("fma", (a, b, c), c.type)
+
+
+def tile(reader: Any, value: Expr, rows: int, columns: int) -> Tile:
+    """One number everywhere."""
+    return Tile(rows, columns, [splat(value)] * (rows * columns))
+
+
+def outer(reader: Any, sums: Tile, a: Place, at: Any, step: Any, b: Place, place: Any) -> Tile:
+    """Add a column of `a` times a row of vectors of `b`."""
+    right = [
+        reader.named((b + place + c * b.vector.lanes).load(b.vector.lanes))
+        for c in range(sums.columns)
+    ]
+    for r in range(sums.rows):
+        left = reader.named(splat((a + at + const(step) * r).load()))
+        for c, old in enumerate(sums.vectors[r * sums.columns : (r + 1) * sums.columns]):
+            reader.out.append(Let(old, fma(left, right[c], old)))
+    return sums
+
+
+def inner(reader: Any, sums: Tile, a: Place, at_a: Any, b: Place, at_b: Any, *ends: Any) -> Tile:
+    """Add vectors of rows of `a` times vectors of rows of `b`; `count` lanes count."""
+    step, count = ends
+    left, right = (
+        [reader.named((array + at + const(step) * i).some(0, count)) for i in range(n)]
+        for array, at, n in ((a, at_a, sums.rows), (b, at_b, sums.columns))
+    )
+    for r, c, old in sums.places():
+        reader.out.append(Let(old, fma(left[r], right[c], old)))
+    return sums
+
+
+def slide(reader: Any, sums: Tile, a: Place, plane: Any, high: Any, wide: Any, *rest: Any) -> Tile:
+    """Add what a window of weights sees of a plane, in whose surroundings are zeros."""
+    top, left, w, place, rows, columns, down, right, deep, far = rest
+    lanes = a.vector.lanes
+    by = [reader.named(splat((w + place + i).load())) for i in range(rows * columns)]
+    for step in sorted({r * down + i * deep for r in range(sums.rows) for i in range(rows)}):
+        y = reader.named(const(top) + step)
+        seen = Call("and", (y >= 0, y < high), BOOL)
+        end = reader.named(Call("select", (seen, const(wide), const(0)), INDEX))
+        for c in range(sums.columns):
+            for j in range(columns):
+                x = const(left) + c * lanes * right + j * far
+                first, last = const(0) - x, end - x
+                if right > 1:
+                    first, last = ((n + (right - 1)) // right for n in (first, last))
+                row = a + plane + y * wide + x
+                value = reader.named(row.some(first, last, right))
+                for r in range(sums.rows):
+                    tap, between = divmod(step - r * down, deep)
+                    if not between and 0 <= tap < rows:
+                        old = sums.vectors[r * sums.columns + c]
+                        reader.out.append(Let(old, fma(by[tap * columns + j], value, old)))
+    return sums
+
+
+def get(reader: Any, sums: Tile, array: Place, at: Any, step: Any, last: Any) -> Tile:
+    """The tile that lies in an array, up to the column `last`."""
+    lanes = array.vector.lanes
+    found = [
+        (array + at + const(step) * r + c * lanes).some(0, const(last) - c * lanes)
+        for r, c, _ in sums.places()
+    ]
+    return Tile(sums.rows, sums.columns, found)
+
+
+def put(reader: Any, sums: Tile, array: Place, at: Any, step: Any, *ends: Any) -> None:
+    """Write a tile into an array: its rows from `top`, its columns `first` to `last`."""
+    top, first, last = map(const, ends)
+    lanes = array.vector.lanes
+    for r, c, vector in sums.places():
+        some = first - c * lanes, last - c * lanes
+        is_all = first is const(0) and is_whole(0, some[1], lanes)
+        to = array + at + const(step) * r + c * lanes
+        when(reader, [(top, r)], to.store(vector if is_all else masked(vector, *some)))
+
+
+def put_totals(reader: Any, sums: Tile, array: Place, at: Any, step: Any, *ends: Any) -> None:
+    """Write the total of each vector: rows from `top`, columns from `first`."""
+    top, first, more = ends
+    for r, c, vector in sums.places():
+        to = array + at + const(step) * r + c
+        total = reader.named(Call("total", (vector,), Type(array.buffer.kind)))
+        if more is not False:
+            total = reader.select(more, reader.arithmetic("+", to.load(), total), total)
+        when(reader, [(const(top), r), (const(first), c)], to.store(total))
+
+
+def when(reader: Any, tests: list, store: Store) -> None:
+    """A store that happens if each value is at most its limit."""
+    for value, limit in tests:
+        if not isinstance(value, Const):
+            store = If(binary("<=", value, const(limit)), (store,))  # type: ignore[assignment]
+    reader.out.append(store)
+
+
+def transpose(reader: Any, source: Place, at: Any, step: Any, *target: Any) -> None:
+    """Columns become rows: a square block, as high and wide as a vector is long."""
+    to, put, stride = target
+    i, j = reader.counter("row"), reader.counter("column")
+    element = (source + at + i * step + j).load()
+    body = For(
+        j, const(0), const(source.vector.lanes), ((to + put + j * stride + i).store(element),)
+    )
+    reader.out.append(For(i, const(0), const(source.vector.lanes), (body,)))
+
+
+VALUES = {
+    "tile": tile,
+    "outer": outer,
+    "inner": inner,
+    "slide": slide,
+    "get": get,
+    "splat": lambda reader, value: splat(value),
+    "fma": lambda reader, a, b, c: fma(a, b, c),
+    "load": lambda reader, array, at: (array + at).load(array.vector.lanes),
+    "total": lambda reader, a: Call("total", (a,), Type(a.type.kind)),
+}
+STATEMENTS = {
+    "put": put,
+    "put_totals": put_totals,
+    "transpose": transpose,
+    "store": lambda reader, array, at, value: reader.out.append((array + at).store(value)),
+    "fetch": lambda reader, array, at: None,
+}
