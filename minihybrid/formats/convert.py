@@ -348,7 +348,7 @@ def keeps(path: str, outs: dict[str, np.ndarray]) -> None:
     Raises:  FileError for any other file.
     """
     try:
-        same = path.endswith(".npz") and set(np.load(path).files) == set(outs)
+        same = path.endswith(".npz") and set(np.load(path, allow_pickle=False).files) == set(outs)
     except FileNotFoundError:
         same = path.endswith(".npz")
     except (OSError, ValueError, EOFError, AttributeError, BadZipFile):
