@@ -61,6 +61,7 @@ def with_setup(text, stem):
 
 
 if __name__ == "__main__":
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+    folder = ROOT / "notebooks"
+    for path in sorted(folder.glob("*.ipynb")) + sorted(folder.glob("recipes/*.ipynb")):
         text = path.read_text(encoding="utf-8")
         path.write_text(with_setup(text, path.stem), encoding="utf-8")

@@ -61,6 +61,7 @@ def without_folders(text):
 
 if __name__ == "__main__":
     chosen = [Path(name).resolve() for name in sys.argv[1:]]
-    for path in chosen or sorted((ROOT / "notebooks").glob("*.ipynb")):
+    folder = ROOT / "notebooks"
+    for path in chosen or sorted(folder.glob("*.ipynb")) + sorted(folder.glob("recipes/*.ipynb")):
         print(path.name, flush=True)
         run(path)

@@ -152,7 +152,8 @@ def of_file(path: Path) -> Iterator[tuple[str, str, str]]:
 
 def files() -> list[Path]:
     """Every page, notebook and assignment of the book, without the notebooks with gaps."""
-    globs = ("*.md", "book/*.md", "notebooks/[0-9]*.ipynb", "notebooks/assignments/*.ipynb")
+    notebooks = ("[0-9]*.ipynb", "recipes/*.ipynb", "assignments/*.ipynb")
+    globs = ("*.md", "book/*.md", *(f"notebooks/{name}" for name in notebooks))
     found = [path for glob in globs for path in sorted(ROOT.glob(glob))]
     return [path for path in found if path.name != "CHANGELOG.md"]  # history stays as it was
 

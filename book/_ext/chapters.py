@@ -17,6 +17,7 @@ from pathlib import Path
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 
+RECIPES = "notebooks/recipes/"  # without numbers
 CHAPTER = re.compile(r"(\d\d)_\w+")
 SOLUTION = re.compile(r"#@title (Solution \d+\.\d+)$", re.MULTILINE)
 FIGURE = re.compile(r"^figures\.\w+\(", re.MULTILINE)
@@ -86,11 +87,12 @@ def fold_setup(cells):
 def prepare(app, docname, source):
     """Number and title a notebook's cells, while the page is made."""
     chapter = CHAPTER.fullmatch(Path(docname).name)
-    if not chapter:
+    if not chapter and not docname.startswith(RECIPES):
         return
     notebook = json.loads(source[0])
     cells = notebook["cells"]
-    cells[0]["source"] = numbered("".join(cells[0]["source"]), int(chapter[1]))
+    if chapter:
+        cells[0]["source"] = numbered("".join(cells[0]["source"]), int(chapter[1]))
     fold_setup(cells)
     only_what_is_read(cells)
     titled(cells)

@@ -69,6 +69,10 @@ def test_a_page_is_prepared_and_other_pages_are_left_alone():
     first, second = json.loads(source[0])["cells"]
     assert first["source"] == "# 13. A\n\n[JAX](#ref-jax)"
     assert second["metadata"]["mystnb"]["code_prompt_show"] == "Setup"
+    recipe = [json.dumps({"cells": [cell("# A", kind="markdown"), cell("import os")]})]
+    prepare(None, "notebooks/recipes/a", recipe)
+    first, second = json.loads(recipe[0])["cells"]
+    assert first["source"] == "# A" and second["metadata"]["mystnb"]["code_prompt_show"] == "Setup"
     other = ["# A page"]
     prepare(None, "book/glossary", other)
     assert other == ["# A page"]

@@ -15,7 +15,11 @@ import pytest
 import wheel_notebooks
 from run_notebooks import ROOT
 
-NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb")) + sorted(ROOT.glob("notebooks/build/*.ipynb"))
+NOTEBOOKS = [
+    path
+    for folder in ("", "build/", "recipes/")
+    for path in sorted(ROOT.glob(f"notebooks/{folder}*.ipynb"))
+]
 SETS = tomllib.loads((ROOT / "tests/matrix.toml").read_text(encoding="utf-8"))
 RUNTIMES = ["july", "august"]
 KERNEL = ["ipython==7.34.0", "ipykernel==6.17.1"]  # both runtimes have these

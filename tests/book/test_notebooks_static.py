@@ -25,6 +25,7 @@ from run_notebooks import CELL_METADATA, NOTEBOOK_METADATA, ROOT, clean
 from minihybrid import gluon
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+RECIPES = sorted((ROOT / "notebooks/recipes").glob("*.ipynb"))
 
 # (notebook, first line of the cell) -> why its output is not compared.
 EXEMPT = {  # (chapter, first line of a cell) -> why its output is not compared
@@ -55,6 +56,7 @@ EXEMPTING_TAGS = {"nbval-skip", "nbval-ignore-output"}
 MAX_CODE_LINES = 20
 MAX_STEP_LINES = 24
 MAX_ERROR_LINES = 20
+MAX_RECIPE_LINES, MAX_RECIPE_WORDS = 60, 320  # of code, and of text
 MAX_NOTEBOOK_BYTES = 1_000_000
 MAX_IMAGE_BYTES = 100_000
 
@@ -533,6 +535,30 @@ def test_notebook(check, path):
     check(path.name, saved(path))
 
 
+OF_CHAPTERS = {"check_the_first_screen_has_a_card", "check_every_exercise_has_a_solution"}
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("name", sorted(CHECKS.keys() - OF_CHAPTERS))
+def test_recipe(name, path):
+    CHECKS[name](path.name, saved(path))
+
+
+def size_of(recipe):
+    """(lines of code after the setup cell, words of text)."""
+    lines = sum(code_lines(cell.source) for cell in code_cells(recipe)[1:])
+    return lines, sum(len(cell.source.split()) for cell in markdown_cells(recipe))
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_a_recipe_is_short_and_names_pitfalls(path):
+    recipe = saved(path)
+    lines, words = size_of(recipe)
+    assert lines < MAX_RECIPE_LINES and words < MAX_RECIPE_WORDS
+    assert recipe.cells[-1].source.startswith("**Pitfalls.** ")
+    assert any("".join(shown(cell)).strip() for cell in code_cells(recipe))
+
+
 GAPS = sorted((ROOT / "notebooks/build").glob("*.ipynb"))
 
 
@@ -544,7 +570,7 @@ def test_every_chapter_has_exercises_of_four_kinds(path):
 
 
 @pytest.mark.parametrize(
-    "path", NOTEBOOKS + GAPS, ids=lambda path: f"{path.parent.name}/{path.stem}"
+    "path", NOTEBOOKS + RECIPES + GAPS, ids=lambda path: f"{path.parent.name}/{path.stem}"
 )
 def test_every_notebook_begins_with_the_cell_that_is_made(path):
     sources = [cell.source for cell in code_cells(saved(path))]
@@ -574,9 +600,10 @@ def test_where_the_package_lives_is_read_from_the_project():
 
 def test_every_notebook_is_in_the_book():
     toc = (ROOT / "_toc.yml").read_text(encoding="utf-8")
-    parts = [re.findall(r"notebooks/(\w+)", part) for part in toc.split("- caption:")]
+    parts = [re.findall(r"notebooks/(\d\w+)", part) for part in toc.split("- caption:")]
     assert all(part == sorted(part) for part in parts), "in the order of their numbers"
     assert sorted(sum(parts, [])) == [path.stem for path in NOTEBOOKS]
+    assert sorted(re.findall(r"recipes/(\w+)", toc)) == [path.stem for path in RECIPES]
 
 
 # -- the checks checked: a good notebook, and one way to break it for each -------------

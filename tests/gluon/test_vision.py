@@ -113,6 +113,7 @@ def test_light_is_added_along_the_main_directions():
 
 
 RANDOM = {
+    "RandomCrop": transforms.RandomCrop((5, 4)),
     "RandomResizedCrop": transforms.RandomResizedCrop((5, 4)),
     "RandomFlipLeftRight": transforms.RandomFlipLeftRight(),
     "RandomFlipTopBottom": transforms.RandomFlipTopBottom(),
@@ -155,6 +156,23 @@ def test_flips_are_flips_and_crops_are_parts():
         assert part.shape == (3, 3, 3) and 0 <= x <= 16 - w and 0 <= y <= 12 - h
 
 
+def test_a_random_crop_pads_first():
+    mx.random.seed(0)
+    padded = np.pad(SMALL, [(2, 2), (2, 2), (0, 0)], constant_values=7)
+    h, w, _ = SMALL.shape
+    crop, found = transforms.RandomCrop((w, h), pad=2, pad_value=7), set()
+    for _ in range(40):
+        part = crop(array(SMALL)).asnumpy()
+        found |= {
+            (y, x)
+            for y in range(5)
+            for x in range(5)
+            if (part == padded[y : y + h, x : x + w]).all()
+        }
+    assert len(found) > 12
+    assert (transforms.RandomCrop((w, h))(array(SMALL)).asnumpy() == SMALL).all()
+
+
 def test_a_net_may_begin_with_transforms():
     net = mx.gluon.nn.HybridSequential()
     net.add(transforms.ToTensor(), transforms.Normalize((0.1, 0.2, 0.3), 0.5))
@@ -184,6 +202,7 @@ def test_color_normalize_takes_either():
         (lambda: transforms.Resize((1, 2, 3)), AttrError, r"needed: \(width, height\)"),
         (lambda: transforms.Normalize("a"), AttrError, "one for each channel"),
         (lambda: transforms.RandomHue(-1), AttrError, "RandomHue: hue=-1 does not fit"),
+        (lambda: transforms.RandomCrop(3, pad=-1), AttrError, "RandomCrop: pad=-1 does not fit"),
         (lambda: transforms.RandomApply([], 2), AttrError, "p=2 does not fit"),
     ],
 )

@@ -2,8 +2,8 @@
 
 Takes:   arrays of shape (height, width, channels), usually of uint8.
 Gives:   `Compose`; `ToTensor`, `Normalize`, `Cast`, which are made of operators and can be
-         hybridized; `Resize`, `CenterCrop`, `CropResize`, `RandomResizedCrop`, flips,
-         color changes, `RandomApply`.
+         hybridized; `Resize`, `CenterCrop`, `CropResize`, `RandomCrop`, `RandomResizedCrop`,
+         flips, color changes, `RandomApply`.
 
 Random draws are reproducible with `mx.random.seed`.
 Source:  names and constants are MXNet 1.9.1's. Its `RandomSaturation` computes a pixel's gray
@@ -26,7 +26,9 @@ from minihybrid.core.op import (
     described,
     finite,
     items,
+    length,
     not_negative,
+    optional,
     share,
 )
 from minihybrid.gluon.data.vision.image import (
@@ -37,6 +39,7 @@ from minihybrid.gluon.data.vision.image import (
     like,
     pair,
     picture,
+    random_crop,
     random_size_crop,
     resize_short,
 )
@@ -188,6 +191,26 @@ class CropResize(Block):
     def forward(self, x):
         """The region."""
         return fixed_crop(x, *self._place, self._size, self._interpolation)
+
+
+class RandomCrop(Block):
+    """Crop a random region of one size, enlarged if the image is too small.
+
+    pad:  pixels of value pad_value to add on each side first.
+    """
+
+    def __init__(self, size, pad=None, pad_value=0, interpolation=1):
+        super().__init__()
+        self._size, self._interpolation = pair("RandomCrop", size), interpolation
+        self._pad, self._value = checked("RandomCrop", "pad", pad, optional(length)), pad_value
+
+    def forward(self, x):
+        """The region."""
+        if self._pad:
+            sides = [(self._pad, self._pad)] * 2 + [(0, 0)]
+            values = picture("RandomCrop", x).asnumpy()
+            x = like(x, np.pad(values, sides, constant_values=self._value))
+        return random_crop(x, self._size, self._interpolation)[0]
 
 
 class RandomResizedCrop(Block):
