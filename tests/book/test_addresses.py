@@ -22,7 +22,9 @@ ADDRESS = re.compile(
 ELSEWHERE = {"pyproject.toml", "_config.yml", "CITATION.cff", "README.md"}
 ELSEWHERE |= {"book/how_to_read.md", "book/results.md", "book/classroom.md"}
 ELSEWHERE |= {  # their first cells, which book/make_setup.py writes
-    path.relative_to(ROOT).as_posix() for path in ROOT.glob("notebooks/*.ipynb")
+    path.relative_to(ROOT).as_posix()
+    for pattern in ("notebooks/*.ipynb", "notebooks/recipes/*.ipynb")
+    for path in ROOT.glob(pattern)
 }
 SUFFIXES = {".py", ".md", ".toml", ".yml", ".yaml", ".cff", ".json", ".txt", ".ipynb", ".js"}
 SKIP = {".git", ".venv", ".nox", "_build", "build", "dist", "golden", "envs", "corpus"}
