@@ -8,6 +8,7 @@ PACKAGE = Path(__file__).parents[1] / "minihybrid"
 READING_ORDER = """
     core core.pytree core.op core.hooks core.lazy core.checked_call core.convert
     core.fork_safe core.lru_cache core.attribute core.context core.switches core.placement
+    core.definition_checks
     ops.registry ops.cpu ops.cpu.machine ops.gpu ops.shapes ops.integers ops.loops
     ops.elementwise ops.gpu.order ops.reduce ops.layout ops.filled ops.joining ops.indexing
     ops.tiling ops.ordering ops.sequence ops.cpu.products ops.gpu.tiles ops.gpu.products
@@ -16,12 +17,12 @@ READING_ORDER = """
     ops.windows ops.pooling ops.random ops.norm ops.outputs ops.recurrent ops.ctc
     ops.gpu.linalg ops.linalg ops.resizing ops.boxes ops.anchors ops.regions ops.np.names
     ops.np.shapes ops.np ops.signatures ops.infix ops.eager_cache ops.distributions ops
-    core.files core.params core.writes core.graph core.tracing core.array core.nd
+    core.files core.params core.writes core.graph core.source_lines core.tracing core.array core.nd
     core.backprop core.name core.serial core.sym core.tape core.passes.rewrite
     core.passes.expand core.passes.fold core.passes.cse core.passes.dce core.passes.gradient
     core.passes.memory core.passes core.targets core.pipeline core.plan core.numpy_target
     core.compiled core.initial core.parameter core.arguments core.cache_entry core.hybrid
-    core.formats core.block core.layers
+    core.formats core.call_errors core.block core.layers
     registrations
     mxnet.base
     runtime.features
@@ -68,11 +69,8 @@ READING_ORDER = """
     gluon.control_flow gluon.metric
     mxnet.io mxnet.callback mxnet.augmenters mxnet.imageiter mxnet.monitor mxnet.module
     mxnet.test_utils
-    core.call_errors
     gluon.pytorch_names
-    core.definition_checks
     view.layers
-    core.source_lines
     view.text view.summary view.drawing view.viz view.bench view.links view.hybrid_view
     view.notebook view.explain
     gluon.data.bundled
@@ -92,9 +90,22 @@ def path_of(module):
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-def imports(tree):
-    """Yield every name that `tree` imports, also inside functions and by a call."""
-    for node in ast.walk(tree):
+def outside_functions(tree):
+    """Yield the nodes that run when a module is imported."""
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield node
+            todo += ast.iter_child_nodes(node)
+
+
+def imports(tree, in_functions=True):
+    """Yield every name that `tree` imports, also by a call.
+
+    in_functions: whether imports inside functions count.
+    """
+    for node in ast.walk(tree) if in_functions else outside_functions(tree):
         match node:
             case ast.Import():
                 yield from (alias.name for alias in node.names)

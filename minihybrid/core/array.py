@@ -15,9 +15,9 @@ from functools import partial
 
 import numpy as np
 
-from minihybrid.core import hooks, params
+from minihybrid.core import params
 from minihybrid.core.context import CPU, check_context
-from minihybrid.core.convert import fits, to_numpy
+from minihybrid.core.convert import fits, of_one, to_numpy
 from minihybrid.core.files import write_whole
 from minihybrid.core.op import (
     UNEXPECTED,
@@ -174,7 +174,9 @@ class NDArray(Value):
             return cls.composed(op, specs, inputs, attrs)
         run, key = op.eager, {"key": STREAM.take(1)} if op.random else {}
         if {*map(type, datas)} != HERE and (context := _elsewhere(op, datas, attrs)):
-            run = partial(hooks.run_on_device, context, op)  # or there are none, but a context
+            from minihybrid.runtime.device_eager import run_on_device
+
+            run = partial(run_on_device, context, op)  # or there are none, but a context
         return path_of(cls.kind, op, attrs, partial(run, **attrs, **key))(inputs, datas)
 
     @classmethod
@@ -250,7 +252,7 @@ class NDArray(Value):
 
     def asnumpy(self) -> np.ndarray:
         """The numbers in a NumPy array of their own; of one number, `float()` takes it."""
-        return hooks.of_one(np.array(self.data)) if self.data.size == 1 else np.array(self.data)
+        return of_one(np.array(self.data))
 
     def asscalar(self):
         """The one number of an array of size 1."""
@@ -301,13 +303,18 @@ class NDArray(Value):
             self.data.device.synchronize()
 
     # -- indexing
+    def _warn_of_mask(self, key):
+        from minihybrid.mxnet.nd_extras import warn_of_mask
+
+        warn_of_mask(key)
+
     def __getitem__(self, key) -> "NDArray":
         """A part: numbers, slices, `...`, and arrays or lists of places or of booleans.
 
         Under `record()` every form has a gradient: what cannot be sliced is taken.
         """
-        if isinstance(key, NDArray):
-            hooks.warn_of_mask(self, key)
+        if isinstance(key, NDArray) and key.data.dtype.kind == "f" and key.shape == self.shape:
+            self._warn_of_mask(key)
         key = places(key)
         taped = STATE.recording and self.node is not None
         part = None if taped else look_up(self.data, key)
@@ -322,8 +329,8 @@ class NDArray(Value):
     def __setitem__(self, key, value):
         if STATE.recording or self.base is not None:
             self._writable("x[...] = y")
-        if isinstance(key, NDArray):
-            hooks.warn_of_mask(self, key)
+        if isinstance(key, NDArray) and key.data.dtype.kind == "f" and key.shape == self.shape:
+            self._warn_of_mask(key)
         if type(key) is not slice:
             key = places(key)
         source, value = value, value.data if isinstance(value, NDArray) else value
@@ -505,7 +512,9 @@ class NDArray(Value):
 
     def as_np_ndarray(self):
         """The np.ndarray with the same memory and place on the tape."""
-        return self._twin(hooks.np_array)
+        from minihybrid.np.array import ndarray
+
+        return self._twin(ndarray)
 
     def _twin(self, kind):
         """This array, or one of another class with the same memory and place on the tape."""
@@ -533,7 +542,9 @@ class NDArray(Value):
         stream:  the consumer's; all work is done when this returns, unless it is -1.
         Raises:  BufferError for another device than the array's.
         """
-        return hooks.capsule(self, stream, max_version, dl_device, copy)
+        from minihybrid.runtime.interop import capsule
+
+        return capsule(self, stream, max_version, dl_device, copy)
 
     def to_dlpack_for_read(self):
         """A DLPack capsule over the memory, whose numbers are there."""
@@ -568,7 +579,9 @@ class NDArray(Value):
 
     def backward(self, out_grad=None, retain_graph=False, train_mode=True):
         """Write the gradients of this array's sum into the variables behind it."""
-        hooks.backward(self, out_grad, retain_graph, train_mode)
+        from minihybrid.core.tape import backward
+
+        backward(self, out_grad, retain_graph, train_mode)
 
     def detach(self) -> "NDArray":
         """The same memory, cut off from the tape."""

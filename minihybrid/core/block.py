@@ -14,8 +14,8 @@ import weakref
 from contextlib import contextmanager, nullcontext
 from os.path import commonprefix
 
-from minihybrid.core import hooks, nd, sym
 from minihybrid.core import initial as initializers
+from minihybrid.core import nd, sym
 from minihybrid.core.arguments import arrays_in
 from minihybrid.core.checked_call import Signed
 from minihybrid.core.context import STACK
@@ -116,7 +116,9 @@ class Block(metaclass=Signed):
 
     def __init__(self, prefix=None, params=None):
         if type(prefix) not in (str, type(None)) or params is not None:
-            hooks.check_names(type(self).__name__, prefix, params)
+            from minihybrid.core.call_errors import check_names
+
+            check_names(type(self).__name__, prefix, params)
         own = {"_children": Children(), "_reg_params": {}, "_counts": {}, "_op_hook": None}
         vars(self).update(own, _forward_hooks=[], _forward_pre_hooks=[])
         self._prefix, self._params = _prefix_and_params(prefix, params, self._alias())
@@ -297,7 +299,9 @@ class Block(metaclass=Signed):
 
         To load them, the net is made again by the same code.
         """
-        hooks.save_outline(self, f"{prefix}-model.json")
+        from minihybrid.formats.outline import save_outline
+
+        save_outline(self, f"{prefix}-model.json")
         self.save_parameters(f"{prefix}-model.params")
 
     def load(self, prefix):
@@ -305,7 +309,9 @@ class Block(metaclass=Signed):
 
         Raises:  FileError if this net is made of other blocks.
         """
-        for block in hooks.load_outline(self, f"{prefix}-model.json"):
+        from minihybrid.formats.outline import load_outline
+
+        for block in load_outline(self, f"{prefix}-model.json"):
             block.hybridize()
         self.load_parameters(f"{prefix}-model.params")
 
@@ -351,7 +357,9 @@ class Block(metaclass=Signed):
                 return call(args)
             out = self._run(*args) if self._direct else self.forward(*args)
         except (TypeError, AttributeError) as error:
-            hooks.refuse_inputs(self, error, args)
+            from minihybrid.core.call_errors import refuse_inputs
+
+            refuse_inputs(self, error, args)
             raise
         for hook in self._forward_hooks:
             hook(self, args, out)
@@ -365,7 +373,9 @@ class Block(metaclass=Signed):
 
     def summary(self, *inputs):
         """Print each block's output shape and number of parameters."""
-        hooks.summary(self, inputs)
+        from minihybrid.view.layers import summary
+
+        summary(self, inputs)
 
 
 class HybridBlock(Block):
@@ -499,7 +509,9 @@ class HybridBlock(Block):
     def _call_hybrid(self, *args):
         """Run the plan, or operator by operator; reached when there are hooks."""
         if self._op_hook:
-            return hooks.watched(self.hybrid, args, *self._op_hook)
+            from minihybrid.runtime.op_hooks import watched
+
+            return watched(self.hybrid, args, *self._op_hook)
         return self.hybrid.caller()(args)
 
     def _tell_shapes(self, args):
@@ -601,7 +613,9 @@ class SymbolBlock(HybridBlock):
         self._prefix, self._params = "", ParameterDict()
         outputs = list(outputs) if isinstance(outputs, (list, tuple)) and outputs else [outputs]
         inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
-        hooks.check_symbols(outputs, inputs)
+        from minihybrid.core.call_errors import check_symbols
+
+        check_symbols(outputs, inputs)
         self._outputs, self._inputs = Group(outputs), [s.name for s in inputs]
         variables = {n.name: n for n in topological(self._outputs.refs) if n.op is None}
         states = set(self._outputs.list_auxiliary_states())

@@ -13,7 +13,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from minihybrid.core import hooks
 from minihybrid.core.graph import topological
 from minihybrid.core.op import AttrError, HybridError, described, legible, unknown_argument
 from minihybrid.core.parameter import ParameterDict
@@ -23,7 +22,6 @@ Parameter = inspect.Parameter
 BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
-@hooks.misfit.implement
 def misfit(
     owner: str, function: Callable, args: tuple, kwargs: dict, parents: list | tuple = ()
 ) -> str | None:
@@ -63,7 +61,6 @@ height"
     return None
 
 
-@hooks.check_names.implement
 def check_names(kind: str, prefix: object, params: object) -> None:
     """Refuse what is neither a prefix nor shared parameters, such as a child."""
     if prefix is not None and not isinstance(prefix, str):
@@ -80,7 +77,6 @@ def check_names(kind: str, prefix: object, params: object) -> None:
         )
 
 
-@hooks.check_symbols.implement
 def check_symbols(outputs: list, inputs: list) -> None:
     """Refuse outputs and inputs of a SymbolBlock that are no symbols, or no variables of it.
 
@@ -108,7 +104,6 @@ def check_symbols(outputs: list, inputs: list) -> None:
         )
 
 
-@hooks.refuse_inputs.implement
 def refuse_inputs(block: Any, error: Exception, args: tuple) -> None:
     """Raise a sentence if it was the inputs that did not fit what the subclass wrote.
 

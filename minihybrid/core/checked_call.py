@@ -12,7 +12,6 @@ import functools
 import inspect
 from abc import ABCMeta
 
-from minihybrid.core import hooks
 from minihybrid.core.op import AttrError, HybridError, checked
 
 Parameter = inspect.Parameter
@@ -38,7 +37,9 @@ width, height
         except TypeError as error:
             said = None
             if not isinstance(error, HybridError):
-                said = hooks.misfit(cls.__name__, cls._init(), args, kwargs, cls._parents())
+                from minihybrid.core.call_errors import misfit
+
+                said = misfit(cls.__name__, cls._init(), args, kwargs, cls._parents())
             if said is None:
                 raise
         raise AttrError(said)
@@ -115,7 +116,9 @@ mean 'height'?); it takes width, height
                 bound, rest = function, args
                 if is_method:
                     bound, rest = functools.partial(function, None), args[1:]
-                said = hooks.misfit(owner, bound, rest, kwargs)
+                from minihybrid.core.call_errors import misfit
+
+                said = misfit(owner, bound, rest, kwargs)
             if said is None:
                 raise
         raise AttrError(said)

@@ -10,7 +10,6 @@ What is left out: one forward plan for several sets of wanted gradients.
 from contextlib import nullcontext
 from dataclasses import replace
 
-from minihybrid.core import hooks
 from minihybrid.core.array import STATE, NDArray
 from minihybrid.core.op import Checked, Op
 from minihybrid.core.passes.gradient import forward_backward, gradient_of, kept_name, seed_names
@@ -116,7 +115,12 @@ class CompiledOp(Op):
         seeds = seed_names(self.forward)
         given = dict(zip(self.names, inputs, strict=True)) | {seeds[i]: gs[i] for i in present}
         given |= {name: outs[i] for i, name in self.kept.items()}
-        with hooks.donate(op, [given[n] for n in reached]) if STATE.lent else nullcontext():
+        donation = nullcontext()
+        if STATE.lent:
+            from minihybrid.runtime.donation import donate
+
+            donation = donate(op, [given[n] for n in reached])
+        with donation:
             found = dict(zip(reached, op.apply(given), strict=True))
         return tuple(found.get(name) for name in self.names)
 

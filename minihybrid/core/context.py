@@ -15,7 +15,6 @@ import threading
 from functools import cache
 from numbers import Integral
 
-from minihybrid.core import hooks
 from minihybrid.core.op import AttrError, HybridError
 
 PINNED = {"cpu_pinned": "cpu", "cpu_shared": "cpu"}
@@ -116,7 +115,9 @@ def simulated_gpu(device_id=0, fast=False):
 @cache
 def num_gpus():
     """How many real GPUs there are; 0 also where their driver cannot be called."""
-    return hooks.count_gpus()
+    from minihybrid.runtime.device import count_gpus
+
+    return count_gpus()
 
 
 def current_context():

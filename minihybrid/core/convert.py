@@ -2,7 +2,8 @@
 
 Takes:   lists, numbers, NumPy arrays, and whatever NumPy makes an array of.
 Gives:   `to_numpy`, NumPy's array of them, in a dtype that holds each; `fits` and
-         `check_range`, whether it does; `dtype_of`.
+         `check_range`, whether it does; `dtype_of`; `of_one`, an array of one
+         element as a number.
 
 A dtype of floats rounds, as IEEE says, up to infinity. One of whole numbers cuts
 fractions off, as C does, but a number beyond its ends would become another one.
@@ -84,3 +85,40 @@ def check_range(owner, number, dtype):
                 f"holds {ends.min} to {ends.max}; choose another dtype"
             )
     return number
+
+
+class OneElement(np.ndarray):
+    """An array of one element and some axes that Python takes as a number.
+
+    NumPy itself did so until 2.4, and programs for MXNet write `'%f' % loss.asnumpy()` and
+    `int(x.argmax().asnumpy())`. All that is computed from it, and its pickle, is plain.
+
+    >>> a = np.array([2.5]).view(OneElement)
+    >>> f"{a:.1f}", "%.2f" % a, int(a), a, type(a + 1).__name__
+    ('2.5', '2.50', 2, array([2.5]), 'ndarray')
+    """
+
+    __array_priority__ = -1.0  # joined with plain arrays, it is one
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __format__(self, form):
+        return format(self.item(), form) if form else str(self.view(np.ndarray))
+
+    def __array_wrap__(self, array, *_):
+        return array.view(np.ndarray)[() if array.ndim == 0 else ...]
+
+    def __repr__(self):
+        return repr(self.view(np.ndarray))
+
+    def __reduce_ex__(self, protocol):
+        return self.view(np.ndarray).__reduce_ex__(protocol)
+
+
+def of_one(array: np.ndarray) -> np.ndarray:
+    """The same array; one of one element as a class that `float()` and "%f" take."""
+    return array.view(OneElement) if array.size == 1 and array.ndim else array

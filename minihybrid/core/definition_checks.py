@@ -13,14 +13,12 @@ from dataclasses import fields as fields_of
 from string import Formatter
 from typing import Any, cast
 
-from minihybrid.core import hooks
 from minihybrid.core.op import AttrError, Op, described, unknown_argument
 
 FIELDS = {f.name: f for f in fields_of(Op) if f.init and f.name != "name"}
 LETTERS = "abcdefgh"  # what the inputs are called in a scalar expression
 
 
-@hooks.judge.implement
 def judge(name: object, aliases: tuple, given: dict) -> None:
     """Refuse a record of which a field cannot be what it is to be.
 

@@ -76,7 +76,10 @@ def write_together(files, overwrite=False):
                     f"cannot write '{fname}': it is a folder, a device or a pipe; "
                     "needed: the name of a regular file"
                 )
-            overwrite or not os.path.exists(target) or hooks.replaces(target, data)
+            if os.path.exists(target) and not overwrite:
+                from minihybrid.formats.foreign import replaces
+
+                replaces(target, data)
             temporary = os.path.join(os.path.dirname(target), f"{os.urandom(8).hex()}.tmp")
             complete[temporary] = target
             with open(temporary, "xb") as file:

@@ -11,7 +11,6 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from minihybrid.core import hooks
 from minihybrid.core.op import UNEXPECTED, UNKNOWN, HybridError, Node, Op, ShapeError, Spec, legible
 from minihybrid.ops.shapes import agree
 
@@ -154,7 +153,9 @@ class Graph:
 
     def show(self):
         """The graph as text, one line a node, the same for the same graph."""
-        return hooks.text(self)
+        from minihybrid.view.text import text
+
+        return text(self)
 
     def __repr__(self):
         return (

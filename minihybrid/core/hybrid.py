@@ -54,11 +54,13 @@ class Plans(dict):
     reasons: list = []
 
     def __repr__(self):
-        return hooks.listed(self, False)
+        return self.show(guards=False)
 
-    def show(self):
+    def show(self, guards=True):
         """Each plan with its guards, the number of its calls and why it was compiled."""
-        return hooks.listed(self, True)
+        from minihybrid.runtime.guards import listed
+
+        return listed(self, guards)
 
 
 def alike(symbol, kind):

@@ -13,7 +13,6 @@ import functools
 
 import numpy as np
 
-from minihybrid.core import hooks
 from minihybrid.core.passes.memory import places
 from minihybrid.core.plan import ActivePlan
 from minihybrid.core.targets import TARGETS, Call, Table, Target, in_order
@@ -101,7 +100,9 @@ class Function:
     @functools.cached_property
     def written(self):
         """(text, outside): the whole file, and why operators cannot be part of it."""
-        return hooks.written(self.plan, self.functions)
+        from minihybrid.codegen.numpy.whole import written
+
+        return written(self.plan, self.functions)
 
     @property
     def text(self):

@@ -15,7 +15,6 @@ import struct
 
 import numpy as np
 
-from minihybrid.core import hooks
 from minihybrid.core.attribute import DTYPES, TYPE_FLAGS
 from minihybrid.core.files import FileError, read_whole
 from minihybrid.core.op import DEEPEST, LARGEST
@@ -189,7 +188,9 @@ def _unpack_array(reader):
     flag = reader.dtype()
     if kind == DENSE:
         return reader.values(shape, flag)
-    return hooks.unpack_sparse(reader, kind, stored, shape, flag)
+    from minihybrid.formats.sparse import unpack_sparse
+
+    return unpack_sparse(reader, kind, stored, shape, flag)
 
 
 def read_arrays(fname):

@@ -15,7 +15,6 @@ from numbers import Integral
 import numpy as np
 
 from minihybrid.core.context import CPU
-from minihybrid.core.hooks import new_on_device
 
 HERE = {np.ndarray}  # the types of arrays that lie in the processor's memory
 DEVICES = {}  # device -> what drives it, of those that were used
@@ -51,7 +50,11 @@ def is_basic(key):
 
 def new_array(shape, dtype, context):
     """Uninitialised memory on a device: a NumPy array or a DeviceArray."""
-    return aligned(shape, dtype) if context is CPU else new_on_device(shape, dtype, context)
+    if context is CPU:
+        return aligned(shape, dtype)
+    from minihybrid.runtime.device_array import new_on_device
+
+    return new_on_device(shape, dtype, context)
 
 
 def zeros_where(array):

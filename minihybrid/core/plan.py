@@ -174,11 +174,15 @@ class Plan:
 
     def time_steps(self, arrays, bound, repeats=200):
         """Seconds of each kernel: [(kernel, elapsed_s)], medians of repeats."""
-        return hooks.time_steps(self, arrays, bound, repeats)
+        from minihybrid.runtime.kernel_times import time_steps
+
+        return time_steps(self, arrays, bound, repeats)
 
     def show(self):
         """The plan in a few lines."""
-        return hooks.text(self)
+        from minihybrid.view.text import text
+
+        return text(self)
 
     def __repr__(self):
         return f"<Plan {self.show()}>"

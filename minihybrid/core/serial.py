@@ -15,7 +15,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from minihybrid.core import hooks
 from minihybrid.core.attribute import DTYPES, TYPE_FLAGS
 from minihybrid.core.files import FileError, parsed_json
 from minihybrid.core.graph import Graph, shown_attrs, topological
@@ -104,6 +103,11 @@ class Missing(Op):
     more: dict = field(default_factory=dict)  # what else its node has in the file
 
 
+def missing_of(nodes):
+    """The nodes whose operators are not here."""
+    return [node for node in nodes if isinstance(node.op, Missing)]
+
+
 def missing(kind, name, n_inputs, n_outputs, more):
     """A record for one node: it can be looked at and written again, but not run."""
 
@@ -141,7 +145,10 @@ def refs_of_json(text, source="the JSON text"):
     except AttrError as error:
         raise FileError(f"{source}: {error}") from None
     made = _nodes(data, version, source)
-    hooks.lacking(made, source)
+    if absent := missing_of(made):
+        from minihybrid.formats.foreign import warn_of_missing
+
+        warn_of_missing(absent, source)
     heads = data.get("heads", [[len(made) - 1, 0, 0]])
     if isinstance(heads, list) and not 0 < len(heads) <= MAX_OUTPUTS:
         raise FileError(
@@ -234,23 +241,39 @@ def _attrs(entry, where):
     return attrs
 
 
+def _pinned(info, version, names=(), inputs=()):
+    """A node's user attributes as they are written today."""
+    if version == NOW:
+        return info
+    from minihybrid.formats.legacy import pinned
+
+    return pinned(info, names, inputs)
+
+
 def _node(entry, inputs, version, n_outputs, where):
     attrs, name, kind = _attrs(entry, where), entry["name"], entry.get("op")
     if kind == "null":
         if inputs:
             raise FileError(f"{where}: a variable has no inputs, found {len(inputs)}")
-        info = hooks.pinned(attrs) if version < NOW else attrs
+        info = _pinned(attrs, version)
         return Node(None, name=name, info=info or None, specs=(_spec(attrs, where),))
     if not isinstance(kind, str):
         raise FileError(f"{where}: an operator's name is needed, found {kind!r:.60}")
-    op = hooks.operator_of(kind, OPS, entry)
+    op = OPS.get(kind)
+    if op is None:
+        from minihybrid.formats.legacy import operator_of
+
+        op = operator_of(kind, OPS, entry)
     if op is None:
         more = {k: entry[k] for k in ("control_deps", "subgraphs") if k in entry}
         op = missing(kind, name, len(inputs), n_outputs, more)
-        info = hooks.pinned(attrs) if version < NOW else attrs
+        info = _pinned(attrs, version)
         return Node(op, tuple(inputs), {}, name, info=info or None)
     try:
-        attrs = hooks.upgraded(attrs, op, version)
+        if version < NOW or attrs.keys() - op.attrs.keys() - {"num_args", "num_arrays"}:
+            from minihybrid.formats.legacy import upgraded
+
+            attrs = upgraded(attrs, op, version)
         full = op.read(
             {k: v for k, v in attrs.items() if k in op.attrs and k != "num_arrays"}
         )  # the inputs are counted
@@ -258,8 +281,11 @@ def _node(entry, inputs, version, n_outputs, where):
         raise FileError(f"{where}: {error}") from None
     info = {k: v for k, v in attrs.items() if k not in op.attrs and k != "num_args"}
     names = op.input_names(full, len(inputs))
-    info = hooks.pinned(info, names, inputs) if version < NOW else info
-    inputs = hooks.completed(inputs, op, name, names, info, version)
+    if version < NOW:
+        from minihybrid.formats.legacy import completed
+
+        info = _pinned(info, version, names, inputs)
+        inputs = completed(inputs, op, name, names, info, version)
     if len(inputs) != len(names) or op.variadic and not inputs:
         raise FileError(
             f"{where}: {op.name} needs {len(names) or 'some'} inputs, found {len(inputs)}"

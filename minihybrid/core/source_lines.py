@@ -1,21 +1,23 @@
 """Which lines of a program made a node, and what their file is called.
 
 Takes:   the frames that run while a function is traced.
-Gives:   `lines_above`, which the trace keeps for each node, so that pictures show both;
-         `file_of`, which errors name.
+Gives:   `is_ours`, whether a frame is the engine's; `lines_above`, which the trace keeps for
+         each node, so that pictures show both; `file_of`, which errors name.
 
 What is left out: lines that only prepare arguments.
 """
 
-import linecache
 import sys
 from types import CodeType, FrameType
 
-from minihybrid.core import hooks
-from minihybrid.core.tracing import is_ours
+PACKAGES = ("minihybrid", "minihybrid_course")
 
 
-@hooks.lines_above.implement
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame runs code of the engine or of its course."""
+    return frame.f_globals.get("__name__", "").partition(".")[0] in PACKAGES
+
+
 def lines_above(below: CodeType) -> tuple[tuple[CodeType, int], ...]:
     """The lines of the traced program that are running, outermost first.
 
@@ -34,7 +36,6 @@ def lines_above(below: CodeType) -> tuple[tuple[CodeType, int], ...]:
     return tuple(reversed(users or layers[:1]))
 
 
-@hooks.file_of.implement
 def file_of(frame: FrameType) -> str:
     """The file of a frame's code; `Cell In[3]` in a notebook."""
     file, get_ipython = frame.f_code.co_filename, frame.f_globals.get("get_ipython")
@@ -43,6 +44,8 @@ def file_of(frame: FrameType) -> str:
     shell = get_ipython()
     if hasattr(shell.compile, "format_code_name"):
         return " ".join(shell.compile.format_code_name(file) or [file])
+    import linecache  # which loads the tokenizer
+
     # IPython 7 has no names of cells: they are found by their text.
     text = "".join(linecache.getlines(file)).strip()
     cells = [n for n, cell in enumerate(shell.user_ns["_ih"]) if text and cell.strip() == text]

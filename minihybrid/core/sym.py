@@ -17,7 +17,7 @@ from minihybrid.core.graph import Graph, auxiliary, shown_attrs, topological
 from minihybrid.core.name import NameManager, hint
 from minihybrid.core.op import UNKNOWN, AttrError, Node, PlaceError, Spec, described, legible
 from minihybrid.core.pytree import parts_of, rebuilt
-from minihybrid.core.serial import refs_of_json, tojson
+from minihybrid.core.serial import missing_of, refs_of_json, tojson
 from minihybrid.core.switches import shown_shape, told_shape
 from minihybrid.core.tracing import (
     CURRENT,
@@ -350,14 +350,18 @@ class Symbol(Value):
 
         name:    what the new symbol's own node is called.
         """
-        return hooks.composed(self, args, name, kwargs)
+        from minihybrid.mxnet.sym_extras import composed
+
+        return composed(self, args, name, kwargs)
 
     # -- shapes and dtypes
     def infer_shape_partial(self, *args, **kwargs):
         """(argument, output, auxiliary) shapes as far as known; 0 and () are unknown,
         under `np_shape` -1 and `None`.
         """
-        found = hooks.inferred(self, "infer_shape", args, kwargs)
+        from minihybrid.mxnet.sym_extras import inferred
+
+        found = inferred(self, "infer_shape", args, kwargs)
         return tuple([shown_shape(spec.shape) for spec in group] for group in found)
 
     def infer_shape(self, *args, **kwargs):
@@ -366,15 +370,20 @@ class Symbol(Value):
         >>> (var("a") + var("b")).infer_shape(a=(2, 3))
         ([(2, 3), (2, 3)], [(2, 3)], [])
         """
-        found = hooks.inferred(self, "infer_shape", args, kwargs)
+        from minihybrid.mxnet.sym_extras import inferred
+
+        found = inferred(self, "infer_shape", args, kwargs)
         if any(s.shape is None or -1 in s.shape for group in found for s in group):
-            hooks.lacking(topological(self.refs), None)
+            for node in missing_of(topological(self.refs)):
+                node.op.expand()  # raises: it says why
             return None, None, None
         return tuple([spec.shape for spec in group] for group in found)
 
     def infer_type_partial(self, *args, **kwargs):
         """(argument, output, auxiliary) dtypes as far as known; `None` is unknown."""
-        found = hooks.inferred(self, "infer_type", args, kwargs)
+        from minihybrid.mxnet.sym_extras import inferred
+
+        found = inferred(self, "infer_type", args, kwargs)
         return tuple([spec.dtype and spec.dtype.type for spec in group] for group in found)
 
     def infer_type(self, *args, **kwargs):
@@ -426,7 +435,9 @@ class Symbol(Value):
         >>> _ = e.forward(is_train=True); e.backward(nd.ones((1,))); g.item()
         6.0
         """
-        return hooks.bind(self, ctx, args, args_grad, grad_req, aux_states)
+        from minihybrid.mxnet.executor import bind
+
+        return bind(self, ctx, args, args_grad, grad_req, aux_states)
 
     def simple_bind(
         self,
@@ -455,9 +466,9 @@ class Symbol(Value):
         >>> net.simple_bind(cpu(), data=(2, 5)).arg_dict["fc_weight"].shape
         (3, 5)
         """
-        return hooks.simple_bind(
-            self, ctx, grad_req, type_dict, shared_arg_names, shared_exec, kwargs
-        )
+        from minihybrid.mxnet.executor import simple_bind
+
+        return simple_bind(self, ctx, grad_req, type_dict, shared_arg_names, shared_exec, kwargs)
 
     def eval(self, ctx=None, **kwargs):
         """The outputs for arrays given by name; binds and runs once, where they are.
@@ -473,11 +484,15 @@ class Symbol(Value):
 
     def as_np_ndarray(self):
         """The np symbol of the same value."""
-        return hooks.np_symbol(self.refs)
+        from minihybrid.np.array import _Symbol
+
+        return _Symbol(self.refs)
 
     def debug_str(self):
         """The nodes as text, in the form of MXNet."""
-        return hooks.text(self)
+        from minihybrid.view.text import text
+
+        return text(self)
 
 
 def as_symbol(result):

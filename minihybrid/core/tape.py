@@ -43,7 +43,6 @@ def predict_mode():
     return modes(training=False)
 
 
-@hooks.backward.implement
 def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
     """Write the gradient of the heads' sum into `.grad` of every variable behind them.
 

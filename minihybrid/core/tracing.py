@@ -8,13 +8,12 @@ import sys
 import threading
 from contextlib import contextmanager
 
-from minihybrid.core import hooks
 from minihybrid.core.graph import refine
 from minihybrid.core.op import UNKNOWN, HybridError
+from minihybrid.core.source_lines import file_of, is_ours, lines_above
 from minihybrid.core.switches import scoped
 
 IMPERATIVE = "or leave this block imperative, without hybridize()"
-PACKAGES = ("minihybrid", "minihybrid_course")
 
 
 class TraceError(HybridError, TypeError):
@@ -50,7 +49,7 @@ class Trace:
                     source.specs = (refine(source.name, source.specs[0], spec),)
             node.specs = tuple(outs)
             if not self.lower:
-                self.places[node] = hooks.lines_above(self.below)
+                self.places[node] = lines_above(self.below)
         self.nodes.append(node)
         self.known.add(node)
 
@@ -96,9 +95,4 @@ def user_line():
     frame = sys._getframe(1)
     while frame and is_ours(frame):
         frame = frame.f_back
-    return f" ({hooks.file_of(frame)}, line {frame.f_lineno})" if frame else ""
-
-
-def is_ours(frame):
-    """Whether a frame runs code of the engine or of its course."""
-    return frame.f_globals.get("__name__", "").partition(".")[0] in PACKAGES
+    return f" ({file_of(frame)}, line {frame.f_lineno})" if frame else ""

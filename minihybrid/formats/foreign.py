@@ -2,7 +2,7 @@
 
 Takes:   the bytes of a file, or the nodes of a graph, as the core has read them.
 Gives:   `opened`, which names pointers of Git LFS and pickles; `replaces`, which protects
-         the user's programs and data; `lacking`, which warns of missing operators, all at once.
+         the user's programs and data; `warn_of_missing`, which names all missing operators.
 
 What is left out: fetching what a pointer points to.
 """
@@ -15,7 +15,6 @@ from minihybrid.core import hooks
 from minihybrid.core.files import FileError
 from minihybrid.core.hooks import own_names
 from minihybrid.core.op import legible
-from minihybrid.core.serial import Missing
 
 LFS = b"version https://git-lfs.github.com/spec/"
 PROGRAMS = tuple(  # endings of files that people write by hand
@@ -53,7 +52,6 @@ MODELS = {  # ending of a model's file -> what is in every such file
 }
 
 
-@hooks.replaces.implement
 def replaces(fname, data):
     """Check an existing file that is to be replaced: its first line, or the kind of model.
 
@@ -80,25 +78,19 @@ def replaces(fname, data):
             )
 
 
-@hooks.lacking.implement
-def lacking(nodes, source):
+def warn_of_missing(missing, source):
     """Warn of operators that are not here: which, and how many nodes of each.
 
-    source:  the file that the nodes come from; without, somebody asks for shapes that do
-             not follow, and the first such operator says why.
+    source:  the file that the nodes come from.
     """
-    missing = [node for node in nodes if isinstance(node.op, Missing)]
-    if missing and source is None:
-        missing[0].op.expand()
-    if missing:
-        counts = Counter(node.op.name for node in missing).most_common()
-        warnings.warn(
-            f"{source}: there is no operator here for the nodes of "
-            f"{', '.join(f'{legible(k, 60)} ({n})' for k, n in counts)}; "
-            "the graph can be shown and saved, but not run",
-            UserWarning,
-            stacklevel=5,  # where the file was asked for
-        )
+    counts = Counter(node.op.name for node in missing).most_common()
+    warnings.warn(
+        f"{source}: there is no operator here for the nodes of "
+        f"{', '.join(f'{legible(k, 60)} ({n})' for k, n in counts)}; "
+        "the graph can be shown and saved, but not run",
+        UserWarning,
+        stacklevel=4,  # where the file was asked for
+    )
 
 
 def __dir__():

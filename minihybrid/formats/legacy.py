@@ -9,7 +9,8 @@ Source:  MXNet 1.9's src/nnvm/legacy_json_util.cc, and the other names of its op
 What is left out: files of versions before 0.8.
 """
 
-from minihybrid.core import hooks
+from importlib import import_module
+
 from minihybrid.core.attribute import KNOWN, written
 from minihybrid.core.hooks import own_names
 from minihybrid.core.op import UNKNOWN, AttrError, Node
@@ -74,7 +75,6 @@ INITIALIZERS = {
 }
 
 
-@hooks.operator_of.implement
 def operator_of(kind, ops, entry=None):
     """The operator that had this name in some version; `None` if there is none here.
 
@@ -83,7 +83,7 @@ def operator_of(kind, ops, entry=None):
     if kind == "_foreach":
         return entry and of_entry(entry)
     if kind.startswith("_np") and kind not in ops:
-        hooks.np_symbol.fetch()  # reads np: some of its functions are operators in files
+        import_module("minihybrid.np")  # some of its functions are operators in files
     for name in (kind, kind.removeprefix("_sparse_")):
         op = ops.get(NAMES.get(name, name))
         if op is not None:
@@ -91,7 +91,6 @@ def operator_of(kind, ops, entry=None):
     return None
 
 
-@hooks.upgraded.implement
 def upgraded(attrs, op, version):
     """An operator's attributes as they are written today.
 
@@ -115,7 +114,6 @@ def upgraded(attrs, op, version):
     return attrs
 
 
-@hooks.pinned.implement
 def pinned(info, names=(), inputs=()):
     """A node's user attributes as they are written today.
 
@@ -134,7 +132,6 @@ def pinned(info, names=(), inputs=()):
     return kept
 
 
-@hooks.completed.implement
 def completed(inputs, op, name, names, info, version):
     """The inputs, with variables for those that old files did not mention.
 

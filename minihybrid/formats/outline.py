@@ -9,7 +9,6 @@ What is left out: plans and graphs; a hybridized net traces itself again.
 
 import json
 
-from minihybrid.core import hooks
 from minihybrid.core.files import FileError, parsed_json, read_whole, write_whole
 from minihybrid.core.hooks import own_names
 
@@ -24,13 +23,11 @@ def outline(block):
     }
 
 
-@hooks.save_outline.implement
 def save_outline(block, fname):
     """Write the outline of a block to a file."""
     write_whole(fname, json.dumps(outline(block), indent=1).encode())
 
 
-@hooks.load_outline.implement
 def load_outline(block, fname):
     """Check that a block has the outline in a file; give it the names written there.
 

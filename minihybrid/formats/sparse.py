@@ -10,12 +10,10 @@ import math
 
 import numpy as np
 
-from minihybrid.core import hooks
 from minihybrid.core.hooks import own_names
 from minihybrid.core.params import ROW_SPARSE
 
 
-@hooks.unpack_sparse.implement
 def unpack_sparse(reader, kind, stored, shape, flag):
     """The dense array of stored values and the places they belong to.
 

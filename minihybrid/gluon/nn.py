@@ -199,9 +199,11 @@ class HybridLambda(HybridBlock):
     """A function f(F, x), or the name of an operator, as a hybrid block."""
 
     def __init__(self, function, prefix=None):
+        from minihybrid.core.call_errors import misfit
+
         super().__init__(prefix)
         found, self._func_name = _named_function(function, nd, sym)
-        said = found is not None and hooks.misfit("HybridLambda", found, ("F", "x"), {})
+        said = found is not None and misfit("HybridLambda", found, ("F", "x"), {})
         if said and "at most" in said:
             raise AttrError(
                 f"{said}; the function is called with F and the input, so write f(F, x)"

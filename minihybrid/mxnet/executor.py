@@ -12,7 +12,7 @@ Source:  MXNet's mxnet.executor.Executor; here without devices for parts of a gr
 
 import numpy as np
 
-from minihybrid.core import hooks, nd, tape
+from minihybrid.core import nd, tape
 from minihybrid.core.array import NDArray
 from minihybrid.core.compiled import CompiledOp
 from minihybrid.core.context import check_context
@@ -23,6 +23,7 @@ from minihybrid.core.pipeline import Job
 from minihybrid.core.plan import active_plan, write_states
 from minihybrid.core.sym import Symbol, replay, trace
 from minihybrid.core.targets import best_target, target_of
+from minihybrid.mxnet.sym_extras import inferred
 from minihybrid.passes import expand
 
 
@@ -372,7 +373,6 @@ def _requests(names, grad_req):
     return {name: grad_req.get(name, "null") for name in names}
 
 
-@hooks.bind.implement
 def bind(symbol, ctx, args, args_grad, grad_req, aux_states):
     """An Executor of a symbol on given arrays, as `Symbol.bind` says."""
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
@@ -401,12 +401,11 @@ def bind(symbol, ctx, args, args_grad, grad_req, aux_states):
     return Executor(symbol, ctx, arrays, grads, _requests(names, grad_req), aux)
 
 
-@hooks.simple_bind.implement
 def simple_bind(symbol, ctx, grad_req, type_dict, shared_arg_names, shared_exec, given):
     """An Executor of a symbol on new arrays, as `Symbol.simple_bind` says."""
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     known = {name: shape for name, shape in given.items() if name in names + states}
-    arguments, _, aux = hooks.inferred(symbol, "infer_shape", (), known)
+    arguments, _, aux = inferred(symbol, "infer_shape", (), known)
     shapes = {name: spec.shape for name, spec in zip(names + states, arguments + aux, strict=True)}
     unknown = [name for name, shape in shapes.items() if shape is None or -1 in shape]
     if unknown:

@@ -10,9 +10,10 @@ import warnings
 
 import numpy as np
 
-from minihybrid.core import hooks, nd
+from minihybrid.core import nd
 from minihybrid.core.array import NDArray, dense
 from minihybrid.core.array import arrays as given_arrays
+from minihybrid.core.convert import OneElement
 from minihybrid.core.hooks import FACES, own_names
 from minihybrid.core.op import AttrError, described
 from minihybrid.ops import OPS
@@ -26,44 +27,6 @@ class CSRNDArray(NDArray):
 
     def __init__(self, *_, **__):
         dense("csr")
-
-
-class OneElement(np.ndarray):
-    """An array of one element and some axes that Python takes as a number.
-
-    NumPy itself did so until 2.4, and programs for MXNet write `'%f' % loss.asnumpy()` and
-    `int(x.argmax().asnumpy())`. All that is computed from it, and its pickle, is plain.
-
-    >>> a = np.array([2.5]).view(OneElement)
-    >>> f"{a:.1f}", "%.2f" % a, int(a), a, type(a + 1).__name__
-    ('2.5', '2.50', 2, array([2.5]), 'ndarray')
-    """
-
-    __array_priority__ = -1.0  # joined with plain arrays, it is one
-
-    def __float__(self):
-        return float(self.item())
-
-    def __int__(self):
-        return int(self.item())
-
-    def __format__(self, form):
-        return format(self.item(), form) if form else str(self.view(np.ndarray))
-
-    def __array_wrap__(self, array, *_):
-        return array.view(np.ndarray)[() if array.ndim == 0 else ...]
-
-    def __repr__(self):
-        return repr(self.view(np.ndarray))
-
-    def __reduce_ex__(self, protocol):
-        return self.view(np.ndarray).__reduce_ex__(protocol)
-
-
-@hooks.of_one.implement
-def of_one(array: np.ndarray) -> np.ndarray:
-    """The same array; one of one element as a class that `float()` and "%f" take."""
-    return array.view(OneElement) if array.size == 1 and array.ndim else array
 
 
 class Sparse:
@@ -131,18 +94,13 @@ def reset_arrays(*arrays, num_arrays=None):
         each[...] = 0
 
 
-@hooks.warn_of_mask.implement
-def warn_of_mask(array, key):
-    """Say that `x[x > 0]` takes rows: the legacy comparison gives 0 and 1."""
-    if (
-        key.data.shape != array.data.shape
-        or key.data.dtype.kind != "f"
-        or len(key.shape) == 1
-        and key.size < 3
-    ):
-        return
+def warn_of_mask(key):
+    """Warn that `x[x > 0]` takes rows: the legacy comparison gives 0 and 1.
+
+    key:     an index of floats in the array's shape.
+    """
     numbers = np.asarray(key.data)
-    if ((numbers == 0) | (numbers == 1)).all():
+    if numbers.size > 2 * (numbers.ndim == 1) and ((numbers == 0) | (numbers == 1)).all():
         warnings.warn(
             "x[...]: an index in the shape of x with only 0 and 1 names places 0 "
             "and 1; to choose by a condition, write nd.where(x > 0, x, other), or "

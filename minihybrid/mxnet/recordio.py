@@ -28,13 +28,13 @@ from collections import namedtuple
 
 import numpy as np
 
-from minihybrid.core import hooks
 from minihybrid.core.checked_call import Signed
 from minihybrid.core.files import FileError, path_of, read_whole
 from minihybrid.core.fork_safe import ForkSafe
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, HybridError, checked, described, integer
+from minihybrid.formats.foreign import replaces
 from minihybrid.gluon.data.vision.image import import_pillow, pixels
 
 MAGIC = struct.pack("<I", 0xCED7230A)
@@ -359,7 +359,7 @@ class _Replaced:
         if os.path.exists(self.target) and not os.path.isfile(self.target):
             raise FileError(f"cannot write '{name}': it is no regular file")
         if os.path.exists(self.target):
-            hooks.replaces(self.target, b"")
+            replaces(self.target, b"")
         self.temporary = f"{self.target}.{os.urandom(8).hex()}.tmp"
         with self._said():
             self.file = open(self.temporary, "xb")

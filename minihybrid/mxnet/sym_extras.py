@@ -7,7 +7,7 @@ Gives:   `sym.zeros`, `sym.arange`, ..., `sym.histogram`, by `hooks.FACES`;
 What is left out: sparse storage.
 """
 
-from minihybrid.core import hooks, sym
+from minihybrid.core import sym
 from minihybrid.core.checked_call import signed
 from minihybrid.core.convert import dtype_of
 from minihybrid.core.graph import Graph, infer
@@ -88,7 +88,6 @@ FACES["sym"].update(
 )
 
 
-@hooks.composed.implement
 def composed(symbol, args, name, kwargs):
     """The same graph with other symbols in place of its variables."""
     nodes = [n for part in symbol._variables() for n in part]
@@ -114,7 +113,6 @@ def composed(symbol, args, name, kwargs):
     return made
 
 
-@hooks.inferred.implement
 def inferred(symbol, who, args, kwargs):
     """The specs of (arguments, outputs, states), as far as they follow.
 

@@ -14,7 +14,6 @@ from types import FunctionType
 
 import numpy as onp
 
-from minihybrid.core import hooks
 from minihybrid.core.array import STATE, NDArray, look_up, places
 from minihybrid.core.checked_call import signed
 from minihybrid.core.convert import dtype_of
@@ -302,7 +301,3 @@ class _Symbol(Numpy, Symbol):
         return _Symbol(constant(values).refs)
 
     beside = constant
-
-
-hooks.np_array.implement(ndarray)
-hooks.np_symbol.implement(_Symbol)

@@ -12,8 +12,8 @@ Left out: the rest of NumPy. Use `x.asnumpy()`.
 
 import numpy as onp
 
-from minihybrid.core import hooks
 from minihybrid.core.array import NDArray
+from minihybrid.core.call_errors import misfit
 from minihybrid.core.context import CPU
 from minihybrid.core.op import AttrError, HybridError, Op, ShapeError, Spec
 from minihybrid.core.placement import context_of, placed
@@ -77,7 +77,7 @@ def computed_by_numpy(name, function):
         except onp.linalg.LinAlgError as error:
             raise LinAlgError(f"{name}: {error}") from None
         except TypeError:
-            if text := hooks.misfit(name, function, args, kwargs):
+            if text := misfit(name, function, args, kwargs):
                 raise AttrError(text) from None
             raise
         except (ValueError, IndexError) as error:

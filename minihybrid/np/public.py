@@ -12,8 +12,8 @@ import functools
 
 import numpy as onp
 
-from minihybrid.core import hooks
 from minihybrid.core.array import STATE
+from minihybrid.core.call_errors import misfit
 from minihybrid.core.op import UNEXPECTED, AttrError, DTypeError, HybridError, ShapeError, described
 from minihybrid.ops.infix import Value, put, said_by
 
@@ -55,7 +55,7 @@ def guarded(owner, function, is_method=False, parents=(), has_out=False):
             raise
         except (*UNEXPECTED, AttributeError) as error:
             bound = functools.partial(function, args[0]) if is_method else function
-            text = hooks.misfit(owner, bound, args[is_method:], kwargs, parents)
+            text = misfit(owner, bound, args[is_method:], kwargs, parents)
             failure, unknown = error, {k for k in kwargs if f"'{k}'" in (text or "")}
         idle = {k for k in unknown if _is_idle(k, kwargs[k])}
         if idle:

@@ -12,7 +12,6 @@ import copyreg
 import pathlib
 import sys
 
-from minihybrid.core import hooks
 from minihybrid.core.op import HybridError, Op
 
 OPS = {}  # every name, aliases included -> Op
@@ -46,7 +45,9 @@ def register(name, *aliases, **fields):
     """
     place = _statement()
     if not place[0].co_filename.startswith(HERE):
-        hooks.judge(name, aliases, fields)  # a user's; those of the engine are tested
+        from minihybrid.core.definition_checks import judge
+
+        judge(name, aliases, fields)  # a user's; those of the engine are tested
     op = Op(name=name, **fields)
     for taken in filter(is_own, (name, *aliases)):
         raise HybridError(f"register: two operators are called {taken}; choose another name")

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from minihybrid.core import hooks
 from minihybrid.core.context import Context
 from minihybrid.core.fork_safe import ForkSafe
 from minihybrid.core.op import HybridError
@@ -50,7 +49,6 @@ def driver_of(context: Context) -> Any:
     return SimulatedDriver(context.fast)
 
 
-@hooks.count_gpus.implement
 def count_gpus() -> int:
     """How many GPUs the driver of CUDA counts; 0 also where it cannot be called."""
     try:

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from minihybrid.core import hooks
 from minihybrid.core.context import Context
 from minihybrid.core.op import HybridError
 from minihybrid.core.placement import Elsewhere, aligned, is_basic, placed
@@ -204,7 +203,6 @@ class DeviceArray(Elsewhere):
         self.device.upload(self.address, host)
 
 
-@hooks.new_on_device.implement
 def new_on_device(shape: tuple[int, ...], dtype: Any, context: Context) -> np.ndarray | DeviceArray:
     """Uninitialised memory of a device that is not `cpu(0)`."""
     if context.device_type == "cpu":

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from minihybrid.core import hooks
 from minihybrid.core.context import Context
 from minihybrid.core.graph import Graph
 from minihybrid.core.hooks import own_names
@@ -34,7 +33,6 @@ PLANS = LRUCache(1000)  # signature -> plan, and the constants that it reads
 NUMBERS = LRUCache(1000)  # (device, dtype, number) -> the array of it
 
 
-@hooks.run_on_device.implement
 def run_on_device(
     context: Context, op: Op, /, *datas: Any, **attrs: Any
 ) -> np.ndarray | DeviceArray | tuple:

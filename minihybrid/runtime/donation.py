@@ -120,7 +120,6 @@ def _memory(array: Any) -> int:
     return id(array if getattr(array, "base", None) is None else array.base)
 
 
-@hooks.donate.implement
 @contextmanager
 def donate(op: CompiledOp, variables: Iterable[NDArray]) -> Iterator[None]:
     """Let an operator's plan write its outputs into these variables' gradients, once each."""

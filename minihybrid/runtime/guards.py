@@ -11,7 +11,6 @@ What is left out: guards on globals that the code reads, which nothing checks.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from minihybrid.core import hooks
 from minihybrid.core.cache_entry import CacheEntry
 from minihybrid.core.hybrid import Hybrid, Plans, Signature
 from minihybrid.core.op import Spec, legible
@@ -139,7 +138,6 @@ def few(names: Sequence[str]) -> str:
     return ", ".join([*names[:2], *[f"and {len(names) - 2} more"] * (len(names) > 2)])
 
 
-@hooks.listed.implement
 def listed(plans: Plans, full: bool) -> str:
     """A line a plan, and why it was compiled anew; `full`: also its guards and its calls."""
     lines = []

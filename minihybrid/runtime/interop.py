@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from minihybrid.core import hooks
 from minihybrid.core.array import NDArray, arrays
 from minihybrid.core.context import Context
 from minihybrid.core.hooks import FACES, own_names
@@ -120,7 +119,6 @@ def _check_dense(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) 
         )
 
 
-@hooks.capsule.implement
 def capsule(
     array: NDArray,
     stream: Any,

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from minihybrid.codegen.bytecode import n_calls
-from minihybrid.core import hooks
 from minihybrid.core.op import HybridError
 from minihybrid.core.plan import Plan
 
@@ -21,7 +20,6 @@ SHORT_S = 1e-3  # a call so short is timed ten at a time
 FEWEST, ENOUGH_S = 3, 2.0  # repeats, and seconds after which no more of them begin
 
 
-@hooks.time_steps.implement
 def time_steps(
     plan: Plan, arrays: Sequence[np.ndarray], bound: tuple, repeats: int
 ) -> list[tuple[str, float]]:

@@ -9,13 +9,11 @@ What is left out: plans, in which most of these values are never written.
 from collections.abc import Callable
 from typing import Any
 
-from minihybrid.core import hooks
 from minihybrid.core.arguments import arrays_in
 from minihybrid.core.hybrid import Hybrid
 from minihybrid.core.sym import Symbol, replay
 
 
-@hooks.watched.implement
 def watched(hybrid: Hybrid, args: tuple, callback: Callable, monitor_all: bool) -> Any:
     """The result; each value on the way is shown to `callback`."""
     entry = hybrid.entry_for(args)

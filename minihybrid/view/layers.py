@@ -8,14 +8,12 @@ What is left out: nets that are hybridized, whose children are not called one by
 
 from typing import Any
 
-from minihybrid.core import hooks
 from minihybrid.core.arguments import arrays_in
 from minihybrid.core.block import Block
 from minihybrid.core.op import AttrError, HybridError
 from minihybrid.core.tracing import is_tracing
 
 
-@hooks.summary.implement
 def summary(net: Block, inputs: tuple) -> None:
     """Print each block's output shape and number of parameters."""
     if not arrays_in(inputs):

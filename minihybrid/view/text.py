@@ -9,7 +9,6 @@ What is left out: pictures (`viz`).
 import difflib
 from functools import singledispatch
 
-from minihybrid.core import hooks
 from minihybrid.core.graph import Graph, shown_attrs, topological
 from minihybrid.core.op import UNKNOWN, Node, legible
 from minihybrid.core.passes.memory import Memory
@@ -20,7 +19,6 @@ LINE = 2**13  # letters of a node's line: some hundred inputs
 COLUMNS = 64  # the longest bar that is shown
 
 
-@hooks.text.implement
 @singledispatch
 def text(thing: object) -> str:
     """A thing as text, by its class."""

@@ -12,9 +12,9 @@ from lines import count
 from reading_order import PACKAGE, READING_ORDER, imports, path_of
 
 CORE = [m for m in READING_ORDER if m.split(".")[0] == "core"]
-MOST_LINES, MOST_MODULES = 5_081, 50  # of code, without the operators' records
-# What only the whole package reads, by its hooks: errors, and names that come later.
-NOT_ALONE = {"core.call_errors", "core.definition_checks", "core.lazy", "core.source_lines"}
+MOST_LINES, MOST_MODULES = 5_092, 50  # of code, without the operators' records
+# What only the whole package reads: checks of users' operators, and names that come later.
+NOT_ALONE = {"core.definition_checks", "core.lazy"}
 
 
 def alone(folder, *blocked):
@@ -51,11 +51,16 @@ def test_without_a_part_of_it_the_core_does_not_run(module, tmp_path):
 
 
 def outside(source):
-    """What a module imports that is neither the core, a record, nor always there."""
+    """What a module imports that is neither the core, a record, nor always there.
+
+    Functions may import later modules of the package: `UPWARD` in tests/book lists those.
+    """
     allowed = {"numpy", *sys.stdlib_module_names}
+    tree = ast.parse(source)
+    others = {name for name in imports(tree) if name.split(".")[0] != "minihybrid"}
     return [
         name
-        for name in imports(ast.parse(source))
+        for name in {*imports(tree, in_functions=False), *others}
         if not re.match(r"minihybrid\.(core|ops)\b", name) and name.split(".")[0] not in allowed
     ]
 
@@ -88,7 +93,7 @@ def test_the_core_imports_only_itself_and_records(module):
     [
         "from minihybrid.runtime.tiers import Tiers",
         "import numba",
-        "def later():\n    from minihybrid import gluon",
+        "class Later:\n    from minihybrid import gluon",
         "def later():\n    from onnx import helper",
     ],
 )

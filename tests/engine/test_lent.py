@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from minihybrid import autograd, nd
-from minihybrid.core import hooks
 from minihybrid.core.array import STATE
 from minihybrid.core.tape import modes
 from minihybrid.gluon import nn
-from minihybrid.runtime.donation import DONATED, LARGE
+from minihybrid.runtime.donation import DONATED, LARGE, donate
 
 N = 512
 assert 4 * N * N >= LARGE
@@ -148,7 +147,7 @@ def test_what_fails_lends_nothing_afterwards():
     weight, op = net.weight.data(), backward_of(net)
     (maker,), held = makers(net), weight.grad.data
     with modes(lent={weight.node: held}):
-        with pytest.raises(KeyboardInterrupt), hooks.donate(op, [weight]):
+        with pytest.raises(KeyboardInterrupt), donate(op, [weight]):
             assert dict(DONATED.arrays) == {maker: held} and not STATE.lent
             raise KeyboardInterrupt
         assert maker() is not held

@@ -9,10 +9,8 @@ What is left out: operators whose code is not known, or uses more than NumPy.
 
 from minihybrid.codegen.numpy.alone import NAMES
 from minihybrid.codegen.numpy.excerpt import Excerpt, NoExcerpt
-from minihybrid.core import hooks
 
 
-@hooks.written.implement
 def written(plan, functions):
     """(text, outside): the whole file; operator -> why its code cannot be part of it.
 

@@ -14,7 +14,6 @@ import math
 import random
 from itertools import accumulate
 
-from minihybrid.core import hooks
 from minihybrid.core.graph import the_graph
 
 ALIGN = 64  # bytes: a cache line, the widest vector load
@@ -57,7 +56,9 @@ class Memory:
 
     def show(self):
         """The plan as text: a line a buffer, with a bar from birth to death."""
-        return hooks.text(self)
+        from minihybrid.view.text import text
+
+        return text(self)
 
 
 def plan_memory(graph, scratch=None, into=None):
