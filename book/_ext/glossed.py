@@ -34,6 +34,7 @@ FORMS = {
     "autotuning": "autotun(?:ing|ed?|er)",
     "basic block": "basic blocks?",
     "broadcasting": "broadcast(?:ing|s)?",
+    "bucketing": "bucket(?:s|ing)",
     "buffer donation": "buffer donation|donat(?:es?|ed|ing|ion)",
     "cache key": "cache keys?|signatures?",
     "calibration": "calibrat(?:ion|e|es|ed|ing)",

@@ -1,4 +1,4 @@
-"""Guards in words: what a cached plan assumes, and which assumption failed.
+"""Chapter 29. Guards in words: what a cached plan assumes, and which assumption failed.
 
 Takes:   a cache entry that was just traced, and those that were there before.
 Gives:   `explain_trace`, which stores an entry's guards and the reason for its trace;

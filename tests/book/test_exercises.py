@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from types import SimpleNamespace
 
+import answers_guards
 import answers_inside
 import answers_threads
 import answers_transforms
@@ -1045,6 +1046,7 @@ ANSWERS = {
     ),
 }
 ANSWERS |= answers_inside.ANSWERS | answers_threads.ANSWERS | answers_transforms.ANSWERS
+ANSWERS |= answers_guards.ANSWERS
 NO_FUNCTIONS = {"12.3", "17.3", "24.1"}  # an operator, a compiled kernel, a class
 SAMPLES = [(number, answer, words) for number in ANSWERS for answer, words in ANSWERS[number][1]]
 

@@ -19,6 +19,7 @@ from minihybrid_course import HERE
 from minihybrid_course.exercises import (
     first,
     graphs,
+    guards,
     hybrids,
     inside,
     kernels,
@@ -40,19 +41,8 @@ from minihybrid_course.exercises.judging import Verdict
 
 CHAPTERS = (
     *(first, graphs, hybrids, nano, traced, training, using),
-    *(
-        writing,
-        inside,
-        machine,
-        packing,
-        kernels,
-        records,
-        texts,
-        readers,
-        launches,
-        threads,
-        transforms,
-    ),
+    *(writing, inside, machine, packing, kernels, records, texts, readers, launches, threads),
+    *(guards, transforms),
 )
 _FOUND = {n: exercise for chapter in CHAPTERS for n, exercise in chapter.EXERCISES.items()}
 TABLE = dict(sorted(_FOUND.items(), key=lambda item: [int(n) for n in item[0].split(".")]))

@@ -1,0 +1,167 @@
+"""Chapter 29: checkers of its exercises.
+
+Takes:   answers.
+Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
+Left out: 29.5, which measures.
+"""
+
+import numpy as np
+
+from minihybrid.core import nd
+from minihybrid.core.array import NDArray
+from minihybrid.core.block import HybridBlock
+from minihybrid.gluon import nn
+from minihybrid.gluon.autograd import record
+from minihybrid.gluon.trainer import Trainer
+from minihybrid_course.exercises.judging import (
+    ELSEWHERE,
+    Exercise,
+    Part,
+    Parts,
+    Refusal,
+    kind,
+    need,
+    tried,
+)
+
+
+class Annealed(HybridBlock):
+    """The network of exercise 29.3."""
+
+    def __init__(self):
+        super().__init__(prefix="annealed_")
+        self.temperature, self.linear = 1, nn.Dense(1, in_units=3)
+
+    def hybrid_forward(self, F, x):
+        """Shapes: x (n, 3) -> (n, 1)."""
+        return self.linear(x) / self.temperature
+
+
+def trained(train):
+    """(network, weights and bias) after training by a function of net, trainer and batches."""
+    net, rng = Annealed(), np.random.default_rng(0)
+    net.initialize()
+    net.linear.weight.set_data(nd.array([[1, -1, 0.5]]))
+    net.linear.bias.set_data(nd.array([0.25]))
+    net.hybridize(backend="numpy")
+    batches = [
+        (nd.array(rng.normal(size=(n, 3))), nd.array(rng.normal(size=(n, 1)))) for n in (8, 8, 8, 5)
+    ]
+    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    train(net, trainer, batches)
+    params = (net.linear.weight, net.linear.bias)
+    return net, np.concatenate([p.data().asnumpy().ravel() for p in params])
+
+
+def stormy(net, trainer, batches):
+    """The loop of the exercise."""
+    for step, (x, y) in enumerate(batches):
+        net.temperature = 1 + 0.5**step
+        with record():
+            loss = ((net(x) - y) ** 2).sum()
+        loss.backward()
+        trainer.step(len(x))
+
+
+def calms(train):
+    """Check 29.3: one compilation, and the same weights."""
+    need(callable(train), f"expected a function, but got {kind(train)}")
+    done = lambda *args: (train(*args), True)[1]  # noqa: E731, a loop returns nothing
+    net, found = trained(lambda *args: tried("the function", done, *args))
+    _, wanted = trained(stormy)
+    reasons = net.plans.reasons
+    need(reasons, "the network was never compiled: leave it hybridized, and call it")
+    where = f"after {len(reasons)} compilations of 4 batches"
+    for word, advice in (
+        ("was set to", "keep what changes in each step out of the network's attributes"),
+        ("training is", "call the network inside record() only"),
+        ("shape", "pad the last batch"),
+    ):
+        why = next((reason for reason in reasons if word in reason), None)
+        need(why is None, f"{where}, one reason is `{why}`: {advice}")
+    need(len(reasons) == 1, f"{where}, the reasons are {', '.join(reasons)}")
+    need(
+        np.allclose(found, wanted, rtol=1e-4),
+        f"one compilation, but the weights and the bias are {found.round(3).tolist()} instead of "
+        f"{wanted.round(3).tolist()}: the temperature must still divide the result, and padded "
+        "rows mustn't contribute to the loss",
+    )
+    return "one plan for all batches, and the same weights"
+
+
+def pads(pad_to):
+    """Check 29.4: the smallest size that is large enough, and zeros."""
+    sizes = [8, 2, 4]
+    for n, size in ((1, 2), (2, 2), (3, 4), (5, 8), (8, 8)):
+        x = nd.array(np.arange(1, 1 + 3 * n).reshape(n, 3), dtype="int32")
+        case = f"for {n} row{'s' * (n > 1)} and the sizes {sizes}"
+        found = tried(f"{case}, the function", pad_to, x, sizes)
+        need(
+            isinstance(found, NDArray),
+            f"{case}, it must return an NDArray, but it returns {kind(found)}",
+        )
+        shape = found.shape
+        need(shape == (size, 3), f"{case}, the shape is {shape} instead of {(size, 3)}")
+        need(np.array_equal(found[:n].asnumpy(), x.asnumpy()), f"{case}, the first rows differ")
+        rest = found[n:].asnumpy()
+        need(not rest.any(), f"{case}, the appended rows aren't zero: {rest.tolist()}")
+        need(
+            found.dtype == x.dtype,
+            f"{case}, the dtype is {np.dtype(found.dtype)} instead of int32, which would be a new "
+            "cache key",
+        )
+    need(
+        tried("with 3 axes, the function", pad_to, nd.ones((3, 2, 2)), sizes).shape == (4, 2, 2),
+        "it doesn't keep the other axes of an array with three",
+    )
+    try:
+        pad_to(nd.ones((9, 3)), sizes)
+    except ValueError:
+        return "the smallest size that fits, zeros below, and a limit"
+    need(False, "9 rows don't fit into any of the sizes, but there's no ValueError")
+
+
+EXERCISES = {
+    "29.1": Exercise(
+        "a pair: how often it's traced and how many plans it has",
+        Parts(
+            "29.1",
+            "recording chooses between two plans of one trace",
+            Part(
+                "how often it's traced",
+                "b60b17dea1",
+                "print `f.plans.reasons`",
+                {
+                    6: "the second call has the same key as the first",
+                    5: "the recorded call and the last one have the same key",
+                    3: "training is part of the key, and so is the dtype",
+                },
+            ),
+            Part(
+                "the number of plans",
+                "4960ce0a6c",
+                "print `f.plans`",
+                {
+                    4: "a recorded call runs a plan of its own, which serves the backward pass",
+                    6: "the first two calls run the same plan",
+                },
+            ),
+        ),
+    ),
+    "29.2": Exercise(
+        "a function that makes the error, such as `lambda: nano.relu.infer(...)`",
+        Refusal(
+            "a product of n and a constant is neither of both",
+            TypeError,
+            r"neither constant nor n",
+            lambda found: f"infer returned {found}: each axis is constant or n",
+            {
+                r"missing .* argument|unexpected keyword": "pass the operator's attributes by name",
+                r"cannot reshape|broadcast|not aligned": "NumPy rejects these shapes for any n",
+                **ELSEWHERE,
+            },
+        ),
+    ),
+    "29.3": Exercise("your function calm(net, trainer, batches)", calms),
+    "29.4": Exercise("your function pad_to(x, sizes)", pads),
+}
