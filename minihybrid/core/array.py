@@ -36,7 +36,7 @@ from minihybrid.core.op import (
 from minihybrid.core.placement import HERE, Elsewhere, context_of, is_basic, placed, zeros_where
 from minihybrid.core.writes import SET_ITEM, is_whole, refuse_duplicates
 from minihybrid.ops.eager_cache import QUIET, at_once, own, quickly, specs_of, steps_of
-from minihybrid.ops.infix import Value
+from minihybrid.ops.infix import Value, naming
 from minihybrid.ops.random import STREAM
 from minihybrid.ops.registry import OPS
 
@@ -263,17 +263,13 @@ class NDArray(Value):
             )
         return np.asarray(self.data).reshape(())[()]
 
+    @partial(naming, "item")
     def item(self):
         """The one number of an array of size 1, as a Python number."""
         return self.asscalar().item()
 
-    def __float__(self):
-        return float(self.asscalar())
-
-    def __int__(self):
-        return int(self.asscalar())
-
-    __index__ = __int__
+    __float__ = naming("float", lambda self: float(self.asscalar()))
+    __int__ = __index__ = naming("int", lambda self: int(self.asscalar()))
 
     def __bool__(self):
         if self.data.size != 1:
@@ -494,6 +490,7 @@ class NDArray(Value):
         grad = leaf and (leaf.req, leaf.fresh, leaf._grad)
         return restored, (type(self), np.array(self.data), self.context, grad)
 
+    @partial(naming, "copyto")
     def copyto(self, other) -> "NDArray":
         """Write the numbers into another array, or into a new one on a device."""
         if isinstance(other, NDArray):

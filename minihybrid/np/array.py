@@ -10,6 +10,7 @@ Left out: NumPy's own functions on these arrays (`__array_function__`).
 """
 
 import re
+from functools import partial
 from types import FunctionType
 
 import numpy as onp
@@ -21,28 +22,29 @@ from minihybrid.core.op import AttrError, DTypeError, PlaceError, ShapeError
 from minihybrid.core.placement import placed
 from minihybrid.core.sym import Symbol, constant
 from minihybrid.np.functions import pair
-from minihybrid.np.public import guarded, kind_of, refuse_narrower
+from minihybrid.np.public import as_method, guarded, kind_of, refuse_narrower
 from minihybrid.np.rearrange import FUNCTIONS, row_major
 from minihybrid.ops import OPS
+from minihybrid.ops.infix import naming
 
 INFIX = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "true_divide",
-    "mod": "mod",
-    "pow": "power",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
+    "add": ("add", "+"),
+    "sub": ("subtract", "-"),
+    "mul": ("multiply", "*"),
+    "truediv": ("true_divide", "/"),
+    "mod": ("mod", "%"),
+    "pow": ("power", "**"),
+    "and": ("bitwise_and", "&"),
+    "or": ("bitwise_or", "|"),
+    "xor": ("bitwise_xor", "^"),
 }
 COMPARE = {
-    "eq": "equal",
-    "ne": "not_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "lt": "less",
-    "le": "less_equal",
+    "eq": ("equal", "=="),
+    "ne": ("not_equal", "!="),
+    "gt": ("greater", ">"),
+    "ge": ("greater_equal", ">="),
+    "lt": ("less", "<"),
+    "le": ("less_equal", "<="),
 }
 METHODS = """sum prod mean max min any all var std argmax argmin dot squeeze swapaxes
     repeat take sort argsort cumsum round flip tile diag diagonal trace
@@ -67,6 +69,7 @@ class Numpy:
     def __abs__(self):
         return FUNCTIONS["absolute"](self)
 
+    @partial(naming, "x @ y")
     def __matmul__(self, other):
         return FUNCTIONS["matmul"](self, other)
 
@@ -144,14 +147,14 @@ class Numpy:
 
 
 def _infix_methods():
-    for sign, name in INFIX.items():
-        apply, apply_reversed = pair(name)
-        setattr(Numpy, f"__{sign}__", apply)
-        setattr(Numpy, f"__r{sign}__", apply_reversed)
-    for sign, name in COMPARE.items():
-        setattr(Numpy, f"__{sign}__", pair(name)[0])
+    for method, (name, sign) in INFIX.items():
+        apply, apply_reversed = pair(name, f"x {sign} y")
+        setattr(Numpy, f"__{method}__", apply)
+        setattr(Numpy, f"__r{method}__", apply_reversed)
+    for method, (name, sign) in COMPARE.items():
+        setattr(Numpy, f"__{method}__", pair(name, f"x {sign} y")[0])
     for name in METHODS:
-        setattr(Numpy, name, FUNCTIONS[name])
+        setattr(Numpy, name, as_method(name))
 
 
 _infix_methods()
@@ -202,7 +205,7 @@ class ndarray(Numpy, NDArray):
         if isinstance(other, onp.ndarray):
             return self.on_device(other)
         raise AttrError(
-            f"np.{op}: an np.ndarray and a {type(other).__name__} do not "
+            f"{op}: an np.ndarray and a {type(other).__name__} do not "
             "combine; make an array of it with np.array(...)"
         )
 

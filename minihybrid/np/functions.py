@@ -77,8 +77,12 @@ for _name in """exp expm1 log log10 log2 log1p sqrt cbrt square reciprocal sin c
 
 
 # -- of two ----------------------------------------------------------------------------
-def pair(name):
-    """(apply, apply reversed) for a binary operation, where either side may be a number."""
+def pair(name, title=None):
+    """(apply, apply reversed) for a binary operation, where either side may be a number.
+
+    title:   what errors begin with, if not with the name.
+    """
+    title = title or name
     both = OPS[f"_npi_{name}"]
     by = OPS.get(f"_npi_{name}_scalar")
     from_ = OPS.get(f"_npi_r{name}_scalar") or OPS.get(f"_npi_{MIRROR.get(name, name)}_scalar")
@@ -88,10 +92,10 @@ def pair(name):
             if not isinstance(other, Value):
                 if by and is_number(other) and not isinstance(other, BOOLS):
                     return by(self, scalar=other, is_int=is_whole(other))
-                other = beside(self, other, name)
+                other = beside(self, other, title)
             return both(self, other)
         except HybridError as error:
-            said_by(name, error)
+            said_by(title, error)
             raise
 
     def apply_reversed(self, other):
@@ -99,10 +103,10 @@ def pair(name):
             if not isinstance(other, Value):
                 if from_ and is_number(other) and not isinstance(other, BOOLS):
                     return from_(self, scalar=other, is_int=is_whole(other))
-                other = beside(self, other, name)
+                other = beside(self, other, title)
             return both(other, self)
         except HybridError as error:
-            said_by(name, error)
+            said_by(title, error)
             raise
 
     return apply, apply_reversed

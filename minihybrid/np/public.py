@@ -106,6 +106,13 @@ def public(function=None, *, names=()):
     return FUNCTIONS[name]
 
 
+def as_method(name):
+    """A public function as a method of arrays, which its errors name."""
+    call = guarded(f"ndarray.{name}", FUNCTIONS[name].__wrapped__, True, (_takes_out,), True)
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
 def lengths(a):
     """The shape of an array or, if known, of a symbol.
 

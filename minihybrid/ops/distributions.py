@@ -8,7 +8,7 @@ What is left out: streams of one's own; all draw from one.
 
 from minihybrid.core.context import check_context
 from minihybrid.core.op import AttrError, checked, positive
-from minihybrid.ops.infix import put, writable
+from minihybrid.ops.infix import naming, put, writable
 from minihybrid.ops.random import seed
 from minihybrid.ops.registry import OPS
 
@@ -41,7 +41,8 @@ class Random:
         else:
             op = OPS[f"_random_{name}"]
             with check_context(ctx):
-                result = self._interpret(op, [], op.normalize(params | attrs))
+                attrs = naming(f"random.{name}", op.normalize)(params | attrs)
+                result = naming(f"random.{name}", self._interpret)(op, [], attrs)
         return put(f"random.{name}", result, out)
 
     def uniform(self, low=0.0, high=1.0, shape=None, dtype=None, ctx=None, out=None):

@@ -11,7 +11,7 @@ import builtins
 import math
 import operator
 import re
-from functools import cache
+from functools import cache, partial, wraps
 from importlib.machinery import ModuleSpec
 from numbers import Integral, Number
 
@@ -29,22 +29,59 @@ NOTHING = {}  # the attributes of what has none
 USUAL = {float, int}  # numbers that are known at once
 
 
-def _infix(name, elemwise, scalar, rscalar=None):
+def said_by(name, error):
+    """Let an error begin with the name that the caller wrote, not with that of an operator
+    inside."""
+    text = str(error.args[0]) if error.args else ""
+    head, _, rest = text.partition(": ")
+    inner = rest and re.fullmatch(r"[\w.]+|x\W+y", head)
+    text = f"{name}: {rest if inner else text}"
+    if name.startswith(("np", "ndarray")):
+        text = text.replace("an NDArray", "an np.ndarray").replace("nd.array(", "np.array(")
+        text = re.sub(
+            r"call it as nd\.\w+ or .*", "pass an array, as np.array(...) makes one", text
+        )
+    error.args = (text,)
+
+
+def naming(name, function):
+    """The function with errors that begin with the name that the caller wrote."""
+
+    @wraps(function)
+    def call(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except HybridError as error:
+            said_by(name, error)
+            raise
+
+    return call
+
+
+def _infix(sign, name, elemwise, scalar, rscalar=None):
     """The method of one infix sign; `rscalar` serves `2 - x`."""
     same, stretch = OPS[elemwise], OPS["broadcast_" + name]
     by_scalar, from_scalar = OPS[scalar], OPS[rscalar or scalar]
 
     def apply(self, other):
-        if not isinstance(other, Value):
-            if is_number(other):
-                return by_scalar.applied((self,), {"scalar": other})
-            other = self.convert(other, name)
-        return (same if self.lines_up(other) else stretch).applied((self, other), NOTHING)
+        try:
+            if not isinstance(other, Value):
+                if is_number(other):
+                    return by_scalar.applied((self,), {"scalar": other})
+                other = self.convert(other, sign)
+            return (same if self.lines_up(other) else stretch).applied((self, other), NOTHING)
+        except HybridError as error:
+            said_by(sign, error)
+            raise
 
     def apply_reversed(self, other):
         if is_number(other):
-            return from_scalar.applied((self,), {"scalar": other})
-        return apply(self.convert(other, name), self)
+            try:
+                return from_scalar.applied((self,), {"scalar": other})
+            except HybridError as error:
+                said_by(sign, error)
+                raise
+        return apply(self.convert(other, sign), self)
 
     return apply, apply_reversed
 
@@ -76,18 +113,20 @@ class Value:
     __slots__ = ()
 
     __getattr__ = absent
-    __add__, __radd__ = _infix("add", "elemwise_add", "_plus_scalar")
-    __sub__, __rsub__ = _infix("sub", "elemwise_sub", "_minus_scalar", "_rminus_scalar")
-    __mul__, __rmul__ = _infix("mul", "elemwise_mul", "_mul_scalar")
-    __truediv__, __rtruediv__ = _infix("div", "elemwise_div", "_div_scalar", "_rdiv_scalar")
-    __mod__, __rmod__ = _infix("mod", "_mod", "_mod_scalar", "_rmod_scalar")
-    __pow__, __rpow__ = _infix("power", "_power", "_power_scalar", "_rpower_scalar")
-    __eq__, _ = _infix("equal", "_equal", "_equal_scalar")
-    __ne__, _ = _infix("not_equal", "_not_equal", "_not_equal_scalar")
-    __gt__, _ = _infix("greater", "_greater", "_greater_scalar")
-    __ge__, _ = _infix("greater_equal", "_greater_equal", "_greater_equal_scalar")
-    __lt__, _ = _infix("lesser", "_lesser", "_lesser_scalar")
-    __le__, _ = _infix("lesser_equal", "_lesser_equal", "_lesser_equal_scalar")
+    __add__, __radd__ = _infix("x + y", "add", "elemwise_add", "_plus_scalar")
+    __sub__, __rsub__ = _infix("x - y", "sub", "elemwise_sub", "_minus_scalar", "_rminus_scalar")
+    __mul__, __rmul__ = _infix("x * y", "mul", "elemwise_mul", "_mul_scalar")
+    __truediv__, __rtruediv__ = _infix(
+        "x / y", "div", "elemwise_div", "_div_scalar", "_rdiv_scalar"
+    )
+    __mod__, __rmod__ = _infix("x % y", "mod", "_mod", "_mod_scalar", "_rmod_scalar")
+    __pow__, __rpow__ = _infix("x ** y", "power", "_power", "_power_scalar", "_rpower_scalar")
+    __eq__, _ = _infix("x == y", "equal", "_equal", "_equal_scalar")
+    __ne__, _ = _infix("x != y", "not_equal", "_not_equal", "_not_equal_scalar")
+    __gt__, _ = _infix("x > y", "greater", "_greater", "_greater_scalar")
+    __ge__, _ = _infix("x >= y", "greater_equal", "_greater_equal", "_greater_equal_scalar")
+    __lt__, _ = _infix("x < y", "lesser", "_lesser", "_lesser_scalar")
+    __le__, _ = _infix("x <= y", "lesser_equal", "_lesser_equal", "_lesser_equal_scalar")
     del _
 
     def __hash__(self):
@@ -103,6 +142,7 @@ class Value:
     def __abs__(self):
         return OPS["abs"](self)
 
+    @partial(naming, "reshape")
     def reshape(self, *shape, **kwargs):
         """The same numbers under another shape: `reshape(2, 3)`, `reshape((2, 3))`."""
         shape = (shape,) if len(shape) > 1 else shape
@@ -114,6 +154,7 @@ class Value:
             kwargs["axes"] = axes[0] if len(axes) == 1 and axes[0] is not None else axes
         return OPS["transpose"](self, **{k: v for k, v in kwargs.items() if v is not None})
 
+    @partial(naming, "astype")
     def astype(self, dtype, copy=True):
         """The same numbers in a dtype; with copy=False this array, if it has that dtype."""
         if not copy and self.level == 0 and self.data.dtype == dtype:
@@ -242,7 +283,7 @@ for _name, _op in OPS.items():
 
 def _extreme(name, of_numbers):
     """A function of two values, such as `maximum`, where either may be a number."""
-    apply, apply_reversed = _infix(name, f"_{name}", f"_{name}_scalar")
+    apply, apply_reversed = _infix(name, name, f"_{name}", f"_{name}_scalar")
 
     def call(lhs, rhs):
         if isinstance(lhs, Value):
@@ -278,6 +319,7 @@ FUNCTIONS = {
     "logical_xor": _extreme("logical_xor", lambda a, b: float(bool(a) != bool(b))),
     "split_v2": split_v2,
 }
+FUNCTIONS = {name: naming(name, function) for name, function in FUNCTIONS.items()}
 
 
 class Unknown:
@@ -335,21 +377,6 @@ def public_names(names, *more):
     """What `dir()` of a namespace shows: its own names, and all operators of one."""
     operators = (name for name in (*OPS, *more, *FUNCTIONS) if not name.startswith("_"))
     return own_names(names, "contrib", "linalg", "random", *operators)
-
-
-def said_by(name, error):
-    """Let an error begin with the name that the caller wrote, not with that of an operator
-    inside."""
-    text = str(error.args[0]) if error.args else ""
-    head, _, rest = text.partition(": ")
-    inner = rest and re.fullmatch(r"[\w.]+", head)
-    text = f"{name}: {rest if inner else text}"
-    if name.startswith("np"):
-        text = text.replace("an NDArray", "an np.ndarray").replace("nd.array(", "np.array(")
-        text = re.sub(
-            r"call it as nd\.\w+ or .*", "pass an array, as np.array(...) makes one", text
-        )
-    error.args = (text,)
 
 
 def writable(owner, out):

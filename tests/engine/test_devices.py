@@ -436,12 +436,12 @@ def test_a_seed_gives_the_same_numbers_on_every_device():
     [
         (
             lambda x, y: x + y,
-            "elemwise_add: its input 'lhs' is on simulated_gpu(0), but 'rhs' is on cpu(0); bring "
+            "x + y: its input 'lhs' is on simulated_gpu(0), but 'rhs' is on cpu(0); bring "
             "both to one device, for example by x.as_in_context(simulated_gpu(0))",
         ),
         (
             lambda x, y: y * x,
-            "elemwise_mul: its input 'lhs' is on cpu(0), but 'rhs' is on simulated_gpu(0); bring "
+            "x * y: its input 'lhs' is on cpu(0), but 'rhs' is on simulated_gpu(0); bring "
             "both to one device, for example by x.as_in_context(simulated_gpu(0))",
         ),
         (

@@ -245,7 +245,7 @@ WRONG = [
     (
         lambda F, x: x + F.ones((2, 2)),
         mx.ShapeError,
-        "broadcast_add: shapes (2, 3) and (2, 2) do not broadcast; from the right, two "
+        "x + y: shapes (2, 3) and (2, 2) do not broadcast; from the right, two "
         "lengths must be equal or one of them 1",
     ),
     (
@@ -256,7 +256,7 @@ WRONG = [
     (
         lambda F, x: x.reshape((7,)),
         mx.ShapeError,
-        "Reshape: (2, 3) has 6 elements, which do not fit into (7,)",
+        "reshape: (2, 3) has 6 elements, which do not fit into (7,)",
     ),
     (lambda F, x: x.reshape((-1, -1)), mx.ShapeError, "has more than one -1"),
     (lambda F, x: x.reshape((0, 0, 0)), mx.ShapeError, "code 0 needs an axis"),
@@ -290,7 +290,7 @@ WRONG = [
     (
         lambda F, x: x + x.astype("int32"),
         mx.DTypeError,
-        "elemwise_add: the inputs are float32 and int32, but one dtype is needed; "
+        "x + y: the inputs are float32 and int32, but one dtype is needed; "
         "convert one of them with astype",
     ),
     (
@@ -1016,3 +1016,36 @@ def test_a_condition_in_brackets_is_explained_to_symbols_outside_of_a_trace_too(
         mx.core.op.AttrError, match=r"no graph can plan for; write F.where\(condition"
     ):
         x[x > 0]
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        ("x + z", "x + y"),
+        ("'a' - x", "x - y"),
+        ("x.reshape((7,))", "reshape"),
+        ("x.astype('text')", "astype"),
+        ("x.max(axis=9)", "max"),
+        ("x.item()", "item"),
+        ("float(x)", "float"),
+        ("x.copyto(z)", "copyto"),
+        ("nd.maximum(x, z)", "maximum"),
+        ("nd.add(x, z)", "add"),
+        ("nd.random.uniform(shape='a')", "random.uniform"),
+        ("n + n.reshape(6)[:4]", "x + y"),
+        ("n - 'a'", "x - y"),
+        ("n @ n", "x @ y"),
+        ("n < n.reshape(6)", "x < y"),
+        ("n.max(axis=9)", "ndarray.max"),
+        ("n.take(n, axis=9)", "ndarray.take"),
+        ("mx.np.max(n, axis=9)", "np.max"),
+        ("mx.np.add(n, n.reshape(6))", "np.add"),
+        ("mx.npx.topk(n, k=9)", "npx.topk"),
+    ],
+)
+def test_an_error_names_what_the_caller_wrote(call, name):
+    x, z, n = nd.ones((2, 3)), nd.ones((4, 5)), mx.np.ones((2, 3))
+    with pytest.raises(mx.HybridError) as error:
+        eval(call, {"x": x, "z": z, "n": n, "nd": nd, "mx": mx})
+    assert str(error.value).partition(": ")[0] == name
+    assert ": x" not in str(error.value) and "np.x" not in str(error.value)

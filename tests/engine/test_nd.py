@@ -252,9 +252,9 @@ def test_what_mxnet_documents_as_views_writes_through(x, view, ctx):
 def test_a_shape_may_be_a_list(x):
     assert x.reshape([3, -1]).shape == x.reshape([-1, 2]).shape == (3, 2)
     for wrong in ([[3], 2], ([3], [2]), "a", (2, [3])):
-        with pytest.raises(mx.HybridError, match="Reshape"):
+        with pytest.raises(mx.HybridError, match="reshape"):
             x.reshape(wrong)
-    with pytest.raises(mx.HybridError, match="Reshape"):
+    with pytest.raises(mx.HybridError, match="reshape"):
         x.reshape(3, [2])
 
 
