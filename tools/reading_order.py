@@ -15,6 +15,7 @@ READING_ORDER = """
     ops.neural ops.functions ops.cpu.flatshift ops.cpu.imagelanes ops.cpu.imagecolumns
     ops.cpu.imagepoints ops.cpu.imageslides ops.gpu.images ops.im2col ops.convolution
     ops.windows ops.pooling ops.random ops.norm ops.outputs ops.recurrent ops.ctc
+    ops.cpu.flash ops.gpu.flash ops.attention
     ops.gpu.linalg ops.linalg ops.resizing ops.boxes ops.anchors ops.regions ops.np.names
     ops.np.shapes ops.np ops.signatures ops.infix ops.eager_cache ops.distributions ops
     core.files core.params core.writes core.graph core.source_lines core.tracing core.array core.nd

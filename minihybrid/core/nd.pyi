@@ -1820,6 +1820,22 @@ def sample_uniform(
 def save(fname, data) -> None:
     """Write an array, a list of arrays, or a dict of names and arrays to a file."""
 
+def scaled_dot_product_attention(
+    query,
+    key,
+    value=None,
+    mask=None,
+    is_causal: Any = False,
+    scale=None,
+    use_mask=None,
+    *,
+    name=None,
+    out=None,
+    ctx=None,
+    attr=None,
+) -> NDArray:
+    """softmax(query key^T scale) value: (..., L, E), (..., S, E), (..., S, V) -> (..., L, V). `scale` is 1 / sqrt(E) by default. A query doesn't see the keys where the mask, which broadcasts to (..., L, S), is 0; nor, with `is_causal`, key j > i from query i. If it sees none, the result is 0. Unlike PyTorch's, a mask of floats isn't added to the scores. The matrix of scores is never stored."""
+
 def scatter_nd(data, indices, shape, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """Zeros, with the data where gather_nd reads; what meets at one place is added."""
 

@@ -497,7 +497,9 @@ class Op:
                 f"{self.name}: takes {len(names) + len(self.attrs)} "
                 f"arguments at most, got {len(names) + len(rest)}"
             )
-        attrs = self.normalize(kwargs | dict(zip(self.attrs, rest, strict=False)))
+        flags = {f"use_{n}": True for n, v in zip(names, inputs, strict=False) if v is not None}
+        flags = {k: v for k, v in flags.items() if self.attrs.get(k, ())[1:] == (None,)}
+        attrs = self.normalize(flags | kwargs | dict(zip(self.attrs, rest, strict=False)))
         if own := callable(self.inputs) and self.inputs(attrs):
             inputs = [v for v, n in zip(inputs, names, strict=True) if n in own or v is not None]
             inputs = inputs[: len(own)]

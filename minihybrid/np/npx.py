@@ -71,6 +71,7 @@ NAMES = {
     "relu": "_npx_relu",
     "reshape": "_npx_reshape",
     "reshape_like": "reshape_like",
+    "scaled_dot_product_attention": "scaled_dot_product_attention",
     "sequence_mask": "SequenceMask",
     "shape_array": "shape_array",
     "sigmoid": "_npx_sigmoid",

@@ -6,6 +6,7 @@ Gives:   `OPS`, filled: importing the files below enters their records; `registe
 
 from minihybrid.ops import (
     anchors,
+    attention,
     boxes,
     convolution,
     ctc,
@@ -40,6 +41,7 @@ __all__ = [
     "OPS",
     "register",
     "anchors",
+    "attention",
     "boxes",
     "convolution",
     "ctc",

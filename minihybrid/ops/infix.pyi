@@ -294,6 +294,10 @@ class Value:
         """a - log(sum(exp(a))) along an axis."""
     def softmax_cross_entropy(self: Same, label) -> Same:
         """The sum over the batch of -log(softmax(data)[label])."""
+    def scaled_dot_product_attention(
+        self: Same, key, value=None, mask=None, is_causal: Any = False, scale=None, use_mask=None
+    ) -> Same:
+        """softmax(query key^T scale) value: (..., L, E), (..., S, E), (..., S, V) -> (..., L, V). `scale` is 1 / sqrt(E) by default. A query doesn't see the keys where the mask, which broadcasts to (..., L, S), is 0; nor, with `is_causal`, key j > i from query i. If it sees none, the result is 0. Unlike PyTorch's, a mask of floats isn't added to the scores. The matrix of scores is never stored."""
     def ctc_loss(
         self: Same,
         label,

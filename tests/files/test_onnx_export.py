@@ -55,6 +55,7 @@ REFUSED = {
     "_linalg_potr[fi]": MISSING,
     "_linalg_inverse": MISSING,
     "_linalg_trsm": MISSING,
+    "_attention_grad": MISSING,
     "_log_paths": MISSING,
     "_carried": MISSING,
     "CTCLoss": MISSING,

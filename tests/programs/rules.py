@@ -6,6 +6,8 @@ whose attributes are of kinds that say what fits, needs no rule; nor does a new 
 
 import math
 
+import numpy as np
+
 from minihybrid import nd
 from minihybrid.core.op import REQUIRED, axes, boolean, choice, integer, number
 from minihybrid.ops import OPS
@@ -547,6 +549,21 @@ def batch_dot(d, op):
     if op.name == "_linalg_gemm":
         return [a, b, d.shaped((n, rows, m), a)], attrs | {"alpha": 2.0, "beta": -0.5}
     return [a, b], attrs
+
+
+@rule("scaled_dot_product_attention")
+def attention(d, op):
+    q = d.rank(3)
+    n, rows, size = d.shape_of(q)
+    if not size:
+        q = d.new((n, rows, size := 2))
+    keys, attrs = d.length(), {}
+    k, v = d.shaped((n, keys, size), q), d.shaped((n, keys, d.length()), q)
+    mask = []
+    if np.isfinite(d.values[v]).all():  # a hidden key's value times 0 is no rule's business
+        attrs = {"is_causal": d.flag(0.3)}
+        mask = [d.shaped(d.rng.choice(((n, rows, keys), (n, 1, keys), (keys,))))] * d.flag(0.3)
+    return [q, k, v, *mask], attrs | ({"scale": 0.5} if d.flag(0.3) else {})
 
 
 @rule("FullyConnected")

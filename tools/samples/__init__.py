@@ -10,9 +10,9 @@ from sampling import Case, In, index, like, of, pos, products, reductions
 import minihybrid.np  # noqa: F401  its operators are read when asked for
 from minihybrid.core.op import REQUIRED
 from minihybrid.ops import OPS
-from samples import convolution, ctc, detection, indexing, norm, np_samples
+from samples import attention, convolution, ctc, detection, indexing, norm, np_samples
 
-FILES = (convolution, ctc, detection, indexing, norm, np_samples)
+FILES = (attention, convolution, ctc, detection, indexing, norm, np_samples)
 
 NAMES = sorted({op.name for op in OPS.values()})
 BROADCAST = {

@@ -320,6 +320,32 @@ def softmax(kind):
     return rule
 
 
+def attention(draft, node, query, key, value, *mask):
+    """Products and a softmax, which ONNX Runtime fuses again: the scores are stored."""
+    dtype, attrs = node.specs[0].dtype, node.attrs
+    rows, columns = (spec_of(node, i).shape[1] for i in (0, 1))
+    query, key, value = (draft.cast(v, dtype) for v in (query, key, value))
+    scores = draft.add("MatMul", query, swapped(draft, key, 3, True))
+    scores = draft.add("Mul", scores, np.array(attrs["scale"], dtype))
+    hidden = [np.arange(columns) > np.arange(rows)[:, None]] if attrs["causal"] else []
+    hidden += [draft.add("Equal", m, np.array(0, m.dtype), dtype="bool") for m in mask]
+    for some in hidden:
+        scores = draft.add("Where", some, np.array(-np.inf, dtype), scores, dtype=dtype)
+    lse = draft.add("ReduceLogSumExp", scores, whole([2]), keepdims=0)
+    weights = draft.add("Softmax", scores, axis=2)
+    if mask:  # a query that sees no key
+        empty = draft.add("IsInf", lse, dtype="bool")
+        lse = draft.add("Where", empty, np.array(np.inf, dtype), lse, dtype=dtype)
+        weights = draft.add(
+            "Where",
+            draft.add("IsNaN", weights, dtype="bool"),
+            np.array(0, dtype),
+            weights,
+            dtype=dtype,
+        )
+    return draft.add("MatMul", weights, value), lse
+
+
 def clip(draft, node, data):
     """Numbers between two bounds, which whole numbers may not be able to say."""
     low, high = node.attrs["a_min"], node.attrs["a_max"]
@@ -333,6 +359,7 @@ LAYERS = {
     **dict.fromkeys(("Convolution", "_conv"), in_floats(convolution)),
     **dict.fromkeys(("softmax", "_softmax_head", "_softmax_to"), softmax("Softmax")),
     "log_softmax": softmax("LogSoftmax"),
+    "_attention": attention,
     "FullyConnected": fully_connected,
     "_slogdet": slogdet,
     "_conv_data": in_floats(conv_data),
