@@ -9,7 +9,7 @@ What is left out: sets of arrays.
 
 from collections.abc import Callable
 
-from minihybrid.core.pytree import SLOT, Slot, parts_of, rebuilt
+from minihybrid.core.pytree import SLOT, Slot, flatten, unflatten
 from minihybrid.ops.infix import Value
 
 
@@ -19,7 +19,7 @@ def arrays_in(args):
     for arg in args:
         if isinstance(arg, Value):
             found.append(arg)
-        elif parts := parts_of(arg):
+        elif parts := flatten(arg):
             found += arrays_in(parts)
     return found
 
@@ -28,23 +28,23 @@ def restore(structure, values):
     """The nested structure with each placeholder taken from an iterator of values."""
     if isinstance(structure, (Value, Slot)):
         return next(values)
-    parts = parts_of(structure)
-    return structure if parts is None else rebuilt(structure, [restore(p, values) for p in parts])
+    parts = flatten(structure)
+    return structure if parts is None else unflatten(structure, [restore(p, values) for p in parts])
 
 
 def builder(structure) -> Callable:
     """`restore` compiled for one structure: an iterator of values -> the structure."""
-    scope = {"rebuilt": rebuilt}
+    scope = {"unflatten": unflatten}
 
     def text(part):
         if part is SLOT:
             return "next(values)"
-        scope[name := f"c{len(scope)}"], parts = part, parts_of(part)
+        scope[name := f"c{len(scope)}"], parts = part, flatten(part)
         if parts is None:
             return name
         inner = "".join(f"{text(p)}, " for p in parts)
         shown = {list: f"[{inner}]", tuple: f"({inner})"}
-        return shown.get(type(part), f"rebuilt({name}, [{inner}])")
+        return shown.get(type(part), f"unflatten({name}, [{inner}])")
 
     exec(f"def build(values):\n    return {text(structure)}", scope)
     return scope.pop("build")  # a cycle would keep the result's constants alive

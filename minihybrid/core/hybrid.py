@@ -23,7 +23,7 @@ from minihybrid.core.op import AttrError, HybridError, Spec, described
 from minihybrid.core.parameter import VERSION
 from minihybrid.core.pipeline import Job
 from minihybrid.core.plan import write_states
-from minihybrid.core.pytree import SLOT, nesting, parts_of, reader
+from minihybrid.core.pytree import SLOT, flatten, nesting, reader
 from minihybrid.core.sym import Symbol, trace
 from minihybrid.core.tape import modes
 from minihybrid.core.targets import best_target, target_of
@@ -240,7 +240,7 @@ class Hybrid(ForkSafe):
         for key, entry in self.entries.items():
             inputs = [n.specs[0] for n in entry.graph.variables if n.name in entry.names]
             if not entry.numbers:  # else another entry has the same plan, for other numbers
-                inputs += [a for a in entry.args if a is not SLOT and parts_of(a) is None]
+                inputs += [a for a in entry.args if a is not SLOT and flatten(a) is None]
             now, op = entry.program.now, entry.program.op
             for source in (now, op, op and op.backward_op):
                 if source and source.plan:

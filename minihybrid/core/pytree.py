@@ -1,7 +1,7 @@
 """Nested values: what functions take and give beside single arrays.
 
 Takes:   lists, tuples, namedtuples and dicts, in one another.
-Gives:   `parts_of`, what such a value is made of; `rebuilt`, the same of other parts;
+Gives:   `flatten`, what such a value is made of; `unflatten`, the same of other parts;
          `reader`, which compiles the function that makes the cache key of a call.
 
 What is left out: sets, whose order is not theirs to tell; plain values without a hash.
@@ -17,10 +17,10 @@ EXACT = frozenset((bool, int, str, type(None), type))  # `==` tells those of a t
 ITEMS = frozenset((int, str, type(None)))  # of a tuple, in which it has to tell their types
 
 
-def parts_of(value):
+def flatten(value):
     """The parts of a nested value in order; `None` for what has no parts.
 
-    >>> parts_of({"a": 1, "b": [2, 3]}), parts_of(4)
+    >>> flatten({"a": 1, "b": [2, 3]}), flatten(4)
     ([1, [2, 3]], None)
     """
     if isinstance(value, dict):
@@ -28,10 +28,10 @@ def parts_of(value):
     return list(value) if isinstance(value, (list, tuple)) else None
 
 
-def rebuilt(value, parts):
+def unflatten(value, parts):
     """A value of the same kind and keys, made of other parts.
 
-    >>> rebuilt({"a": 1, "b": 2}, [3, 4])
+    >>> unflatten({"a": 1, "b": 2}, [3, 4])
     {'a': 3, 'b': 4}
     """
     if isinstance(value, dict):
@@ -74,7 +74,7 @@ def static_key(value) -> tuple:
                 break
         else:
             return kind, value
-    if hasattr(kind, "level") or kind.__hash__ is None or parts_of(value) is not None:
+    if hasattr(kind, "level") or kind.__hash__ is None or flatten(value) is not None:
         raise TypeError
     if isinstance(value, Number) and not isinstance(value, int):
         return kind, repr(value)
@@ -85,7 +85,7 @@ def nesting(value):
     """How arrays and plain values are nested: SLOT, None, or (type, has names, *parts)."""
     if hasattr(type(value), "level"):
         return SLOT
-    if (parts := parts_of(value)) is None:
+    if (parts := flatten(value)) is None:
         return None
     has_names = isinstance(value, dict) and {*map(type, value)} <= {str}
     return (type(value), has_names, *map(nesting, parts))

@@ -16,7 +16,7 @@ from minihybrid.core.files import read_whole, write_whole
 from minihybrid.core.graph import Graph, auxiliary, shown_attrs, topological
 from minihybrid.core.name import NameManager, hint
 from minihybrid.core.op import UNKNOWN, AttrError, Node, PlaceError, Spec, described, legible
-from minihybrid.core.pytree import parts_of, rebuilt
+from minihybrid.core.pytree import flatten, unflatten
 from minihybrid.core.serial import missing_of, refs_of_json, tojson
 from minihybrid.core.switches import shown_shape, told_shape
 from minihybrid.core.tracing import (
@@ -54,15 +54,15 @@ def opened(result):
         return (
             result if len(result.refs) == 1 else tuple(type(result)([ref]) for ref in result.refs)
         )
-    parts = parts_of(result)
-    return result if parts is None else rebuilt(result, map(opened, parts))
+    parts = flatten(result)
+    return result if parts is None else unflatten(result, map(opened, parts))
 
 
 def symbols_in(result):
     """The symbols of a nested result, in order; `None` may stand between them."""
     if isinstance(result, Symbol):
         return [result]
-    parts = [] if result is None else parts_of(result)
+    parts = [] if result is None else flatten(result)
     if parts is not None:
         return [s for part in parts for s in symbols_in(part)]
     raise _no_symbols(result)

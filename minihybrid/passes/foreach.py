@@ -1,14 +1,13 @@
 """Foreach: MXNet's loop over the rows of arrays, as it is traced and saved.
 
-Takes:   the graph of one turn, as the body of a loop was traced, or out of a file.
-Gives:   `Foreach`, a record for it, which becomes `Turns` of primitives; `of_entry`, which
+Takes:   the graph of one iteration, as the body of a loop was traced, or out of a file.
+Gives:   `Foreach`, a record for it, which becomes `Scan` of primitives; `of_entry`, which
          reads one from a file; `written_down`, the same without a loop.
 
 Source:  MXNet's src/operator/control_flow.cc, and its files: the graph stands in
          `subgraphs`, and lists of places say which of its variables are rows and states.
 What is left out: a body with states of its own, such as BatchNorm's running mean, which
-each turn would move; loops inside of loops, of which the inner one is written down turn by
-turn.
+each iteration would move; loops inside of loops, of which the inner one is unrolled.
 """
 
 import json
@@ -26,7 +25,7 @@ from minihybrid.core.tracing import Trace, tracing
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value
 from minihybrid.ops.layout import reshape
-from minihybrid.passes.scan import Loop, results, stacked, turns
+from minihybrid.passes.scan import Loop, results, scan, stacked
 
 
 class Foreach(Loop):
@@ -95,17 +94,17 @@ class Foreach(Loop):
         return inputs
 
     def expand(self, specs: Sequence, *inputs: Value, training: bool) -> Value | tuple:
-        """`Turns`; but one by one if they draw random numbers, each turn its own."""
+        """`Scan`; but one by one if they draw random numbers, each iteration its own."""
         loop, length = self.known(specs), specs[0].shape[0]
         simple = expand(written_down(loop.body), training)  # of a loop in this one
         if any(n.op is not None and n.op.random for n in simple.nodes):
             return self.written_down(specs, *inputs)
-        op = turns(simple, loop, length, products=True)
+        op = scan(simple, loop, length, products=True)
         outs, last = results(op, self.n_outs, self.in_rows(specs, [*inputs]))
         return only((*outs, *last))
 
     def written_down(self, specs: Sequence, *inputs: Value) -> Value | tuple:
-        """The outputs, computed turn by turn."""
+        """The outputs, computed iteration by iteration."""
         order = range(specs[0].shape[0])
         found = self.known(specs).unrolled(order, self.in_rows(specs, [*inputs]))
         return only(found[: self.n_outputs])
@@ -113,7 +112,7 @@ class Foreach(Loop):
     # -- files
     @property
     def in_file(self) -> tuple[Graph, list[int]]:
-        """(the graph of a turn as MXNet's files have it, the places of its variables).
+        """(the graph of an iteration as MXNet's files have it, the places of its variables).
 
         There each variable is read and no head is one: what nobody reads is an array of
         ones here, or a one, by which a head is multiplied.
@@ -149,14 +148,14 @@ class Foreach(Loop):
 
     @property
     def more(self) -> dict[str, list]:
-        """What else a node has in files: the graph of a turn."""
+        """What else a node has in files: the graph of an iteration."""
         found = json.loads(tojson(Symbol(self.in_file[0].heads)))
         del found["attrs"]
         return {"subgraphs": [found]}
 
 
 def of_entry(entry: dict) -> Foreach | None:
-    """The loop that a node of a file describes; `None` if it has no graph of a turn, or one
+    """The loop that a node of a file describes; `None` if it has no graph of an iteration, or one
     that moves states of its own.
 
     Raises:  FileError for what is no graph, or whose places do not fit it.
@@ -207,7 +206,7 @@ def row_of(spec: Spec) -> Spec:
 
 
 def written_down(graph: Graph) -> Graph:
-    """The traced graph with each loop written down turn by turn, as the other operators
+    """The traced graph with each loop written down iteration by iteration, as the other operators
     stand in it."""
 
     def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:

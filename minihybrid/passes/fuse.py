@@ -27,7 +27,7 @@ from minihybrid.passes.hoist_max_pool import pool_early
 from minihybrid.passes.loops import inside, is_loop, trimmed
 from minihybrid.passes.lower import lower
 from minihybrid.passes.pads_to_concat import side_by_side
-from minihybrid.passes.reduction_schedule import Frame, Ref, frames, is_literal, is_map
+from minihybrid.passes.reduction_schedule import ReductionDomain, Ref, frames, is_literal, is_map
 from minihybrid.passes.slice_views import pieces
 
 # More in one kernel gain little, since a row is read from the cache anyway; and kernels
@@ -43,19 +43,19 @@ class Group:
     sums:   how many reductions there are.
     """
 
-    def __init__(self, node: Node, frame: Frame | None) -> None:
+    def __init__(self, node: Node, frame: ReductionDomain | None) -> None:
         self.nodes: list[Node] = []
         self.core: Node | None = None
-        self.frame: Frame | None = None
+        self.frame: ReductionDomain | None = None
         self.sums = 0
         self.shape = frame.shape if frame else node.specs[0].shape
         self.dtype = node.specs[0].dtype
         self.add(node, frame)
 
     @property
-    def loops(self) -> Frame | None:
+    def loops(self) -> ReductionDomain | None:
         """What the loops go over, if they are not a core's own."""
-        return None if self.core else self.frame or Frame(self.shape, frozenset())
+        return None if self.core else self.frame or ReductionDomain(self.shape, frozenset())
 
     def has_room(self, *nodes: Node) -> bool:
         """Whether these may be part of the kernel, too."""
@@ -64,7 +64,7 @@ class Group:
             and self.sums + sum([n.op.reduce is not None for n in nodes]) <= PASSES
         )
 
-    def add(self, node: Node, frame: Frame | None) -> None:
+    def add(self, node: Node, frame: ReductionDomain | None) -> None:
         """Take one node more; loops of its own, or its reduction's, become all's."""
         self.nodes.append(node)
         self.sums += node.op.reduce is not None
@@ -77,7 +77,7 @@ class Group:
 class Fused(Graph):
     """The inside of a fused node; prints as its operators in order."""
 
-    def __init__(self, nodes: list[Node], heads: list[Ref], frame: Frame | None) -> None:
+    def __init__(self, nodes: list[Node], heads: list[Ref], frame: ReductionDomain | None) -> None:
         super().__init__(nodes, heads)
         self.frame = frame
 
@@ -170,7 +170,7 @@ def merge(graph: Graph) -> Graph:
 def _merged(
     groups: Iterable[Group | None],
     node: Node,
-    frame: Frame | None,
+    frame: ReductionDomain | None,
     readers: list[Node],
     place: dict[Node, int],
     uses: Mapping[Ref, list[Node]],
@@ -227,7 +227,7 @@ def _are_one(
 
 
 def _joins(
-    node: Node, frame: Frame | None, group: Group, readers: list[Node], is_head: bool
+    node: Node, frame: ReductionDomain | None, group: Group, readers: list[Node], is_head: bool
 ) -> bool:
     """Whether a node may become part of its only readers' group."""
     if (
@@ -256,7 +256,7 @@ def _joins(
     return core is None or core not in readers and _reads_on_the_way(node, core, group)
 
 
-def _goes_along(node: Node, frame: Frame | None, wanted: Frame) -> bool:
+def _goes_along(node: Node, frame: ReductionDomain | None, wanted: ReductionDomain) -> bool:
     """Whether a node is an element of the frame's rows, or one number of each row."""
     shape = node.specs[0].shape
     if shape == wanted.shape:
@@ -264,7 +264,7 @@ def _goes_along(node: Node, frame: Frame | None, wanted: Frame) -> bool:
     return is_literal(node) or frame == wanted or is_map(node) and wanted.is_stat(shape)
 
 
-def _is_there(node: Node, readers: Iterable[Node], frame: Frame, dtype: np.dtype) -> bool:
+def _is_there(node: Node, readers: Iterable[Node], frame: ReductionDomain, dtype: np.dtype) -> bool:
     """Whether readers in loops over rows find there what the loops have computed."""
     spec = node.specs[0]
     if (
@@ -330,7 +330,7 @@ def _fused_node(
     outs: list[Ref],
     mapped: Mapping[Ref, Ref],
     name: str,
-    frame: Frame | None,
+    frame: ReductionDomain | None,
 ) -> Node:
     """One node around a small graph, whose variables are the group's inputs."""
     inner: dict[Ref, Ref] = {}

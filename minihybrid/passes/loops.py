@@ -1,10 +1,10 @@
 """loops: what passes do with a loop, whose body is a graph of its own.
 
-Takes:   graphs with `Turns` in them (`passes/scan.py`).
+Takes:   graphs with `Scan` in them (`passes/scan.py`).
 Gives:   `inside`, which applies a pass to each body; `trimmed`, without what nobody reads
          of a loop.
 
-What is left out: moving out of a loop what is the same in each turn.
+What is left out: moving out of a loop what is the same in each iteration.
 """
 
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from minihybrid.core.graph import Graph, the_graph, topological
 from minihybrid.core.op import Node, Op
 from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.rewrite import rewrite
-from minihybrid.passes.scan import Turns
+from minihybrid.passes.scan import Scan
 
-LARGE = 2**20  # bytes of a stack of states: to keep it costs more than a copy each turn
+LARGE = 2**20  # bytes of a stack of states: to keep it costs more than a copy each iteration
 
 
 def is_loop(op: Op | None) -> bool:
     """Whether an operator is a loop of primitives."""
-    return isinstance(op, Turns)
+    return isinstance(op, Scan)
 
 
 def loops_in(graph: Graph) -> list[Node]:
@@ -53,32 +53,35 @@ def trimmed(graph: Graph) -> Graph:
             return None
         outs = [k for k in range(op.n_outs) if (node, k) in read]
         last = [j for j in range(op.n_states) if (node, op.n_outs + j) in read]
-        full = [j for i, j in enumerate(op.full) if (node, op.n_outs + op.n_states + i) in read]
+        full = [j for i, j in enumerate(op.stacked) if (node, op.n_outs + op.n_states + i) in read]
         states = op.states_needed(outs, {*last, *full})
-        bare = {
+        final_only = {
             i
             for i, j in enumerate(states)
             if j not in full
-            and (j in op.bare or (op.length + 1) * op.ins[op.n_rows + j].specs[0].nbytes > LARGE)
+            and (
+                j in op.final_only
+                or (op.length + 1) * op.ins[op.n_rows + j].specs[0].nbytes > LARGE
+            )
         }
         heads = [op.body.heads[k] for k in [*outs, *(op.n_outs + j for j in states)]]
         needed = set(topological(heads)) | {op.ins[op.n_rows + j] for j in states}
         keep = [k for k, v in enumerate(op.ins) if v in needed]
         same = len(heads) == len(op.body.heads) and len(keep) == len(op.ins)
-        if same and bare == op.bare:
+        if same and final_only == op.final_only:
             return None
         n_rows = sum(k < op.n_rows for k in keep)
         ins = [op.ins[k] for k in keep]
         body = dce(op.body.rebuilt(op.body.nodes, heads))
-        less = Turns(body, ins, n_rows, len(states), op.length, op.back, bare)
+        less = Scan(body, ins, n_rows, len(states), op.length, op.reverse, final_only)
         specs = less.infer(())[1]
         new = emit(Node(less, tuple(inputs[k] for k in keep), {}, node.name, tuple(specs)))
         place = {k: i for i, k in enumerate(outs)}
         for i, j in enumerate(states):
             place[op.n_outs + j] = less.n_outs + i
             if j in full:
-                old = op.n_outs + op.n_states + op.full.index(j)
-                place[old] = less.n_outs + less.n_states + less.full.index(i)
+                old = op.n_outs + op.n_states + op.stacked.index(j)
+                place[old] = less.n_outs + less.n_states + less.stacked.index(i)
         return [(new, place.get(k, 0)) for k in range(node.n_outputs)]
 
     return dce(rewrite(graph, rule))

@@ -1,8 +1,8 @@
 """rows: reductions that go along the same axes share one loop over rows.
 
 Takes:   nodes of a graph, at least one of them a reduction.
-Gives:   `Frame`, what the loops go over; `Rows`, in which pass over a row each value is
-         computed, and what is kept of a row from one pass to the next.
+Gives:   `ReductionDomain`, what the loops go over; `ReductionSchedule`, in which pass over a
+         row each value is computed, and what is kept of a row from one pass to the next.
 
 A row is all that is reduced to one number. Softmax needs three passes over it: the
 maximum, the sum of exp, the result. If one kernel does all three while the row is in
@@ -58,12 +58,12 @@ def steps_of(ref: Ref, node: Node, shape: tuple) -> tuple[int, tuple]:
 
 
 @dataclass(frozen=True)
-class Frame:
+class ReductionDomain:
     """The shape that reductions start from, and the axes that they go along.
 
     gone:    none of length 1: to go along such an axis, or not, is the same.
 
-    >>> frame = Frame((8, 3, 5), frozenset({0, 2}))
+    >>> frame = ReductionDomain((8, 3, 5), frozenset({0, 2}))
     >>> frame.kept, frame.n, frame.across
     ((3,), 40, False)
     """
@@ -110,7 +110,7 @@ class Frame:
         """Steps along the axes of a row's elements or numbers, as steps along those of
         the frame.
 
-        >>> Frame((8, 3, 5), frozenset({0, 2})).along((1, 3), (9, 1))
+        >>> ReductionDomain((8, 3, 5), frozenset({0, 2})).along((1, 3), (9, 1))
         (0, 1, 0)
         """
         if shape != self.shape:  # one number per row
@@ -148,18 +148,18 @@ class Frame:
         ) == self.own(shape)
 
 
-def frame_of(node: Node) -> Frame:
+def frame_of(node: Node) -> ReductionDomain:
     """The frame of a reduction."""
     ((source, i),) = node.inputs
     shape = source.specs[i].shape
     attrs = node.attrs
     gone = axes_of(node.op.name, attrs["axis"], len(shape), attrs["exclude"])
-    return Frame(shape, frozenset(i for i in gone if shape[i] != 1))
+    return ReductionDomain(shape, frozenset(i for i in gone if shape[i] != 1))
 
 
-def frames(graph: Graph) -> dict[Node, Frame]:
+def frames(graph: Graph) -> dict[Node, ReductionDomain]:
     """node -> frame, for reductions and for what is computed of their results alone."""
-    found: dict[Node, Frame] = {}
+    found: dict[Node, ReductionDomain] = {}
     for node in graph.nodes:
         if node.op is None:
             continue
@@ -173,7 +173,7 @@ def frames(graph: Graph) -> dict[Node, Frame]:
     return found
 
 
-class Rows:
+class ReductionSchedule:
     """When each value is computed, and where it waits until it is read.
 
     depth:   node -> how many passes over the row must be done before.
@@ -188,7 +188,9 @@ class Rows:
     scratch: how many numbers wait in `work`, and their dtype.
     """
 
-    def __init__(self, nodes: Sequence[Node], heads: Collection[Ref], frame: Frame) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], heads: Collection[Ref], frame: ReductionDomain
+    ) -> None:
         self.frame = frame
         self.depth: dict[Node, int] = {}
         for node in nodes:
@@ -284,13 +286,13 @@ class Rows:
         return min(size_of(shape[start:]), most)
 
 
-def rows_of(node: Node) -> Rows | None:
+def rows_of(node: Node) -> ReductionSchedule | None:
     """The frame's loops for a step, single or fused; `None` if it has no reduction."""
     graph = node.attrs.get("graph")
     if graph is None:
-        return Rows([node], {(node, 0)}, frame_of(node)) if node.op.reduce else None
+        return ReductionSchedule([node], {(node, 0)}, frame_of(node)) if node.op.reduce else None
     nodes = [n for n in graph.nodes if n.op]
-    return Rows(nodes, set(graph.heads), graph.frame) if graph.frame else None
+    return ReductionSchedule(nodes, set(graph.heads), graph.frame) if graph.frame else None
 
 
 def scratch_of(node: Node) -> Ref | None:

@@ -1,21 +1,21 @@
-"""Turns: a loop in a graph, whose body is a graph that is written down once.
+"""Scan: a loop in a graph, whose body is a graph that is written down once.
 
-Takes:   what one turn computes, as a graph of primitives, and what it reads.
-Gives:   `Turns`, such a loop as a record, with its gradient; `Loop`, what it has in common
+Takes:   what one iteration computes, as a graph of primitives, and what it reads.
+Gives:   `Scan`, such a loop as a record, with its gradient; `Loop`, what it has in common
          with MXNet's operator.
 
-A turn reads a row of each array that the loop goes over, states, and others that are
-the same in each turn. It gives a row of each output, and the states of the next turn:
+An iteration reads a row of each array that the loop goes over, states, and others that are
+the same in each iteration. It gives a row of each output, and the states of the next iteration:
 
     for i in 0, 1, ..., n - 1:      (backwards: n - 1, ..., 0)
-        outs[i], states[i + 1] = turn(rows[i], states[i], others)
+        outs[i], states[i + 1] = step(rows[i], states[i], others)
 
-All states stay, one more than there are turns, and so do products of matrices, so the
-gradient is a loop, too: it goes the other way, and each turn computes again what else its
-turn had computed.
+All states stay, one more than there are iterations, and so do products of matrices, so the
+gradient is a loop, too: it goes the other way, and each iteration computes again what else its
+iteration had computed.
 Source:  computing again: Chen and others, Training Deep Nets with Sublinear Memory Cost,
          2016.
-What is left out: a number of turns that depends on values; random numbers; loops inside of
+What is left out: a number of iterations that depends on values; random numbers; loops inside of
 loops.
 """
 
@@ -48,8 +48,8 @@ PRODUCTS, SUM = (matmul, batch_dot, fully_connected, conv), "{a} + {b}"
 class Loop(Op):
     """What both operators are: a record for each loop, since each has its own body.
 
-    body:    the graph of one turn. Its heads are a row of each output, then the states of
-             the next turn.
+    body:    the graph of one iteration. Its heads are a row of each output, then the states of
+             the next iteration.
     ins:     its variables, in the order of the operator's inputs: rows, states, others.
     n_rows, n_states: how many of `ins` these are;  n_outs: how many outputs have rows.
     """
@@ -69,9 +69,9 @@ class Loop(Op):
         return list(values[:first]), list(values[first:last]), list(values[last:])
 
     def unrolled(self, order: Sequence[int], inputs: Sequence[Value]) -> tuple[Value, ...]:
-        """All outputs of `Turns`, computed turn by turn.
+        """All outputs of `Scan`, computed iteration by iteration.
 
-        order:   the numbers of the rows, as the turns go;  inputs: arrays or symbols.
+        order:   the numbers of the rows, as the iterations go;  inputs: arrays or symbols.
         """
         rows, states, others = self.sorted(inputs)
         outs, seen = {}, [states]
@@ -90,13 +90,13 @@ class Loop(Op):
         return (*stacks[: self.n_outs], *states, *stacks[self.n_outs :])
 
 
-class Turns(Loop):
+class Scan(Loop):
     """A loop of primitives whose shapes are known.
 
-    length:  the number of turns;  back: whether they go from the last row to the first.
-    bare:    numbers of states of which only the last is kept.
+    length:  the number of iterations;  reverse: whether they go from the last row to the first.
+    final_only: numbers of states of which only the last is kept.
     Gives:   the outputs, stacked; the last states; the others of them before and after each
-             turn, stacked: those before a turn have the number of its row, or, where the
+             iteration, stacked: those before an iteration have the number of its row, or, where the
              loop goes back, one more.
     """
 
@@ -110,37 +110,37 @@ class Turns(Loop):
         n_rows: int,
         n_states: int,
         length: int,
-        back: bool = False,
-        bare: Iterable[int] = (),
+        reverse: bool = False,
+        final_only: Iterable[int] = (),
     ) -> None:
         super().__init__(body, ins, n_rows, n_states)
-        self.length, self.back, self.bare = length, back, frozenset(bare)
+        self.length, self.reverse, self.final_only = length, reverse, frozenset(final_only)
         self.gradients: dict[tuple, tuple] = {}  # (present, beside) -> what `_backward` gives
-        self.full = [j for j in range(n_states) if j not in self.bare]
+        self.stacked = [j for j in range(n_states) if j not in self.final_only]
 
     @property
     def n_outputs(self) -> int:
         """The outputs, the states, and the stacks of those that have one."""
-        return self.n_outs + self.n_states + len(self.full)
+        return self.n_outs + self.n_states + len(self.stacked)
 
-    def having(self, body: Graph | None = None, bare: Iterable[int] | None = None) -> "Turns":
+    def having(self, body: Graph | None = None, final_only: Iterable[int] | None = None) -> "Scan":
         """The same loop of another graph with the same meaning, or keeping other states."""
-        bare = self.bare if bare is None else bare
-        sizes = self.n_rows, self.n_states, self.length, self.back, bare
-        return Turns(body or self.body, self.ins, *sizes)
+        final_only = self.final_only if final_only is None else final_only
+        sizes = self.n_rows, self.n_states, self.length, self.reverse, final_only
+        return Scan(body or self.body, self.ins, *sizes)
 
-    def narrowed(self) -> tuple["Turns", list[int]]:
+    def narrowed(self) -> tuple["Scan", list[int]]:
         """(the same loop without inputs that nobody reads, the numbers of those it has)."""
         there, states = set(self.body.variables), range(self.n_rows, self.n_rows + self.n_states)
         read = [k for k, v in enumerate(self.ins) if v in there or k in states]
         ins, n_rows = [self.ins[k] for k in read], sum(k < self.n_rows for k in read)
-        sizes = n_rows, self.n_states, self.length, self.back, self.bare
-        return Turns(self.body, ins, *sizes), read
+        sizes = n_rows, self.n_states, self.length, self.reverse, self.final_only
+        return Scan(self.body, ins, *sizes), read
 
     @property
     def order(self) -> range:
-        """The numbers of the rows, as the turns go."""
-        return range(self.length)[:: -1 if self.back else 1]
+        """The numbers of the rows, as the iterations go."""
+        return range(self.length)[:: -1 if self.reverse else 1]
 
     def infer(self, specs: Sequence[Spec]) -> tuple[list, list]:
         """The shapes inside are known."""
@@ -151,18 +151,18 @@ class Turns(Loop):
                 raise ShapeError(f"foreach: state {j} is {old}, but its new value {new}")
         rows = [stacked(row, self.length) for row in rows]
         outs = [stacked(head, self.length) for head in heads[: self.n_outs]]
-        stacks = [stacked(states[j], self.length + 1) for j in self.full]
+        stacks = [stacked(states[j], self.length + 1) for j in self.stacked]
         return [*rows, *states, *others], [*outs, *states, *stacks]
 
     def eager(self, *inputs: np.ndarray) -> np.ndarray | tuple[np.ndarray, ...]:
-        """The turns on NumPy's arrays."""
+        """The iterations on NumPy's arrays."""
         rows, states, others = self.sorted(inputs)
         _, specs = self.infer(())
         results = [np.empty(s.shape, s.dtype) for s in specs]
         outs, last = results[: self.n_outs], results[self.n_outs :][: self.n_states]
-        stacks = dict(zip(self.full, results[self.n_outs + self.n_states :], strict=True))
+        stacks = dict(zip(self.stacked, results[self.n_outs + self.n_states :], strict=True))
         for j, full in stacks.items():
-            full[self.length if self.back else 0] = states[j]
+            full[self.length if self.reverse else 0] = states[j]
         names = [v.name for v in self.ins]
         for i in self.order:
             given = [*(x[i] for x in rows), *states, *others]
@@ -171,19 +171,19 @@ class Turns(Loop):
                 full[i] = value
             states = found[self.n_outs :]
             for j, full in stacks.items():
-                full[i if self.back else i + 1] = states[j]
+                full[i if self.reverse else i + 1] = states[j]
         for place, value in zip(last, states, strict=True):
             place[...] = value
         return tuple(results) if len(results) > 1 else results[0]
 
     def lower(self, specs: Sequence[Spec], *inputs: Symbol) -> Symbol:
-        """Turn by turn, for a target without loops around its kernels."""
+        """Iteration by iteration, for a target without loops around its kernels."""
         found = self.unrolled(self.order, inputs)
         last = self.n_outs + self.n_states
-        return as_symbol((*found[:last], *(found[last + j] for j in self.full)))
+        return as_symbol((*found[:last], *(found[last + j] for j in self.stacked)))
 
     def states_needed(self, outs: Iterable[int], read: Iterable[int]) -> list[int]:
-        """The states that these outputs need, in some turn, and those that are read."""
+        """The states that these outputs need, in some iteration, and those that are read."""
         needed = set(read)
         while True:
             heads = [self.body.heads[k] for k in (*outs, *(self.n_outs + j for j in needed))]
@@ -196,16 +196,16 @@ class Turns(Loop):
     # -- the gradient
     @property
     def kept(self) -> list[int]:
-        """The numbers of outputs that its turns read."""
+        """The numbers of outputs that its iterations read."""
         return [k for k, (n, _) in enumerate(self.body.heads[: self.n_outs]) if has_product(n)]
 
     def grad(
         self, g: Value | tuple, out: Value | tuple, *inputs: Value
     ) -> tuple[Value | None, ...]:
-        """The turns of the gradient go the other way, and hand the states' gradients on."""
+        """The iterations of the gradient go the other way, and hand the states' gradients on."""
         gs, outs = (x if isinstance(x, tuple) else (x,) for x in (g, out))
-        if self.bare:  # the states are needed now
-            whole, missing = self.having(bare=()), (None,) * self.n_states
+        if self.final_only:  # the states are needed now
+            whole, missing = self.having(final_only=()), (None,) * self.n_states
             gs = (*gs[: self.n_outs + self.n_states], *missing)
             return whole.grad(gs, as_tuple(whole(*inputs)), *inputs)
         last = self.n_outs + self.n_states
@@ -214,14 +214,14 @@ class Turns(Loop):
         beside = tuple(j for j, x in enumerate(from_stacks) if x is not None)
         if (present, beside) not in self.gradients:
             self.gradients[present, beside] = self._backward(present, beside)
-        op, read, flow, kept, found, sums, late = self.gradients[present, beside]
-        before = int(self.back)  # where in a stack the state before the first row is
+        op, read, flow, kept, found, sums, hoisted = self.gradients[present, beside]
+        before = int(self.reverse)  # where in a stack the state before the first row is
 
         def rows(full: Value) -> Value:
             return slice_axis(full, axis=0, begin=before, end=before + self.length)
 
         def end(j: int) -> Value:
-            at = 0 if self.back else self.length
+            at = 0 if self.reverse else self.length
             part = slice_axis(from_stacks[j], axis=0, begin=at, end=at + 1)
             return reshape(part, shape=self.ins[self.n_rows + j].specs[0].shape)
 
@@ -238,20 +238,20 @@ class Turns(Loop):
         grads = dict(zip(found, result, strict=False))
         ends = [*(self.n_rows + j for j in flow), *sums]
         grads |= dict(zip(ends, result[op.n_outs :], strict=False))
-        for k, node, places in late:
+        for k, node, places in hoisted:
             parts = [as_one(result[i] if made else given[i], v) for made, i, v in places]
             grads[k] = node.op(*parts, **node.attrs)
         return tuple(grads.get(k) for k in range(len(inputs)))
 
     def _backward(self, present: tuple[int, ...], beside: tuple[int, ...]) -> tuple:
-        """(loop, read, states, kept, rows, sums, late) of the gradient: which of what it may read
-        it does, which states have a gradient, which outputs are read, and which inputs have a
-        gradient: rows, what is added up turn by turn, and what is computed at last.
+        """(loop, read, states, kept, rows, sums, hoisted) of the gradient: what it
+        reads, which states have a gradient, which outputs are read, and which inputs have a
+        gradient: rows, what is added up in each iteration, and what is computed last.
 
         present: the outputs whose gradients come in;  beside: the stacks of states.
 
         What is a sum over rows, such as a weight's gradient, is computed once, of the rows of
-        all turns: `late` has its node, and where these are.
+        all iterations: `hoisted` has its node, and where these are.
         """
         heads, names = self.body.heads, seed_names(self.body)
         dtypes = [n.specs[i].dtype for n, i in heads]
@@ -280,14 +280,14 @@ class Turns(Loop):
             rows = [*data, *(seed[i] for i in present), *states]
             rows += [*(there[f"{name}{k}"] for k in kept), *more.values()]
             outs: dict[int | Ref, Symbol] = {k: grads[k] for k in found if k < self.n_rows}
-            late = []
+            hoisted = []
             first = self.n_rows + self.n_states  # of the others
             fixed = {*self.ins[first:]}
             for k in found:
                 node = grads[k].refs[0][0]
                 if k >= first and adds_rows(node) and not fixed & {n for n, _ in node.inputs}:
-                    late.append((k, node, places_of(node, rows, outs)))
-            sums = [k for k in found if k >= first and k not in {k for k, *_ in late}]
+                    hoisted.append((k, node, places_of(node, rows, outs)))
+            sums = [k for k in found if k >= first and k not in {k for k, *_ in hoisted}]
             totals = [var(f"sum{k}", spec=own[k].spec) for k in sums]
             new = []
             for j in flow:
@@ -302,26 +302,27 @@ class Turns(Loop):
             len(rows),
             len(carried),
         )
-        bare = range(len(flow), len(carried))  # a sum is read when it is done
-        op, needed = turns(loop.body, loop, self.length, not self.back, bare).narrowed()
-        return op, needed, flow, kept, [k for k in found if k < self.n_rows], sums, late
+        final_only = range(len(flow), len(carried))  # a sum is read when it is done
+        op, needed = scan(loop.body, loop, self.length, not self.reverse, final_only).narrowed()
+        return op, needed, flow, kept, [k for k in found if k < self.n_rows], sums, hoisted
 
     # -- for compiled loops
     @cached_property
     def memory(self) -> Memory:
-        """Where the values of a turn lie: in each turn at the same place; new values of bare
-        states behind them."""
+        """Where an iteration's values lie, the same in each: behind them, the new values of
+        states in `final_only`.
+        """
         return plan_memory(self.body, scratch_of)
 
     def scratch(self, ins: Sequence[Spec], outs: Sequence) -> int:
-        """How many numbers of the first output's dtype a turn's values take."""
+        """How many numbers of the first output's dtype an iteration's values take."""
         return -(-self.places[1] // outs[0].dtype.itemsize)
 
     @property
     def places(self) -> tuple[dict[int, int], int]:
-        """(bare state -> where its new value lies behind the arena, bytes of all)."""
+        """(final_only state -> where its new value lies behind the arena, bytes of all)."""
         at, found = whole_lines(self.memory.nbytes), {}
-        for j in sorted(self.bare):
+        for j in sorted(self.final_only):
             found[j] = at
             at += whole_lines(self.ins[self.n_rows + j].specs[0].nbytes)
         return found, at
@@ -352,7 +353,7 @@ def places_of(
 
 
 def as_one(rows: Value, ref: Ref) -> Value:
-    """The rows of all turns, one behind the other, in one array."""
+    """The rows of all iterations, one behind the other, in one array."""
     spec = ref[0].specs[ref[1]]
     return reshape(rows, shape=(-1, *spec.shape[1:]))
 
@@ -362,15 +363,15 @@ def whole_lines(nbytes: int) -> int:
     return -(-nbytes // ALIGN) * ALIGN
 
 
-def turns(
+def scan(
     body: Graph,
     like: Loop,
     length: int,
-    back: bool = False,
-    bare: Iterable[int] = (),
+    reverse: bool = False,
+    final_only: Iterable[int] = (),
     products: bool = False,
-) -> Turns:
-    """`Turns` of a graph of primitives, simplified first but for what stops a gradient.
+) -> Scan:
+    """`Scan` of a graph of primitives, simplified first but for what stops a gradient.
 
     like:    a `Loop` with the variables of the body and the number of rows and states.
     products: whether these are outputs, too, after the others: a gradient sooner reads
@@ -381,7 +382,7 @@ def turns(
         n, heads = like.n_outs, body.heads
         more = [ref for ref in products_of(body) if ref not in heads]
         body = body.rebuilt(body.nodes, [*heads[:n], *more, *heads[n:]])
-    return Turns(body, like.ins, like.n_rows, like.n_states, length, back, bare)
+    return Scan(body, like.ins, like.n_rows, like.n_states, length, reverse, final_only)
 
 
 def has_product(node: Node) -> bool:
@@ -406,12 +407,12 @@ def products_of(graph: Graph) -> list[Ref]:
 
 
 def without_loops(graph: Graph) -> Graph:
-    """A graph of primitives with each loop written down turn by turn."""
-    if not any(isinstance(n.op, Turns) for n in graph.nodes):
+    """A graph of primitives with each loop written down iteration by iteration."""
+    if not any(isinstance(n.op, Scan) for n in graph.nodes):
         return graph
 
     def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
-        if not isinstance(node.op, Turns):
+        if not isinstance(node.op, Scan):
             return None
         with tracing(Trace(lower=True)) as trace, Prefix(f"{node.name}_"):
             trace.known.update(n for n, _ in inputs)
@@ -462,17 +463,17 @@ def captured(
     return Graph([*ins, *nodes], heads), ins, [ref for ref, (v, _) in mapped.items() if v in beside]
 
 
-def results(op: Turns, n_outs: int, inputs: Iterable[Value]) -> tuple[list, list]:
+def results(op: Scan, n_outs: int, inputs: Iterable[Value]) -> tuple[list, list]:
     """(outputs, last states) of a loop of symbols; `n_outs` of its outputs are asked for.
 
     An output whose rows are those of a state is read where the states are.
     """
     found = as_tuple(op(*inputs))
     heads, last = op.body.heads, op.n_outs + op.n_states
-    outs, first = [], 0 if op.back else 1  # of the states after a turn
+    outs, first = [], 0 if op.reverse else 1  # of the states after an iteration
     for k, out in enumerate(found[:n_outs]):
         if heads[k] in heads[op.n_outs :]:
-            full = found[last + op.full.index(heads[op.n_outs :].index(heads[k]))]
+            full = found[last + op.stacked.index(heads[op.n_outs :].index(heads[k]))]
             out = slice_axis(full, axis=0, begin=first, end=first + op.length)
         outs.append(out)
     return outs, list(found[op.n_outs : last])
@@ -485,7 +486,7 @@ def in_turns(
     states: Sequence,
     order: Sequence[int],
 ) -> tuple[Value, list] | None:
-    """(stacked output, last states) of a loop; `None` of arrays or no turns, which need none.
+    """(stacked output, last states) of a loop; `None` of arrays or no iterations, which need none.
 
     body:    (rows, states) -> (output, new states), of primitives' symbols.
     """
@@ -507,7 +508,7 @@ def in_turns(
         lambda ref: (ref[0].specs[ref[1]],),
     )
     loop = Loop(graph, ins, len(rows), len(states))
-    op = turns(graph, loop, len(order), order[0] > order[-1], products=True)
+    op = scan(graph, loop, len(order), order[0] > order[-1], products=True)
     (found,), last = results(op, 1, [*rows, *states, *(Symbol([ref]) for ref in others)])
     return found, last
 

@@ -12,7 +12,7 @@ from minihybrid.codegen.rows import PIECES
 from minihybrid.core.op import ShapeError, Spec
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
-from minihybrid.passes.reduction_schedule import ROW_NBYTES, Frame
+from minihybrid.passes.reduction_schedule import ROW_NBYTES, ReductionDomain
 
 
 def compiled(function, *arrays, target="cpu"):
@@ -192,9 +192,9 @@ def test_a_sum_that_lines_up_with_the_wrong_axis_is_not_taken_for_the_row_s():
 
 
 def test_frames_tell_rows_from_columns():
-    assert not Frame((2, 3), frozenset({1})).across
-    assert Frame((2, 3), frozenset({0})).across
-    assert not Frame((2, 3, 1), frozenset({1})).across
+    assert not ReductionDomain((2, 3), frozenset({1})).across
+    assert ReductionDomain((2, 3), frozenset({0})).across
+    assert not ReductionDomain((2, 3, 1), frozenset({1})).across
 
 
 # -- layers and losses -----------------------------------------------------------------

@@ -415,7 +415,7 @@ def test_a_parameter_that_is_replaced_is_gone():
 @pytest.mark.parametrize("recording", [False, True])
 def test_results_keep_their_structure(run, recording):
     def shown(value):
-        parts = mx.core.pytree.parts_of(value)
+        parts = mx.core.pytree.flatten(value)
         if parts is None:
             return value if value is None else value.asnumpy().tolist()
         names = list(value) if isinstance(value, dict) else None

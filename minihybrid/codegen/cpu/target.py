@@ -36,7 +36,7 @@ from minihybrid.core.passes.memory import ALIGN
 from minihybrid.core.targets import Call, Table, in_order
 from minihybrid.ops.cpu.machine import threads
 from minihybrid.passes.loops import loops_in
-from minihybrid.passes.scan import Turns
+from minihybrid.passes.scan import Scan
 from minihybrid.passes.slice_views import begin
 
 __all__ = [
@@ -132,7 +132,7 @@ def unsupported(graph):
             if spec.dtype.name not in SUPPORTED or not spec.dtype.isnative:
                 return f"'{node.name}' is {spec.dtype}, which has no compiled kernels"
         op = node.op
-        if isinstance(op, Turns):
+        if isinstance(op, Scan):
             if reason := unsupported(op.body):
                 return reason
         elif op and not (
@@ -276,7 +276,7 @@ class Writer:
                 continue
             if node.op is None or not any(s.size for s in node.specs):
                 continue
-            if isinstance(node.op, Turns):
+            if isinstance(node.op, Scan):
                 self.turns(node, offset + memory.offsets.get(memory.scratch.get(node), 0))
                 continue
             body = Kernel(node, functions, threads())
@@ -303,15 +303,15 @@ class Writer:
         places = [(self.names[r], self.words[r]) for r in node.inputs]
         outs = [(self.names[node, i], self.words[node, i]) for i in range(node.n_outputs)]
         last = outs[op.n_outs :][: op.n_states]
-        full = dict(zip(op.full, outs[op.n_outs + op.n_states :], strict=True))
+        full = dict(zip(op.stacked, outs[op.n_outs + op.n_states :], strict=True))
 
         def row(place, spec, after=0):
             """The row of this turn, or the one after it, of a stack."""
             name, word = place
             first = op.order[0] + after
-            nbytes, sign = spec.nbytes, "-" if op.back else "+"
+            nbytes, sign = spec.nbytes, "-" if op.reverse else "+"
             at = f"({first} {sign} turn) * {spec.size}" if first else f"{sign}turn * {spec.size}"
-            word = word.behind(first * nbytes)._replace(turn=-nbytes if op.back else nbytes)
+            word = word.behind(first * nbytes)._replace(turn=-nbytes if op.reverse else nbytes)
             return f"{name}[{at.lstrip('+')}:]", word
 
         def part(place, spec, n):
@@ -319,7 +319,7 @@ class Writer:
             name, word = place
             return f"{name}[{n * spec.size}:]" if n else name, word.behind(n * spec.nbytes)
 
-        before, after = (1, 0) if op.back else (0, 1)
+        before, after = (1, 0) if op.reverse else (0, 1)
         rows, states, others = op.sorted(list(zip(op.ins, places, strict=True)))
         news = []
         for j, (v, place) in enumerate(states):
@@ -345,7 +345,7 @@ class Writer:
         self.written.append(Call(node))
         self.indent = "    "
         self.write(op.body, op.memory, offset)
-        for j in sorted(op.bare):
+        for j in sorted(op.final_only):
             self.copy(node, news[j], last[j], (states[j][0], 0))
         self.heads, self.indent = heads, ""
         self.steps[-1] = self.steps[-1]._replace(turns=op.length, body=len(self.steps) - begun)

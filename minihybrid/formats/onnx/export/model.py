@@ -17,7 +17,7 @@ from minihybrid.core.files import write_whole
 from minihybrid.core.hooks import FORMATS
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, HybridError, Spec
-from minihybrid.core.pytree import SLOT, parts_of
+from minihybrid.core.pytree import SLOT, flatten
 from minihybrid.core.sym import Symbol
 from minihybrid.core.sym import load as load_symbol
 from minihybrid.formats.onnx.export.draft import Draft, ExportError
@@ -320,7 +320,7 @@ def numbered(name, arg):
     """
     if arg is SLOT:
         return [name]
-    parts = enumerate(parts_of(arg) or ())
+    parts = enumerate(flatten(arg) or ())
     return [found for i, part in parts for found in numbered(f"{name}{i}", part)]
 
 
