@@ -33,7 +33,7 @@ ROUTES = {
     "You want to build one": (
         "tour two_ways what_a_graph_knows hybridize values_and_a_tape symbols_and_a_trace "
         "source_and_hybridize arrays_and_autograd the_operator_record "
-        "the_tracer layers_and_deferred_shapes writing_passes trusting_passes "
+        "the_tracer guards_and_shapes layers_and_deferred_shapes writing_passes trusting_passes "
         "from_graph_to_text machine_code the_memory_planner"
     ),
     "You own old models": (

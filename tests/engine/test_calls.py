@@ -217,3 +217,4 @@ def test_the_plans_that_calls_use_are_kept():
     kept = f.hybrid.entries
     assert len(kept) == 100
     assert f.hybrid.key((x, 1)) in kept and f.hybrid.key((y, 1)) not in kept
+    assert not any("argument 1 is 1," in reason for reason in f.plans.reasons), "traced again"

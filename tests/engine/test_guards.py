@@ -82,7 +82,9 @@ def test_the_device_is_a_guard():
 
 def test_the_reason_compares_with_the_nearest_plan_and_of_those_the_newest():
     f = twice()
-    f(x(2, 5)), f(x(9, 9)), f(x(9, 8)), f(x(4, 8))
+    f(x(2, 5)), f(x(9, 9)), f(x(3, 5))
+    assert f.plans.reasons[-1] == "data.shape[0] is 3, not 2"
+    f(x(9, 8)), f(x(4, 8))
     assert f.plans.reasons[-1] == "data.shape[0] is 4, not 9"
     f(x(1, 9)), f(x(3, 9))
     assert f.plans.reasons[-1] == "data.shape[0] is 3, not 1"
@@ -200,6 +202,9 @@ def test_a_recorded_plan_names_the_gradients_it_serves():
     text = net.plans.show()
     assert "recording: on, gradients of layer_weight, layer_bias\n" in text
     assert text.endswith("recompiled: training is on, not off")
+    with autograd.record(train_mode=False):
+        net(x(1, 5))
+    assert "recompiled: recording is on, not off\n" in net.plans.show()
 
 
 def test_explain_says_why_a_call_recompiles():
