@@ -4,7 +4,6 @@ import hashlib
 import http.server
 import json
 import logging
-import os
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -339,75 +338,17 @@ def test_comparisons_and_their_words():
     test_utils.assert_almost_equal(a, b, rtol={np.float32: 0.3, "float64": 0})
     with pytest.raises(AssertionError, match=r"mismatch 50.*\(1,\), x=2.00000000, y=2.50000000"):
         test_utils.assert_almost_equal(a, b, names=("x", "y"))
-    with pytest.raises(AssertionError, match="exceeds tolerance rtol=1.000000e-07"):
-        test_utils.assert_allclose(a, a + 1e-3)
     nan = np.float32([1, np.nan])
     test_utils.assert_almost_equal(nan, nan, equal_nan=True)
-    test_utils.assert_almost_equal_ignore_nan(a, nan)
     with pytest.raises(AssertionError):
         test_utils.assert_almost_equal(nan, nan)
     with pytest.raises(AssertionError, match=r"shapes \(1,\) and \(2,\)"):
         test_utils.almost_equal(np.ones(1), np.ones(2), use_broadcast=False)
-    assert [test_utils.get_rtol(), test_utils.get_atol(dtype="float16")] == [1e-5, 0.1]
 
 
 def test_random_arrays_are_of_the_shape():
-    assert test_utils.random_arrays((2, 3)).shape == (2, 3)
-    assert [a.shape for a in test_utils.random_arrays((), (2,))] == [(), (2,)]
     made = test_utils.rand_ndarray((2, 3), dtype="float64")
     assert made.shape == (2, 3) and made.dtype == np.float64
     assert made.context == test_utils.default_context() == mx.cpu()
-    for ask, n in ((test_utils.rand_shape_2d, 2), (test_utils.rand_shape_3d, 3)):
-        assert len(ask()) == n and all(1 <= m <= 10 for m in ask())
-    assert len(test_utils.rand_shape_nd(5, 2)) == 5
     with pytest.raises(AttrError, match="storage is 'default'"):
         test_utils.rand_ndarray((2,), "csr")
-
-
-def test_errors_tries_and_the_environment():
-    test_utils.assert_exception(int, ValueError, "a")
-    with pytest.raises(AssertionError, match="raised no ValueError"):
-        test_utils.assert_exception(int, ValueError, "1")
-    tried = []
-
-    @test_utils.retry(3)
-    def fails_twice():
-        tried.append(1)
-        assert len(tried) > 2
-
-    fails_twice()
-    assert len(tried) == 3
-    with pytest.raises(AssertionError):
-        test_utils.retry(2)(lambda: test_utils.assert_almost_equal(1, 2))()
-    with test_utils.environment("MINIHYBRID_TRY", "1"):
-        assert os.environ["MINIHYBRID_TRY"] == "1"
-        with test_utils.environment({"MINIHYBRID_TRY": None}):
-            assert "MINIHYBRID_TRY" not in os.environ
-    assert "MINIHYBRID_TRY" not in os.environ
-
-
-def test_symbols_are_checked(numpy_only):
-    a, b = np.array([[1.0, 2], [3, 4]]), np.array([[5.0, 6], [7, 8]])
-    product = sym.dot(sym.var("a"), sym.var("b"))
-    assert (test_utils.simple_forward(product, a=a, b=b) == a @ b).all()
-    test_utils.check_symbolic_forward(product, [a, b], [a @ b])
-    with pytest.raises(AssertionError, match="EXPECTED_dot"):
-        test_utils.check_symbolic_forward(product, {"a": a, "b": b}, [a @ b + 1])
-    g = np.ones((2, 2))
-    for req in ("write", "add", "null"):
-        wanted = {"a": g @ b.T, "b": a.T @ g}
-        test_utils.check_symbolic_backward(product, [a, b], [g], wanted, grad_req=req)
-    with pytest.raises(AssertionError, match="BACKWARD_a"):
-        test_utils.check_symbolic_backward(product, [a, b], [g], [g, g])
-    test_utils.check_numeric_gradient(product, [a, b], rtol=0.01, atol=0.01)
-    test_utils.check_numeric_gradient(
-        sym.BatchNorm(sym.var("x"), fix_gamma=False, name="bn"),
-        {"x": np.random.RandomState(0).randn(3, 2), "bn_gamma": np.ones(2), "bn_beta": np.ones(2)},
-        {"bn_moving_mean": np.zeros(2), "bn_moving_var": np.ones(2)},
-        rtol=0.05,
-        atol=0.05,
-    )
-    with pytest.raises(AssertionError, match="NUMERICAL_x"):
-        test_utils.check_numeric_gradient(sym.BlockGrad(sym.var("x")), [a])
-    with pytest.raises(ValueError, match=r"no arguments \['c'\]; there are \['a', 'b'\]"):
-        test_utils.check_symbolic_forward(product, {"c": a}, [a])
