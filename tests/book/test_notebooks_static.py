@@ -34,6 +34,7 @@ EXEMPT = {  # (chapter, first line of a cell) -> why its output is not compared
         "mx.explain(net, one, timings=False)",
     ): "kernels are written for the registers of this processor",
     ("00_tour.ipynb", "figures.microseconds(net, one)"): "it draws times",
+    ("custom_operator.ipynb", "import shutil"): "there may be no C compiler",
     ("23_other_engines.ipynb", "import shutil"): "there may be no C compiler",
     (
         "23_other_engines.ipynb",
