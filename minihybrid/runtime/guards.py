@@ -33,17 +33,21 @@ def in_words(guard: Any) -> str:
 
 def guards(entry: CacheEntry) -> dict[str, Spec | str]:
     """Name -> required value, of all that a call must share with the traced one."""
-    if entry.guards:
-        return entry.guards
     specs = {n.name: n.specs[0] for n in entry.graph.variables}
-    found: dict[str, Spec | str] = {name: specs[name] for name in entry.names}
     args: tuple = entry.args
-    for place, value in enumerate(args):
-        given: dict = value if type(value) is Keywords else {place: value}
-        found |= {f"argument {k}": legible(repr(v)) for k, v in given.items() if v is not SLOT}
-    found["device"], found["arrays"] = str(entry.context), "mx.np" if entry.kind.is_np else "mx.nd"
-    found["training"] = "on" if entry.program.job.training else "off"
-    entry.guards = found | {name: specs[name] for name in entry.params}
+    entry.guards = entry.guards or {
+        **{name: specs[name] for name in entry.names},
+        **{
+            f"argument {k}": legible(repr(value))
+            for place, arg in enumerate(args)
+            for k, value in (arg.items() if type(arg) is Keywords else [(place, arg)])
+            if value is not SLOT
+        },
+        "device": str(entry.context),
+        "arrays": "mx.np" if entry.kind.is_np else "mx.nd",
+        "training": "on" if entry.program.job.training else "off",
+        **{name: specs[name] for name in entry.params},
+    }
     return entry.guards
 
 
@@ -60,10 +64,10 @@ def differences(mine: Mapping, other: Mapping) -> Iterator[str]:
         pairs = [(name, new, old)]
         if isinstance(new, Spec) and isinstance(old, Spec):
             a, b = new.shape or (), old.shape or ()
-            pairs = [(f"{name}.dtype", new.dtype, old.dtype), (f"{name}.shape", a, b)]
-            if len(a) == len(b):
-                axes = enumerate(zip(a, b, strict=True))
-                pairs[1:] = [(f"{name}.shape[{axis}]", *lengths) for axis, lengths in axes]
+            axes = enumerate(zip(a, b, strict=False))
+            lengths = [(f"{name}.shape[{axis}]", *both) for axis, both in axes]
+            shapes = lengths if len(a) == len(b) else [(f"{name}.shape", a, b)]
+            pairs = [(f"{name}.dtype", new.dtype, old.dtype), *shapes]
         yield from (f"{what} is {in_words(a)}, not {in_words(b)}" for what, a, b in pairs if a != b)
 
 
