@@ -12,8 +12,8 @@ import re
 import sys
 
 from minihybrid.core.files import write_whole
+from minihybrid_course.exercises.ch04 import NANO
 from minihybrid_course.exercises.judging import Verdict, judged
-from minihybrid_course.exercises.nano import NANO
 from minihybrid_course.steps import STEPS
 
 OWN = re.compile(r"# (?:step \d+|names): ")  # how a cell of nano begins

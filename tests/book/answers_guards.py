@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 from minihybrid_course.building import stage
-from minihybrid_course.exercises.guards import stormy
+from minihybrid_course.exercises.ch29 import stormy
 
 from minihybrid import autograd, nd
 

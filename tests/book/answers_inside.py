@@ -14,7 +14,7 @@ from dataclasses import replace
 import numba
 import numpy as np
 from minihybrid.attribute import DTYPES
-from minihybrid_course.exercises.graphs import graph_of
+from minihybrid_course.exercises.ch02 import graph_of
 
 from minihybrid import autograd, nd
 from minihybrid.codegen.cpu.flat import kernel

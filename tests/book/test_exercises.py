@@ -18,8 +18,8 @@ import pytest
 from minihybrid_course import exercises as package
 from minihybrid_course.building import stage
 from minihybrid_course.exercises import TABLE, Exercises, judging
+from minihybrid_course.exercises.ch25 import positive
 from minihybrid_course.exercises.judging import Part, Parts, fingerprint
-from minihybrid_course.exercises.kernels import positive
 
 import minihybrid as mx
 from minihybrid.core.graph import Graph, apply

@@ -36,7 +36,7 @@ def test_blank_lines_comments_docstrings_and_closing_brackets_are_not_code():
         ("ops.ctc", "mxnet"),
         ("formats.c", "formats"),
         ("view.hybrid_view", "view"),
-        ("minihybrid_course.exercises.first", "course"),
+        ("minihybrid_course.exercises.ch00", "course"),
         ("minihybrid_course.grading.grade", "course"),
     ],
 )

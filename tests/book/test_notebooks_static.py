@@ -19,7 +19,7 @@ import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 from lines import count as code_lines
-from minihybrid_course.exercises.nano import NANO
+from minihybrid_course.exercises.ch04 import NANO
 from run_notebooks import CELL_METADATA, NOTEBOOK_METADATA, ROOT, clean
 
 from minihybrid import gluon

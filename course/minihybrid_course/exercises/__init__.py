@@ -10,40 +10,19 @@ import contextlib
 import functools
 import json
 from html import escape
+from importlib import import_module
 from pathlib import Path
 
 from minihybrid.codegen.cache import cache_dir
 from minihybrid.core.files import write_whole
 from minihybrid.core.op import HybridError
 from minihybrid_course import HERE
-from minihybrid_course.exercises import (
-    first,
-    graphs,
-    guards,
-    hybrids,
-    inside,
-    kernels,
-    launches,
-    machine,
-    nano,
-    packing,
-    readers,
-    records,
-    texts,
-    threads,
-    traced,
-    training,
-    transforms,
-    using,
-    writing,
-)
 from minihybrid_course.exercises.judging import Verdict
 
-CHAPTERS = (
-    *(first, graphs, hybrids, nano, traced, training, using),
-    *(writing, inside, machine, packing, kernels, records, texts, readers, launches, threads),
-    *(guards, transforms),
-)
+CHAPTERS = [
+    import_module(f"{__name__}.{file.stem}")
+    for file in sorted(Path(__file__).parent.glob("ch[0-9][0-9].py"))
+]
 _FOUND = {n: exercise for chapter in CHAPTERS for n, exercise in chapter.EXERCISES.items()}
 TABLE = dict(sorted(_FOUND.items(), key=lambda item: [int(n) for n in item[0].split(".")]))
 _shown = {}  # exercise -> how many of its hints were shown

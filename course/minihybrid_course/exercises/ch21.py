@@ -1,8 +1,7 @@
-"""Chapter 21. What its exercises ask, and how the answers are judged.
+"""Chapter 21: checkers of its exercises.
 
 Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
-What is left out: 21.3, which measures.
 """
 
 from minihybrid.core.passes.memory import first_fit, neighbours

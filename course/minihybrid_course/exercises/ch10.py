@@ -1,8 +1,7 @@
-"""Chapters 09 and 10: checkers of their exercises.
+"""Chapter 10: checkers of its exercises.
 
 Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
-What is left out: exercises that measure.
 """
 
 import contextlib
@@ -13,59 +12,8 @@ import numpy as np
 from minihybrid.core import nd
 from minihybrid.core.array import NDArray
 from minihybrid.core.graph import Graph
-from minihybrid.core.op import AttrError
-from minihybrid.gluon import nn
-from minihybrid_course.exercises.hybrids import calls
-from minihybrid_course.exercises.judging import (
-    ELSEWHERE,
-    Exercise,
-    Part,
-    Parts,
-    Refusal,
-    kind,
-    need,
-    tried,
-)
-
-
-# -- the same, to the last bit -------------------------------------------------------------
-def dense(rows):
-    """A dense layer with these weights, without a bias."""
-    layer = nn.Dense(len(rows), in_units=2, use_bias=False, weight_initializer="zeros")
-    layer.initialize()
-    layer.weight.set_data(nd.array(np.float32(rows)))
-    return layer
-
-
-NEARLY_1 = np.nextafter(np.float32(1), np.float32(2))
-WEIGHTS = {  # what is compared on [[1, 0]] -> the weights of two layers, the same answers?
-    "two equal layers": ([[1, 2]], [[1, 2]], True),
-    "layers of weights 1 and 3": ([[1, 2]], [[3, 2]], False),
-    "layers whose outputs differ in the last bit": ([[1, 2]], [[NEARLY_1, 2]], False),
-    "layers whose second outputs differ": ([[1, 2], [1, 2]], [[1, 2], [4, 2]], False),
-    "layers of one and two outputs": ([[1, 2]], [[1, 2], [1, 2]], False),
-    "layers that differ where x is 0": ([[1, 2]], [[1, 5]], True),
-}
-
-
-def compares(function):
-    """Check 9.3: the same outputs, bit for bit."""
-    x = nd.array([[1, 0]])
-    for text, (*weights, wanted) in WEIGHTS.items():
-        block, other = map(dense, weights)
-        found = tried(f"for {text}, the function", function, block, other, x)
-        need(
-            isinstance(found, (bool, np.bool_)),
-            f"for {text}, expected True or False, but got {kind(found)}",
-        )
-        need(
-            found == wanted,
-            f"for {text}, it returns {found}, but their outputs for x are "
-            f"{block(x).asnumpy().tolist()} and {other(x).asnumpy().tolist()}, which are "
-            f"{'the same' if wanted else 'different'}",
-        )
-    return "it compares the outputs, bit for bit, and nothing else"
-
+from minihybrid_course.exercises.ch03 import calls
+from minihybrid_course.exercises.judging import Exercise, Part, Parts, need, tried
 
 # -- a loop on data, a printed graph ---------------------------------------------------------
 HALVED = (  # x, and how often it is halved, small ones first
@@ -131,48 +79,6 @@ def prints_graph(function):
 
 
 EXERCISES = {
-    "9.1": Exercise(
-        "two pairs, with a bias and without: ((nodes, names), (nodes, names))",
-        Parts(
-            "9.1",
-            "input, parameters and operator are nodes, and the file has the parameters",
-            Part(
-                "the pair with a bias",
-                "d511e9871b",
-                "count the input, each parameter and the operator; the input isn't in the file",
-                {
-                    (1, 2): "inputs and parameters are also nodes",
-                    (3, 2): "the input is also a node",
-                    (4, 3): "the input isn't in the parameter file",
-                },
-            ),
-            Part(
-                "the pair without a bias",
-                "68101baf89",
-                "one parameter is missing from both",
-                {
-                    (4, 2): "that's with a bias",
-                    (4, 1): "without a bias, its node is also gone",
-                    (3, 2): "without a bias, its array is also gone",
-                },
-            ),
-        ),
-    ),
-    "9.2": Exercise(
-        "a function that makes the error, such as `lambda: ...`",
-        Refusal(
-            "the message lists the existing names, and data is the input",
-            AttrError,
-            r"has no variable 'x'",
-            lambda found: "the import worked: claim that the input is called x",
-            {
-                r"has no variable": "the claimed name should be x",
-                r"No such file|does not exist|not found": "the files don't exist; export first",
-                **ELSEWHERE,
-            },
-        ),
-    ),
-    "9.3": Exercise("your function same(block, other, x)", compares),
     "10.1": Exercise(
         "a pair: how long the list is, and the name of the type of its elements",
         Parts(

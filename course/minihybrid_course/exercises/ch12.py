@@ -1,17 +1,19 @@
-"""Chapters 12, 14 and 16: checkers of the exercises about definitions and passes.
+"""Chapter 12: checkers of its exercises.
 
 Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
-What is left out: how fast something is; these judge what is counted beside the times.
 """
 
 import numpy as np
 
 from minihybrid.core import nd, tape
 from minihybrid.core.context import simulated_gpu
-from minihybrid.core.op import Op
+from minihybrid.core.op import HybridError, Op
+from minihybrid.core.sym import Symbol
 from minihybrid.gluon.function import function
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
+
+ELSEWHERE = {r"is not defined": "this is Python's own error: run the cells above"}
 
 
 def same(what, found, wanted, x):
@@ -55,6 +57,37 @@ def steps_softly(op):
 
 
 EXERCISES = {
+    "12.1": Exercise(
+        "the number of kernels",
+        Parts(
+            "12.1",
+            "a product with an epilogue",
+            Part(
+                "the number of kernels",
+                "1416d3cb3e",
+                "what can be done to an element before it's stored?",
+                {
+                    3: "that's one per operator, but elementwise ones are fused into the product",
+                    2: "the product stores each element once, and can apply the rest before",
+                    0: "the product needs a kernel",
+                },
+            ),
+        ),
+    ),
+    "12.2": Exercise(
+        "a function that makes the error, such as `lambda: ...`",
+        Refusal(
+            "loading succeeds, since there's a graph to look at; running it needs the definition",
+            HybridError,
+            r"squareminus",
+            lambda found: (
+                "the graph was loaded, but hasn't been run yet: call eval(x=...)"
+                if isinstance(found, Symbol)
+                else "the graph was loaded and run; does the text really contain squareminus?"
+            ),
+            {r"not JSON": "that text isn't a graph", **ELSEWHERE},
+        ),
+    ),
     "12.3": Exercise("your operator softstep, as register gives it", steps_softly),
     "12.4": Exercise(
         "a pair: the operators of the function, and the kernels when it is compiled",
@@ -79,51 +112,6 @@ EXERCISES = {
                 {
                     5: "that's in eager mode; compiled, elementwise operators share a loop",
                     2: "the root is elementwise as well",
-                },
-            ),
-        ),
-    ),
-    "14.4": Exercise(
-        "a pair: how often one layer's code runs in the first call, and in the second",
-        Parts(
-            "14.4",
-            "a layer without a known shape runs once more, to infer it",
-            Part(
-                "the number in the first call",
-                "4ee275c2a2",
-                "add a line to a layer's hybrid_forward that counts",
-                {
-                    1: "a layer with a deferred shape is traced before it computes",
-                    10: "that's all layers, and each is also traced before it computes",
-                    20: "those are the runs of all ten layers; count those of one",
-                },
-            ),
-            Part(
-                "the number in the second call",
-                "598300f576",
-                "the network isn't hybridized; what has to run if all shapes are known?",
-                {
-                    0: "it isn't hybridized, so the code runs in each call",
-                    2: "the shapes are known by now",
-                    10: "those are the runs of all ten layers; count those of one",
-                },
-            ),
-        ),
-    ),
-    "16.3": Exercise(
-        "the smallest number of steps",
-        Parts(
-            "16.3",
-            "the same operator on the same input, with two different scalars",
-            Part(
-                "the number of steps",
-                "a2478f4a33",
-                "start from one step, and try all two hundred seeds for each number of steps",
-                {
-                    12: "that's the chapter's program; shorter ones also break",
-                    13: "that's a number of operators, and not for the shortest program",
-                    1: "with one step, there's nothing to merge",
-                    3: "one of the seeds already breaks with fewer steps",
                 },
             ),
         ),

@@ -2,7 +2,6 @@
 
 Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
-Left out: 29.5, which measures.
 """
 
 import numpy as np

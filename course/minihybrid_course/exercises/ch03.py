@@ -2,7 +2,6 @@
 
 Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
-What is left out: 3.4 and 3.6, which measure.
 """
 
 import numpy as np

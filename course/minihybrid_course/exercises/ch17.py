@@ -1,13 +1,11 @@
-"""Chapters 17 and 18: checkers of the exercises about the text of kernels.
+"""Chapter 17: checkers of its exercises.
 
-Takes:   answers; kernels written by hand.
+Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
-What is left out: the times of chapter 18; here its registers are counted.
 """
 
 import numpy as np
 
-from minihybrid.core.op import ShapeError
 from minihybrid_course.exercises.judging import (
     Exercise,
     Part,
@@ -112,38 +110,4 @@ EXERCISES = {
         ),
     ),
     "17.3": Exercise("your kernel softsign(x, w, out), for 2 rows and 3 columns", softsign),
-    "18.2": Exercise(
-        "the number of registers that the largest of the tiles needs",
-        Parts(
-            "18.2",
-            "none of these processors has that many, so the compiler has to spill",
-            Part(
-                "the number of registers",
-                "585bf65e92",
-                "each vector of the tile needs a register, and what else does? Step 4 counts them",
-                {
-                    32: "these hold the sums; the row of b and the element of a need some as well",
-                    36: "the element of a needs one as well",
-                    33: "the row of b needs one per vector",
-                    19: "that's the 8 x 2 tile, which isn't the largest",
-                    16: "that's what many processors have, not what the tile needs",
-                },
-            ),
-        ),
-    ),
-    "18.4": Exercise(
-        "a function that makes the error, such as `lambda: ...`",
-        Refusal(
-            "the operator definition checks the shapes before any plan is built",
-            ShapeError,
-            r"the inner lengths \d+ and \d+ must be equal",
-            lambda found: (
-                f"it returned a product of shape {np.shape(found)}: these inner lengths match"
-            ),
-            {
-                r"shape|axes|axis": "the shapes are rejected, but not for their inner lengths",
-                **ELSEWHERE,
-            },
-        ),
-    ),
 }

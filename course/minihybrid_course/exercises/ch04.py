@@ -1,8 +1,7 @@
-"""Chapter 04. Checkers of the exercises on nano.
+"""Chapter 04: checkers of its exercises.
 
-Takes:   answers written with nano, the reader's engine, or with ours.
-Gives:   `EXERCISES`, from an exercise's number to its `Exercise`, and `NANO`, the file of nano.
-Left out: the nine steps, which `steps` checks.
+Takes:   answers.
+Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 """
 
 from types import SimpleNamespace

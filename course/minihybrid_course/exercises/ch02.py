@@ -2,7 +2,6 @@
 
 Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
-What is left out: 2.4, which measures.
 """
 
 import numpy as np

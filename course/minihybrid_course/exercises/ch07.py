@@ -1,14 +1,10 @@
-"""Chapters 07 and 08: checkers of their exercises.
+"""Chapter 07: checkers of its exercises.
 
 Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
-What is left out: 7.4, which measures.
 """
 
-import contextlib
-import io
 import math
-import time
 
 import numpy as np
 
@@ -25,7 +21,6 @@ from minihybrid_course.exercises.judging import (
     Part,
     Parts,
     Refusal,
-    kind,
     need,
     tried,
 )
@@ -114,88 +109,6 @@ def in_parts(function):
     return "the gradients of the parts add up to that of the whole batch"
 
 
-# -- timing --------------------------------------------------------------------------------
-def averages(function):
-    """Check 8.1: a call costs 100, and one more each time; a candidate costs its mean."""
-    for order, wanted in (
-        ("A", {"A": 100}),
-        ("AB", {"A": 100, "B": 101}),
-        ("ABB", {"A": 100, "B": 101.5}),
-        ("ABCCBA", {"A": 102.5, "B": 102.5, "C": 102.5}),
-        ("AAAB", {"A": 101, "B": 103}),
-        ("AABBBBA", {"A": 307 / 3, "B": 103.5}),
-    ):
-        found = tried(f"mean_costs({order!r})", function, order)
-        need(isinstance(found, dict), f"expected a dictionary, but got {kind(found)}")
-        need(
-            found.keys() == wanted.keys(),
-            f"for {order!r}, expected the candidates {sorted(wanted)}, but got {sorted(found)}",
-        )
-        for name, cost in wanted.items():
-            need(
-                isinstance(found[name], (int, float)) and math.isclose(found[name], cost),
-                f"for {order!r}, the mean cost of {name} is {cost:g}, but you return "
-                f"{found[name]}: the call at position t costs 100 + t",
-            )
-    return "ABC favors A by two calls, and ABCCBA is fair"
-
-
-def words(make):
-    """Check 8.3: a timed `with` block that prints its description and time."""
-    watch = tried("Words('tea')", make, "tea")
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-
-        def used():
-            with watch:
-                early.append(out.getvalue())
-                time.sleep(0.01)
-            return True
-
-        early = []
-        tried("a `with` block of Words('tea')", used)
-    said = out.getvalue()
-    need(
-        not early[0].strip(),
-        "it prints when the block starts, but the time is known only at its end",
-    )
-    need(
-        hasattr(watch, "elapsed_s"),
-        "after the block, there's no elapsed_s: your __exit__ overrides Timer's, which stops "
-        "the clock, so call that one as well",
-    )
-    need(watch.elapsed_s >= 0.009, f"{watch.elapsed_s} s is too short for a block that slept 0.01")
-    need(said.strip(), "the clock stops, but no line is printed")
-    need("tea" in said, f"the line `{said.strip()}` doesn't contain the description")
-    need(any(c.isdigit() for c in said), f"the line `{said.strip()}` doesn't contain the time")
-    need(
-        "__enter__" not in vars(type(watch)),
-        "it has its own __enter__, but Timer's already starts the clock",
-    )
-    return "it reuses the clock and adds the line"
-
-
-def pays(function):
-    """Check 8.4: the first call divided by the savings of each later one."""
-    for times, wanted in (((1.0, 3e-4, 1e-4), 5000), ((2.0, 1.5, 0.5), 2), ((0.5, 2.0, 1.0), 0.5)):
-        found = tried(f"pays_after{times}", function, *times)
-        need(isinstance(found, (int, float)), f"expected a number, but got {kind(found)}")
-        need(
-            math.isclose(found, wanted, rel_tol=1e-6),
-            f"pays_after{times} is {found:g} instead of {wanted:g}: each later call saves "
-            f"{times[1] - times[2]:g} of the {times[0]:g} seconds that the first one took",
-        )
-    for times in ((1.0, 1e-4, 1e-4), (1.0, 1e-4, 3e-4)):
-        found = tried(f"pays_after{times}, where nothing is saved,", function, *times)
-        need(
-            found == math.inf,
-            f"pays_after{times} is {found}, but nothing is saved there, so it never pays off: "
-            'return `float("inf")`',
-        )
-    return "and if nothing is saved, it never pays off"
-
-
-QUARTILES = "sort the fifteen times: where are the quartiles, and how far apart?"
-
 EXERCISES = {
     "7.1": Exercise(
         "a pair: the inputs of the first dense layer and the number of extra parameters",
@@ -242,45 +155,4 @@ EXERCISES = {
         ),
     ),
     "7.3": Exercise("your function train_in_parts(model, trainer, x, label, parts)", in_parts),
-    "8.1": Exercise("your function mean_costs(order)", averages),
-    "8.2": Exercise(
-        "a function that makes the error, such as `lambda: ...`",
-        Refusal(
-            "a result can't be timed, and the message shows the right line",
-            TypeError,
-            r"needs a function",
-            lambda found: "it timed something: pass the network's output instead of the network",
-            {r"positional argument": "measure needs something to measure", **ELSEWHERE},
-        ),
-    ),
-    "8.3": Exercise("your class Words", words),
-    "8.4": Exercise("your function pays_after(first_s, eager_s, hybrid_s)", pays),
-    "8.5": Exercise(
-        "three times yes or no: is it noticed, of turns, of the second half, of three rounds",
-        Parts(
-            "8.5",
-            "a disturbance that moves neither the median nor the quartiles goes unnoticed",
-            Part(
-                "the answer for alternating calls",
-                "d731b01ba9",
-                QUARTILES,
-                {"no": "nearly half of the times are slow, and one quartile is among them"},
-            ),
-            Part(
-                "the answer for the second half",
-                "d731b01ba9",
-                QUARTILES,
-                {
-                    "no": "it's steady within each half, but the quartiles of all rounds are in "
-                    "different halves"
-                },
-            ),
-            Part(
-                "the answer for three rounds",
-                "80b75ceec3",
-                QUARTILES,
-                {"yes": "three of fifteen are less than a quarter, so both quartiles are fast"},
-            ),
-        ),
-    ),
 }

@@ -1,0 +1,77 @@
+"""Chapter 13: checkers of its exercises.
+
+Takes:   answers.
+Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
+"""
+
+from minihybrid.core import nd
+from minihybrid.core.op import HybridError
+from minihybrid_course.exercises.ch12 import ELSEWHERE
+from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
+
+COUNTED = {  # small ones first
+    "x + x": (lambda x: x + x, {"elemwise_add": 1}),
+    "x * x * x": (lambda x: x * x * x, {"elemwise_mul": 2}),
+    "tanh(x) + tanh(x)": (lambda x: nd.tanh(x) + nd.tanh(x), {"tanh": 2, "elemwise_add": 1}),
+}
+
+
+def counts(function):
+    """Check 13.3: operators by name, with the number of calls."""
+    for text, (traced, wanted) in COUNTED.items():
+        found = tried(f"count_operators of `{text}`", function, traced, (3,))
+        need(
+            hasattr(found, "items"),
+            f"for `{text}`, expected names and counts, but got {kind(found)}",
+        )
+        names = dict(found)
+        need(
+            None not in names and "null" not in names,
+            f"for `{text}`, variables are counted as well: their `op` is None",
+        )
+        need(names == wanted, f"for `{text}`, it returns {names} instead of {wanted}")
+    found = tried("with two shapes it", function, lambda x, y: x * y, (3,), (3,))
+    need(dict(found) == {"elemwise_mul": 1}, f"for `x * y`, it returns {dict(found)}")
+    return "each operator with its number of calls"
+
+
+EXERCISES = {
+    "13.1": Exercise(
+        "a pair: how many operators, and the first one's, as graph.show() writes it",
+        Parts(
+            "13.1",
+            "0 + x is an operator, and it comes first",
+            Part(
+                "the number of operators",
+                "e128d0365b",
+                "sum starts from an initial value",
+                {
+                    2: "sum starts from 0, and 0 + x is an operator on an array and a scalar",
+                    1: "each + is an operator; Python's sum is a loop",
+                    4: "x is a variable, not an operator",
+                },
+            ),
+            Part(
+                "the first one",
+                "4feccad1c0",
+                "look at the first line of graph.show() that isn't a variable, after the =",
+                {
+                    "elemwise_add": "the first + adds a scalar to an array",
+                    "_plusscalar0": "that's the name of the node; the operator comes after the =",
+                    "sum": "Python's sum is a loop, and the tracer sees only its operators",
+                },
+            ),
+        ),
+    ),
+    "13.2": Exercise(
+        "a function that makes the error, such as `lambda: ...`",
+        Refusal(
+            "a traced function must return symbols computed from its inputs",
+            HybridError,
+            r"must return|returns? ",
+            lambda found: f"it returned {kind(found)}: make the function return a Python number",
+            ELSEWHERE,
+        ),
+    ),
+    "13.3": Exercise("your function count_operators(function, *shapes)", counts),
+}

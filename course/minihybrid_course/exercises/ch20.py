@@ -1,0 +1,47 @@
+"""Chapter 20: checkers of its exercises.
+
+Takes:   answers.
+Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
+"""
+
+from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal
+
+ELSEWHERE = {r"is not defined": "this is Python's error; a name is missing, run the cells above"}
+
+
+EXERCISES = {
+    "20.1": Exercise(
+        "the number of places",
+        Parts(
+            "20.1",
+            "a held result takes its place with it",
+            Part(
+                "the number of places",
+                "0a65937343",
+                "which results are held, and where does a forgotten one's place go?",
+                {
+                    10: "a place is free again when nobody holds the result",
+                    6: "after the last held result nothing more is made",
+                    2: "the held results keep their places to the end",
+                    1: "the held results keep their places to the end, each its own",
+                },
+            ),
+        ),
+    ),
+    "20.2": Exercise(
+        'a function that makes the error, such as `lambda: run_python(PROGRAM, ...="two")`',
+        Refusal(
+            "the first plan asks how many threads there are; eager operators do not",
+            Exception,
+            r"MINIHYBRID_NUM_THREADS is",
+            lambda found: (
+                "the program ran to its end: eager operators never ask; call a function "
+                "that makes a plan"
+            ),
+            {
+                r"non-zero exit|Error: ": "this failed for another reason; look at error.stderr",
+                **ELSEWHERE,
+            },
+        ),
+    ),
+}

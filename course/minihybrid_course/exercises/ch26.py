@@ -1,0 +1,113 @@
+"""Chapter 26: checkers of its exercises.
+
+Takes:   answers.
+Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
+"""
+
+from minihybrid.simt.errors import KernelError
+from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal
+
+ELSEWHERE = {r"is not defined": "this is Python's error; a name is missing, run the cells above"}
+
+
+EXERCISES = {
+    "26.1": Exercise(
+        "two pairs, eager and fused: ((loads, stores), (loads, stores))",
+        Parts(
+            "26.1",
+            "fused, each input is loaded once, and nothing is written but the result",
+            Part(
+                "the eager pair",
+                "9a22091c1f",
+                "go through the four operators: each loads its inputs and stores its result",
+                {
+                    (5, 3): "eagerly nobody sees that both tanh are the same",
+                    (2, 1): "eagerly each operator is a kernel of its own",
+                    (4, 4): "an operator of two inputs loads both",
+                },
+            ),
+            Part(
+                "the fused pair",
+                "5176ecbafe",
+                "what does one kernel have to load and to store?",
+                {
+                    (3, 1): "a is loaded once: the optimiser finds that both tanh are the same",
+                    (2, 2): "what lies between the operators is not stored",
+                    (6, 4): "one kernel keeps in registers what lies between",
+                },
+            ),
+        ),
+    ),
+    "26.2": Exercise(
+        "a function that makes the error, such as `lambda: simt.Program(broken).run(...)`",
+        Refusal(
+            "the simulator names the line and the thread; a real GPU may never show it",
+            KernelError,
+            r"no thread of the block has written it|race for",
+            lambda found: "the kernel ran: is the first barrier really gone from the text?",
+            {
+                r"out of bounds|must be a flat": (
+                    "the arrays must be NumPy's, flat, with 400 numbers each"
+                ),
+                r"arguments?\b": "the launch takes a grid, a block and a list of two arrays",
+                **ELSEWHERE,
+            },
+        ),
+    ),
+    "26.3": Exercise(
+        "a pair: the constant of the product, and by how many bits its upper half is shifted",
+        Parts(
+            "26.3",
+            "a product, its upper half and a shift make a quotient, and no division is done",
+            Part(
+                "the constant",
+                "1cf82858fd",
+                "it stands at the end of the line with mul.hi",
+                {
+                    12: "that is the divisor; mul.lo multiplies the quotient with it again",
+                    1537228672809129301: "that is 2 to the power of 64, divided by 12",
+                    6: "2 to the power of 64 is divided by it, and that is the constant",
+                },
+            ),
+            Part(
+                "the number of bits",
+                "269c70523c",
+                "after mul.hi, which line makes the quotient of it?",
+                {
+                    63: "that line takes the sign alone",
+                    64: "mul.hi has dropped these already",
+                    2: "shl by 2 makes bytes of elements, further down",
+                },
+            ),
+        ),
+    ),
+    "26.4": Exercise(
+        "three numbers: a thread's loads in one kernel, in two kernels, and the engine's kernels",
+        Parts(
+            "26.4",
+            "each input is loaded once, by hand and by the engine: its readers share a loop",
+            Part(
+                "the loads in one kernel",
+                "9b6fb15533",
+                "what must come from memory, if it is kept in variables?",
+                {4: "x and y can be kept: `x, y = a[i], b[i]`", 1: "there are two inputs"},
+            ),
+            Part(
+                "the loads in two kernels",
+                "da3e5c9cff",
+                "each kernel loads its inputs",
+                {2: "the second kernel knows nothing of the first", 3: "each loads both inputs"},
+            ),
+            Part(
+                "the engine's kernels",
+                "876c022aae",
+                "the plan of the function has n_kernels",
+                {
+                    2: "both results read the same inputs in the same loop, and neither needs "
+                    "the other",
+                    4: "loads are not kernels",
+                },
+            ),
+        ),
+    ),
+}

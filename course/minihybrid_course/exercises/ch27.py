@@ -1,0 +1,117 @@
+"""Chapter 27: checkers of its exercises.
+
+Takes:   answers.
+Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
+"""
+
+import math
+
+import numpy as np
+
+from minihybrid.simt.cuda import Kernel
+from minihybrid.simt.errors import RaceError
+from minihybrid.simt.lockstep import turns
+from minihybrid.simt.traffic import traffic
+from minihybrid_course.exercises.ch25 import does
+from minihybrid_course.exercises.ch26 import ELSEWHERE
+from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
+
+
+def turns_round(kernel):
+    """Check 27.3: out is a.T, and no access takes more transactions than it must."""
+    need(
+        isinstance(kernel, Kernel),
+        f"expected a kernel, with @cuda.jit above it, but got {kind(kernel)}",
+    )
+    a, out = np.arange(4096, dtype="float32").reshape(64, 64), np.zeros((64, 64), "float32")
+    with turns(10_000):
+        seen = tried("the kernel", lambda: traffic(kernel[(2, 2), (32, 32)], a, out))
+    wrong = np.argwhere(out != a.T)
+    if len(wrong):
+        y, x = (int(i) for i in wrong[0])
+        need(
+            False,
+            f"out[{y}, {x}] is {out[y, x]:g}, but a[{x}, {y}] is {a[x, y]:g}; {len(wrong)} of "
+            "4096 elements are wrong",
+        )
+    for row in seen.rows:
+        why = (
+            "adjacent threads should access adjacent elements"
+            if row.space == "global"
+            else "avoid bank conflicts"
+        )
+        need(
+            row.transactions == row.at_best,
+            f"out is right, but the {row.kind}s of {row.name} take {row.transactions} "
+            f"transactions, and {row.at_best} are enough: {why}",
+        )
+    return "reads and writes are coalesced, and there are no bank conflicts"
+
+
+def product(a, b):
+    """The specification of 27.4."""
+    return a @ b
+
+
+def any_shape(kernel):
+    """Check 27.4: products of any shape, with shared tiles of 16 by 16."""
+    chance = np.random.default_rng(0)
+    for m, k, n in ((5, 7, 6), (5, 20, 18)):
+        a, b = (chance.integers(-3, 4, s).astype("float32") for s in ((m, k), (k, n)))
+        grid = -(-n // 16), -(-m // 16)
+        case = f"for {m} by {k} times {k} by {n}"
+        does(kernel, case, product, [a, b], grid, (16, 16))
+        loads, most = kernel.counts.global_loads, 512 * math.prod(grid) * -(-k // 16)
+        need(
+            loads <= most,
+            f"{case}: out is right, but it loads {loads} elements from global memory; with tiles "
+            f"in shared memory, each thread loads one of each tile, at most {most} in all",
+        )
+    return "outside of the matrices is zero, and all threads reach the barriers"
+
+
+EXERCISES = {
+    "27.1": Exercise(
+        "a pair: loads from global memory for one multiply-add, and from shared memory",
+        Parts(
+            "27.1",
+            "a smaller tile shares less",
+            Part(
+                "the number of global loads",
+                "ae726b5873",
+                "each element of a tile serves as many multiply-adds as the tile has rows",
+                {
+                    0.125: "that's for tiles of 16, or you forgot one of the two arrays",
+                    2: "that's without tiles",
+                    0.03125: "an element serves one row of the tile, not all 64 threads",
+                },
+            ),
+            Part(
+                "the number of shared loads",
+                "7db3a4acec",
+                "what does one multiply-add read?",
+                {
+                    1: "it reads an element of each tile",
+                    0.25: "shared memory is read for each multiply-add, whatever the tile",
+                    16: "that's for one step of k, not for one multiply-add",
+                },
+            ),
+        ),
+    ),
+    "27.2": Exercise(
+        "a function that makes the error, such as `lambda: broken[(4, 4), (16, 16)](a, b, out)`",
+        Refusal(
+            "a thread writes the next element into a tile that others are still reading",
+            RaceError,
+            r"race for s\w*\[",
+            lambda found: "the kernel ran without a race, so it still alternates between two tiles",
+            {
+                r"race for": "this race isn't in a tile in shared memory",
+                r"out of bounds": "the launch has too many threads for these arrays",
+                **ELSEWHERE,
+            },
+        ),
+    ),
+    "27.3": Exercise("your kernel transpose(a, out), for blocks of 32 by 32", turns_round),
+    "27.4": Exercise("your kernel of a, b and out, for blocks of 16 by 16", any_shape),
+}
