@@ -6,14 +6,17 @@ Gives:   `numbers_of`, the program that the driver reads.
 A program begins with the numbers of arrays, of steps, and of words in the longest
 step, then where in the arena the scratch of helping threads begins, and how many bytes
 each of them has. Then comes each step: the kernel's address, its chunks, the number of
-words, how many turns it ends and how far back the first step of a turn begins, and each
-word as four numbers: what it is, which, so many bytes behind it, and so many more in each
+words, how many turns it ends and how far back the first step of a turn begins, its guard, and
+each word as four numbers: what it is, which, so many bytes behind it, and so many more in each
 turn:
 
     NUMBER  the number itself              ARRAY   the data of this argument of the call
     ARENA   this byte of the arena         KEY     the key of the random numbers
     PARAM   this parameter's data          WORK    this byte of the arena; for a helper,
                                                    the first one of its own scratch
+
+A guard is 0, or a mask, and the last word is then no argument of the kernel but an address:
+the step is skipped if no bit of the mask is set there; of a negative mask, if one is.
 """
 
 from typing import Any, NamedTuple
@@ -23,7 +26,7 @@ import numpy as np
 NUMBER, ARENA, PARAM, ARRAY, KEY, WORK = range(6)
 
 
-STEP = 5  # numbers of a step before its words
+STEP = 6  # numbers of a step before its words
 
 # What threads share. Of a call: the address of their board, and behind it four counters per
 # step: of chunks that are taken, that are done, that were taken in front, and at the end. A
@@ -56,6 +59,7 @@ class Step(NamedTuple):
     turns: int = 0  # of the last step of a loop: how many turns there are,
     body: int = 0  # and how many steps a turn has
     copied: Any = None  # of a copy: the spec of what it copies
+    guard: Any = None  # (the `Word` of a condition, mask): whether it is skipped
 
 
 def numbers_of(n_arrays, steps, addresses, scratch=(0, 0), longest=0):
@@ -67,16 +71,18 @@ def numbers_of(n_arrays, steps, addresses, scratch=(0, 0), longest=0):
 
     >>> step = Step("...", "relu", [Word(ARRAY, 0, 64), Word(ARRAY, 1), Word(NUMBER, 8)])
     >>> numbers_of(2, [step], {"...": 4096}).tolist()
-    [2, 1, 3, 0, 0, 4096, 1, 3, 0, 0, 3, 0, 64, 0, 3, 1, 0, 0, 0, 8, 0, 0]
+    [2, 1, 4, 0, 0, 4096, 1, 3, 0, 0, 0, 3, 0, 64, 0, 3, 1, 0, 0, 0, 8, 0, 0]
     """
-    longest = max([longest, *(len(step.words) for step in steps)])
+    longest = max([longest, *(len(step.words) + 1 for step in steps)])
     numbers = [n_arrays, n_calls(steps), longest, *scratch]
     begins = []
     for step in steps:
         begins.append(len(numbers))
         back = len(numbers) - begins[-step.body] if step.turns else 0
-        numbers += [addresses[step.kernel], step.chunks, len(step.words), step.turns, back]
-        numbers += [number for word in step.words for number in word]
+        guard, mask = ([step.guard[0]], step.guard[1]) if step.guard else ([], 0)
+        words = [*step.words, *guard]
+        numbers += [addresses[step.kernel], step.chunks, len(words), step.turns, back, mask]
+        numbers += [number for word in words for number in word]
     return np.array([n % 2**64 for n in numbers], np.uint64).view(np.int64)
 
 

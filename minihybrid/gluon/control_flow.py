@@ -7,10 +7,11 @@ Gives:   `foreach`, `while_loop`, `cond`, `boolean_mask`, and `isnan`, `isinf`,
 With arrays they are Python's own loop and branch, which the tape follows. With symbols
 the body is traced once, and the loop is one node (`passes/foreach.py`). `where` discards an
 iteration of `while_loop` after its end and the branch of `cond` that isn't taken, and a gate
-stops their gradients.
-What is left out: loops that end early and branches that are skipped: what is discarded costs
-time. A value that only discarded steps read gets a gradient of 0, and 0 times an infinite
-slope, as that of sqrt(x) at 0, is NaN; on the tape such a value has no gradient at all.
+stops their gradients. Compiled loops skip the costly steps of what is discarded
+(`passes/branches.py`).
+What is left out: skipping on NumPy, on GPUs and in exported files. A value that only discarded
+steps read gets a gradient of 0, and 0 times an infinite slope, as that of sqrt(x) at 0, is NaN;
+on the tape such a value has no gradient at all.
 """
 
 import math
@@ -166,7 +167,8 @@ def cond(pred, then_func, else_func, name=None):
     """What `then_func()` gives if `pred` is true, else what `else_func()` gives.
 
     pred:    a single number.
-    Symbols: both branches are computed; their results must agree in shape.
+    Symbols: both branches are traced, and their results must agree in shape. A compiled
+             plan skips the costly steps of the one that isn't taken, on the CPU.
 
     >>> from minihybrid.core import nd
     >>> x = nd.array([-3]); cond(x < 0, lambda: -x, lambda: x).asnumpy()

@@ -15,7 +15,7 @@ from marks import external
 from minihybrid import autograd, gluon, nd
 from minihybrid.gluon import control_flow
 
-UNARY = ["sin", "tanh", "square", "negative", "cos", "sigmoid"]
+UNARY = ["sin", "tanh", "square", "negative", "cos", "sigmoid", "softmax", "cumsum"]
 BINARY = {"add": operator.add, "multiply": operator.mul, "subtract": operator.sub}
 POLES = ["log", "sqrt", "reciprocal"]  # not finite, or without a finite slope, at 0
 

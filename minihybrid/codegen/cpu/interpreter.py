@@ -188,15 +188,24 @@ def drive(program, objects, done, key, until, shared, thread, given):
                     own = program[3] + (thread - 1) * program[4]
                     word = arena + (which if thread == 0 else own)
                 given[i] = word + after
-            given[n_words], given[n_words + 1] = 0, 1
-            if shared == 0:
+            n, guard, runs = n_words, program[at + 5], True
+            if guard != 0:
+                n -= 1  # an aligned word around the condition, which may be shorter
+                found = words(given[n] & -8)[0] >> 8 * (given[n] & 7)
+                runs = (found & guard != 0) if guard > 0 else (found & -guard == 0)
+            given[n], given[n + 1] = 0, 1
+            mine, end = shared + COUNTERS + 32 * step, thread % 2
+            if not runs:
+                if shared != 0:  # who comes later may find anything where the condition was
+                    add(mine, chunks)
+                    add(mine + 8, chunks)
+            elif shared == 0:
                 call(program[at], given)
             else:
-                given[n_words + 1] = chunks
-                mine, end = shared + COUNTERS + 32 * step, thread % 2
+                given[n + 1] = chunks
                 while add(mine, 1) < chunks:
                     chunk = add(mine + 16 + 8 * end, 1)
-                    given[n_words] = chunk if end == 0 else chunks - 1 - chunk
+                    given[n] = chunk if end == 0 else chunks - 1 - chunk
                     call(program[at], given)
                     add(mine + 8, 1)
                 waits = 0

@@ -35,6 +35,7 @@ from minihybrid.codegen.source import WORTH_WAKING, Kernel, type_name
 from minihybrid.core.passes.memory import ALIGN
 from minihybrid.core.targets import Call, Table, in_order
 from minihybrid.ops.cpu.machine import threads
+from minihybrid.passes.branches import Condition, conditions
 from minihybrid.passes.loops import loops_in
 from minihybrid.passes.scan import Scan
 from minihybrid.passes.slice_views import begin
@@ -226,6 +227,7 @@ class Writer:
         self.kernels, self.steps, self.written = {}, [], []
         self.scratch = self.most = 0
         self.views, self.indent = {}, ""
+        self.guard = None  # (text, word, mask): when what is written now runs
         variables = {n.name: n for n in graph.variables}
         for i, name in enumerate(table.inputs):
             if name in variables:
@@ -268,7 +270,10 @@ class Writer:
         """Write the steps of a graph whose values begin in the arena at an offset."""
         self.place(memory, offset)
         names, words = self.names, self.words
+        when, outer, there = conditions(graph), self.guard, set()
         for node in graph.nodes:
+            self.guard = outer or self.guard_of(when.get(node), there)
+            there.add(node)
             if node.op is not None and node.op.view:
                 (ref,), start = node.inputs, begin(node)
                 name = f"{names[ref]}[{start}:]" if start else names[ref]
@@ -288,8 +293,21 @@ class Writer:
                 passed.append(Word(WORK, at))
                 self.scratch = max(self.scratch, body.scratch)
             self.step(node, body, label(node), given, passed)
+        self.guard = outer
         for ref, k in memory.copies:
             self.copy(ref[0], (names[ref], words[ref]), self.heads[k], graph.heads[k])
+
+    def guard_of(self, condition: Condition | None, there):
+        """What a step checks that runs under a condition, if that was computed before it."""
+        if condition is None or condition[0][0] not in there:
+            return None
+        (node, i), sense = condition
+        dtype = node.specs[i].dtype
+        mask = 2 ** (8 * dtype.itemsize - (dtype.kind == "f")) - 1  # -0.0 is 0
+        if mask >= 2**63:
+            return None
+        text = f"if {self.names[node, i]}[0] {'!=' if sense else '=='} 0: "
+        return text, self.words[node, i], mask if sense else -mask
 
     def copy(self, node, source, target, ref):
         """Write the copy of a value that lies elsewhere."""
@@ -363,13 +381,14 @@ class Writer:
         kinds += ["uint64" if name == "key" else "int64" for name in body.numbers]
         text = "\n".join([f"@kernel({', '.join(kinds)})", body.text("NAME")])
         name = self.kernels.setdefault(text, f"k{len(self.kernels)}_{label}")
-        self.calls.append(f"{self.indent}{name}({', '.join(given)})")
+        when, *guard = self.guard or ("",)
+        self.calls.append(f"{self.indent}{when}{name}({', '.join(given)})")
         self.written.append(Call(node, name, getattr(body, "made", {})))
         module = f"{header(text, '.')}\n\n{text.replace('NAME', f'k_{label}', 1)}\n"
         many = 1 if body.prelude else CHUNKS  # a thread
         chunks = min(body.turns, many * threads()) if body.turns > 1 else 1
         self.most = max(self.most, body.work if chunks > 1 else 0)
-        self.steps.append(Step(module, label, passed, chunks))
+        self.steps.append(Step(module, label, passed, chunks, guard=tuple(guard)))
 
 
 def further(word, view):
