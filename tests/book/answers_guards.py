@@ -1,6 +1,7 @@
 """What readers hand in for the exercises of chapter 29: right answers, and wrong ones."""
 
 import json
+import operator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -72,7 +73,70 @@ def pad_to(choose=lambda n, sizes: min(s for s in sizes if s >= n), fill=0, dtyp
     return pad
 
 
+# -- 29.6 ----------------------------------------------------------------------------------
+class Length:
+    shared = None
+
+    def __init__(self, hint):
+        self.hint, self.guards = hint, [] if self.shared is None else self.shared
+
+    def compare(self, sign, number):
+        outcome = sign(self.hint, number)
+        self.guards.append((sign, number, outcome))
+        return outcome
+
+    def fits(self, n):
+        return all(sign(n, number) == outcome for sign, number, outcome in self.guards)
+
+    def __lt__(self, number):
+        return self.compare(operator.lt, number)
+
+    def __le__(self, number):
+        return self.compare(operator.le, number)
+
+    def __gt__(self, number):
+        return self.compare(operator.gt, number)
+
+    def __ge__(self, number):
+        return self.compare(operator.ge, number)
+
+
+class Exact(Length):
+    def fits(self, n):
+        return not self.guards or n == self.hint
+
+
+class OnlyTrue(Length):
+    def fits(self, n):
+        return all(sign(n, number) for sign, number, _ in self.guards)
+
+
+class Anything(Length):
+    def fits(self, n):
+        return True
+
+
+class Shared(Length):
+    shared = []
+
+
+class Swapped(Length):
+    def __gt__(self, number):
+        return self.compare(operator.ge, number)
+
+
 ANSWERS = {
+    "29.6": (
+        Length,
+        [
+            (Exact, "with the hint 1, `n > 4` is evaluated, and then fits(2) is False"),
+            (OnlyTrue, "with the hint 1, `n > 4` is evaluated, and then fits(1) is False"),
+            (Anything, "with the hint 1, `n > 4` is evaluated, and then fits(5) is True"),
+            (Shared, "with the hint 5, `n > 4` is evaluated, and then fits(5) is False"),
+            (Swapped, "with the hint 1, `n > 4` is evaluated, and then fits(4) is False"),
+            (Length(5), "pass the class itself"),
+        ],
+    ),
     "29.1": (
         (4, 5),
         [

@@ -120,6 +120,74 @@ def pads(pad_to):
     need(False, "9 rows don't fit into any of the sizes, but there's no ValueError")
 
 
+BRANCHES = {  # programs that branch on a length; simple ones first
+    "n > 4": lambda n: n > 4,
+    "n >= 4": lambda n: n >= 4,
+    "n < 4": lambda n: n < 4,
+    "n <= 4": lambda n: n <= 4,
+    "n > 2 and n <= 6": lambda n: n > 2 and n <= 6,
+    "n < 3 or n >= 8": lambda n: n < 3 or n >= 8,
+}
+
+
+class Followed:
+    """A length that notes the outcomes of its comparisons: the branches taken."""
+
+    def __init__(self, value):
+        self.value, self.outcomes = value, []
+
+    def _note(self, outcome):
+        self.outcomes.append(outcome)
+        return outcome
+
+    def __lt__(self, number):
+        return self._note(self.value < number)
+
+    def __le__(self, number):
+        return self._note(self.value <= number)
+
+    def __gt__(self, number):
+        return self._note(self.value > number)
+
+    def __ge__(self, number):
+        return self._note(self.value >= number)
+
+
+def path(branch, value):
+    """The outcomes of a program's comparisons for a length."""
+    followed = Followed(value)
+    branch(followed)
+    return followed.outcomes
+
+
+def remembers(length):
+    """Check 29.6: comparisons decide with the hint, and fits repeats them."""
+    need(isinstance(length, type), f"pass the class itself instead of {kind(length)}")
+    fresh = tried("Length(5)", length, 5)
+    found = tried("before any comparison, `Length(5).fits(2)`", fresh.fits, 2)
+    need(found is True, f"before any comparison, every length fits, but fits(2) is {kind(found)}")
+    for text, branch in BRANCHES.items():
+        for hint in (1, 4, 5, 9):
+            symbol = tried(f"Length({hint})", length, hint)
+            case = f"with the hint {hint}, `{text}`"
+            found = tried(case, branch, symbol)
+            right = branch(hint)
+            need(found is right, f"{case} is {kind(found)} instead of {right}")
+            for n in range(1, 11):
+                found = tried(f"after `{text}`, fits({n})", symbol.fits, n)
+                same = path(branch, n) == path(branch, hint)
+                need(
+                    found is same,
+                    f"{case} is evaluated, and then fits({n}) is {kind(found)} instead of {same}: "
+                    + (
+                        f"for n = {n}, the comparisons have the same outcomes"
+                        if same
+                        else f"for n = {n}, Python takes another branch"
+                    ),
+                )
+    return "one plan for each branch, whatever the length"
+
+
 EXERCISES = {
     "29.1": Exercise(
         "a pair: how often it's traced and how many plans it has",
@@ -163,4 +231,5 @@ EXERCISES = {
     ),
     "29.3": Exercise("your function calm(net, trainer, batches)", calms),
     "29.4": Exercise("your function pad_to(x, sizes)", pads),
+    "29.6": Exercise("your class Length", remembers),
 }
