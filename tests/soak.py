@@ -7,12 +7,12 @@
 
 Each program is rewritten (`programs.rewrites`); the eager float64 answers of the program
 as drawn are the oracle for both, run eagerly and by NumPy's plan. One in five also runs
-as kernels in plain Python, with operators that write in place, and in another way of
-`programs.calls`; one in ten on the simulated GPU, from exported files, and by ONNX
-Runtime; one in fifty is compiled, here and by a C compiler. One in three is of the world
-of `mx.np`, and one in four is not rewritten. The first fault of a kind is shrunk and
-printed as Python. A program depends on its seed alone, so a long run may be cut into
-several; exits with 1 if there was any fault.
+as kernels in plain Python, with operators that write in place, with literals as inputs,
+and in another way of `programs.calls`; one in ten on the simulated GPU, from exported
+files, and by ONNX Runtime; one in fifty is compiled, here and by a C compiler. One in
+three is of the world of `mx.np`, and one in four is not rewritten. The first fault of a
+kind is shrunk and printed as Python. A program depends on its seed alone, so a long run
+may be cut into several; exits with 1 if there was any fault.
 """
 
 import argparse
@@ -34,8 +34,8 @@ from programs.judge import REFUSALS  # noqa: E402
 
 SELDOM = ("cpu", "c")
 OFTEN = ("gpu", "file", "alone", "onnx", "runtime")
-IN_PLACE = "in place"  # cheap, and only a few programs have one like `x /= y`
-WAYS = sorted({**CALLS, **TWINS}.keys() - {IN_PLACE})
+RARE = ("in place", "numbers")  # only a few programs have `x /= y`, or a literal on the left
+WAYS = sorted({**CALLS, **TWINS}.keys() - {*RARE})
 CHUNK = 500  # programs between two lines of progress
 SHRUNK = 40  # faults that are shrunk
 
@@ -43,7 +43,7 @@ SHRUNK = 40  # faults that are shrunk
 def modes_of(seed):
     """Who answers the program of a seed, beside eager arrays."""
     ways = WAYS[seed // 5 % len(WAYS)]
-    some = ("numpy", *(("plain", IN_PLACE, ways) if seed % 5 == 0 else ()))
+    some = ("numpy", *(("plain", *RARE, ways) if seed % 5 == 0 else ()))
     return some + OFTEN * (seed % 10 == 0) + SELDOM * (seed % 50 == 0)
 
 

@@ -382,19 +382,20 @@ class NDArray(Value):
 
     def _derived(self, made):
         """A view of this array, or the tape's copy in its place, which must not be written."""
-        made.base = (self, self.node) if self.base is None else self.base
+        root = self if self.base is None else self.base[0]
+        made.base = (root, root.node) if root.node is self.node else self.base
         return made
 
     # -- writes and the tape
     def _writable(self, what):
         """Refuse a write that the tape could not follow, or that would miss the array viewed."""
         root = self if self.base is None else self.base[0]
-        if STATE.recording and root.node is not None and root.node.op is None:
+        if STATE.recording and any(a.node is not None and a.node.op is None for a in (self, root)):
             raise HybridError(
                 f"{what} inside autograd.record(): x is a variable, and its gradient is that of "
                 "its values before; make a new array, as in x = x + y, or write outside of record()"
             )
-        of_taped = root is not self and root.node is not None and root.node.inputs
+        of_taped = root.node is not self.node and root.node is not None and root.node.inputs
         if of_taped and (STATE.recording or not _share(self, root)):
             raise HybridError(
                 f"{what}: x was indexed or reshaped inside autograd.record() from an array on the "
@@ -432,8 +433,11 @@ class NDArray(Value):
         """After a write: its place on the tape, if it has one."""
         if node is not None:
             self.node, self.index = node, index
-            if self.base is not None:
-                self.base[0].base = self, None  # it is stale until it is indexed again
+            root = self if self.base is None else self.base[0]
+            if root.data is self.data:  # `nd` and `np` see the same array
+                root.node, root.index = node, index
+            else:
+                root.base = self, None  # it is stale until it is indexed again
         elif self.node is not None and self.node.op is not None and self.node.inputs is None:
             self.node = None  # its tape was freed: the values are constants
 
@@ -517,12 +521,7 @@ class NDArray(Value):
         """This array, or one of another class with the same memory and place on the tape."""
         if self.kind is kind:
             return self
-        made = kind(self.data, self.node, self.index)
-        made.base = self.base
-        if STATE.recording and self.node is None and self.base is None:
-            shared = Constant(self.data, self).snapshot
-            made.snapshot = lambda: shared  # alive as long as the twin
-        return made
+        return self._derived(kind(self.data, self.node, self.index))
 
     def save(self, fname):
         """Write this array to a file."""

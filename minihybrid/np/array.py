@@ -162,7 +162,8 @@ _infix_methods()
 
 for _name, _method in list(vars(Numpy).items()):
     if isinstance(_method, FunctionType) and not _name.startswith("_") and _name not in METHODS:
-        setattr(Numpy, _name, guarded(f"ndarray.{_name}", _method, is_method=True))
+        _title = "x[...]" if _name == "part" else f"ndarray.{_name}"
+        setattr(Numpy, _name, guarded(_title, _method, is_method=True))
 
 
 class ndarray(Numpy, NDArray):

@@ -34,7 +34,7 @@ def said_by(name, error):
     inside."""
     text = str(error.args[0]) if error.args else ""
     head, _, rest = text.partition(": ")
-    inner = rest and re.fullmatch(r"[\w.]+|x\W+y", head)
+    inner = rest and re.fullmatch(r"[\w.]+|x\W+y?", head)
     text = f"{name}: {rest if inner else text}"
     if name.startswith(("np", "ndarray")):
         text = text.replace("an NDArray", "an np.ndarray").replace("nd.array(", "np.array(")

@@ -1036,6 +1036,8 @@ def test_a_condition_in_brackets_is_explained_to_symbols_outside_of_a_trace_too(
         ("n - 'a'", "x - y"),
         ("n @ n", "x @ y"),
         ("n < n.reshape(6)", "x < y"),
+        ("n[0, 0, 0]", "x[...]"),
+        ("mx.np.array([[1.0]])[::0]", "x[::0]"),
         ("n.max(axis=9)", "ndarray.max"),
         ("n.take(n, axis=9)", "ndarray.take"),
         ("mx.np.max(n, axis=9)", "np.max"),
