@@ -7,11 +7,12 @@ import pytest
 from marks import external
 from nbclient import NotebookClient
 from run_notebooks import ROOT
-from test_notebooks_static import NOTEBOOKS, code_cells, first_line, tags
+from test_notebooks_static import NOTEBOOKS, RECIPES, code_cells, first_line, tags
 
 # These once failed: a tape that was used up, a folder that was gone, an attribute that stayed.
 FIRST = ["03_hybridize", "11_arrays_and_autograd", "22_files"]
 OTHERS = [path.stem for path in NOTEBOOKS if path.stem not in FIRST]
+OTHERS += [f"recipes/{path.stem}" for path in RECIPES]
 
 
 def failures(notebook, folder):
