@@ -44,6 +44,7 @@ from minihybrid.codegen.ir import (
     Var,
     While,
     blocks,
+    const,
     expressions,
     parts,
     statements,
@@ -56,9 +57,10 @@ KEYWORDS = set(
 )
 ATOM, UNARY, TERNARY = 20, 14, 3
 PAD = "    "
+CHUNK = 64  # elements of a sum that are computed before they are added up
+WORTH = 4  # statements that are worth it
 BINDS = {"*": 13, "/": 13, "%": 13, "+": 12, "-": 12, ">>": 11, "<": 10, ">": 10, "<=": 10}
 BINDS |= {">=": 10, "==": 9, "!=": 9, "&": 8, "^": 7, "|": 6, "&&": 5, "||": 4}
-PLAIN = {"sqrt", "floor", "ceil", "copysign", "abs"}  # functions of C of either float
 
 
 def spelled(name: str) -> str:
@@ -80,7 +82,7 @@ class Function:
         lets = [s for s in statements(kernel.body) if isinstance(s, Let)]
         # In C a sum of float32 is made in one order, and has the digits of a double.
         self.doubles = {s.var for s in lets if is_step(s) and s.var.type.kind == "float32"}
-        body = pruned(kernel.body, needed(kernel.body))
+        body = distributed(pruned(kernel.body, needed(kernel.body)), self.doubles)
         self.seen: dict = {}  # statement -> the variables in it
         self.used: set = set()  # parameters that the text mentions
         lines = [*self.block(body, set(kernel.params), 1)]
@@ -96,14 +98,17 @@ class Function:
         """What the function is called, and its parameters."""
         args = ", ".join(map(self.declared, self.kernel.params))
         if self.kernel.result:
-            yield f"static inline {type_of(self.kernel.result)} {self.kernel.name}({args})"
+            yield f"static {type_of(self.kernel.result)} {self.kernel.name}({args})"
             return
         products = any(type.lanes > 1 for _, type, _ in self.helpers)
-        yield f"{'PRODUCTS ' * products}static void {self.kernel.name}("
+        yield f"{'PRODUCTS' if products else 'LOOPS'} static void {self.kernel.name}("
         yield from textwrap.wrap(f"{args})", 84, initial_indent=PAD, subsequent_indent=PAD)
 
     def constants(self) -> Iterator[str]:
-        """The lines of the tables."""
+        """The lines of the tables, and of parts of sums."""
+        local = [b for b in self.used if isinstance(b, Buffer) and b not in self.kernel.params]
+        for buffer in sorted(local, key=str):
+            yield f"{PAD}{stored(buffer.kind)} {buffer.name}[{CHUNK}];"
         for (type, text), name in self.tables.items():
             line = f"static const {type_of(type)} {name}{text}"
             yield from textwrap.wrap(line, 88, initial_indent=PAD, subsequent_indent=2 * PAD)
@@ -282,10 +287,8 @@ class Function:
                 return self.call(kernel.name, *args)
             case Call("min" | "max" as name, args, type):
                 return self.call(self.help(name, type), *args)
-            case Call(name, args, type) if name in PLAIN:
+            case Call(name, args, type) if name.isidentifier() and name not in ADDED:
                 return self.call(f"{'f' * (name == 'abs')}{name}{FLOATS[type.kind]}", *args)
-            case Call(name, args, _) if name.isidentifier() and name not in ADDED:
-                return self.call(name, *args)
             case Call(name, (a, b), type):
                 return self.arithmetic(ADDED.get(name, name), a, b, type)
         raise TypeError(e)
@@ -304,8 +307,6 @@ class Function:
         """An operation with two operands of one type."""
         kind = a.type.kind
         if sign in COMPARISONS:
-            if a is b and kind not in FLOATS:  # only NaN differs from itself
-                return literal(sign in ("==", "<=", ">="), "bool"), ATOM
             return self.infix(sign, a, b)
         if sign in ("//", "%"):
             if kind.startswith("uint"):
@@ -387,6 +388,51 @@ def pruned(body: tuple, wanted: set) -> tuple:
     return tuple(out)
 
 
+def distributed(body: tuple, sums: set) -> tuple:
+    """Statements in which sums have loops of their own, behind what computes their elements.
+
+    Without a sum, which has one order, a loop has independent iterations: compilers use vectors.
+    """
+    out = []
+    for s in body:
+        if isinstance(s, If):
+            s = replace(s, orelse=distributed(s.orelse, sums))
+        if isinstance(s, For) and all(isinstance(t, Let | Store) for t in s.body):
+            s = in_chunks(s, [t for t in s.body if isinstance(t, Let) and t.var in sums])
+        elif isinstance(s, For | While | If):
+            s = replace(s, body=distributed(s.body, sums))
+        out.append(s)
+    return tuple(out)
+
+
+def in_chunks(loop: For, steps: list) -> For:
+    """A loop in chunks, of which the elements of a sum are computed first; or the loop as it is, if
+    iterations depend on each other, or there is little to compute."""
+    own, carried = {s.var for s in loop.body if isinstance(s, Let)}, set()
+    for s in reversed(loop.body):
+        carried -= {s.var} if isinstance(s, Let) else set()
+        carried |= set(parts(s.value.args[1])) if s in steps else parts_of(s)
+    length = loop.stop - loop.start
+    is_short = isinstance(length, Const) and length.value < CHUNK
+    is_cheap = len(loop.body) - len(steps) < WORTH
+    if not steps or is_short or is_cheap or own & carried or not all(map(is_step, steps)):
+        return loop
+    first, again = (Var(f"{loop.var.name}_{end}", INDEX) for end in ("first", "again"))
+    last = Call("min", (first + CHUNK, loop.stop), INDEX)
+    elements, sums = [], []
+    for s in loop.body:
+        if s in steps:
+            part = Buffer(f"{s.var.name}_part", s.var.type.kind, (const(CHUNK),), "work")
+            elements.append(Store(part, (loop.var - first,), s.value.args[1]))
+            element = Load(part, (again - first,), 1)
+            sums.append(Let(s.var, Call(s.value.name, (s.var, element), s.var.type)))
+        else:
+            elements.append(s)
+    inner = replace(loop, start=first, stop=last, body=tuple(elements))
+    added = For(again, first, last, tuple(sums))
+    return For(first, loop.start, loop.stop, (inner, added), CHUNK)
+
+
 def functions(kernels: Iterable[Kernel]) -> list[str]:
     """The texts of kernels, and before them those of all that they use.
 
@@ -395,7 +441,7 @@ def functions(kernels: Iterable[Kernel]) -> list[str]:
     >>> i = Var("i", INDEX)
     >>> store = Store(out, (i,), Call("sqrt", (a[i],), F32))
     >>> print(*functions([Kernel("k", (a, out), (For(i, const(0), const(8), (store,)),))]))
-    static void k(
+    LOOPS static void k(
         const float *a, float *out)
     {
         for (int64_t i = 0; i < 8; i++) {

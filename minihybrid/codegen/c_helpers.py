@@ -21,40 +21,40 @@ WRAPS = {"+": "wrap_add", "-": "wrap_sub", "*": "wrap_mul", "<<": "wrap_shift"}
 
 HELPERS = {
     **{
-        name: """static inline {t} {f}({t} a, {t} b)
+        name: """INLINE {t} {f}({t} a, {t} b)
 {{
     return ({t}) (({u}) a {sign} ({u}) b);
 }}""".replace("{sign}", sign)
         for sign, name in WRAPS.items()
     },
-    "div": """static inline {t} {f}({t} a, {t} b)
+    "div": """INLINE {t} {f}({t} a, {t} b)
 {{
     if (b == 0 || b == -1)
         return b ? ({t}) (0 - ({u}) a) : 0;
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }}""",
-    "mod": """static inline {t} {f}({t} a, {t} b)
+    "mod": """INLINE {t} {f}({t} a, {t} b)
 {{
     if (b == 0 || b == -1)
         return 0;
     return a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0);
 }}""",
-    "min": """static inline {t} {f}({t} a, {t} b)
+    "min": """INLINE {t} {f}({t} a, {t} b)
 {{
     return b < a ? b : a;
 }}""",
-    "max": """static inline {t} {f}({t} a, {t} b)
+    "max": """INLINE {t} {f}({t} a, {t} b)
 {{
     return b > a ? b : a;
 }}""",
-    "bits": """static inline {t} {f}({other} a)
+    "bits": """INLINE {t} {f}({other} a)
 {{
     {t} x;
     memcpy(&x, &a, sizeof x);
     return x;
 }}""",
     # A float out of range becomes the smallest number, as processors have it.
-    "whole": """static inline {t} {f}(double x)
+    "whole": """INLINE {t} {f}(double x)
 {{
     return ({t}) (x >= -{end} && x < {end} ? (int{n}_t) x : INT{n}_MIN);
 }}""",

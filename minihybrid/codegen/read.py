@@ -89,6 +89,7 @@ LOOPING = {  # functions of C, which have loops: the kinds of their parameters a
     "whole_power": ("uint64", None, "uint64"),
 }
 KEEP = "rank_up", "rank_down", "unrank"  # a float compares as its rank does, but for NaN
+RANKS = {"float32": "int32", "float64": "int64"}
 
 
 class Unreadable(HybridError):
@@ -539,6 +540,8 @@ class Reader:
         a, b = cast(a, kind), cast(b, kind)
         if isinstance(a, Const) and isinstance(b, Const):
             return cast(bool(PYTHON[sign](a.value, b.value)), "bool")
+        if a is b and not kind.startswith("float"):  # only NaN differs from itself
+            return cast(sign in ("==", "<=", ">="), "bool")
         return Call(sign, (a, b), BOOL)
 
     # -- functions
@@ -555,7 +558,7 @@ class Reader:
             (a,) = args
             return a if name == "int64" and kind_of(a) == "index" else cast(a, name)
         if name in KEEP:
-            return args[0]
+            return self.rank(name, args[0]) if self.in_c else args[0]
         if name in ("min", "max"):
             return functools.reduce(lambda a, b: self.extreme(name, a, b), args)
         if isinstance(coefficients := self.scope.get(name), tuple):
@@ -599,9 +602,25 @@ class Reader:
             return self.written(names, body, args, {}, kind)
         if name in MATH or name == "fmod" or self.in_c and name in IN_C:
             name = IN_C.get(name, name)
+            if self.in_c and kind.startswith("float"):
+                return Call(name, tuple(cast(a, kind) for a in args), Type(kind))
             wide_args = tuple(cast(a, "float64") for a in args)
             return cast(Call(name, wide_args, Type("float64")), kind)
         raise Unreadable(f"`{name}` of {kind}")
+
+    def rank(self, name, x):
+        """A float as an integer that compares as it does, NaN beyond all others; or back."""
+        kind = kind_of(x)
+        whole = RANKS.get(kind, kind)
+        most = Const(np.iinfo(whole).max, Type(whole))
+        x = self.named(x)
+        bits = x if name == "unrank" else self.named(Call("bitcast", (x,), Type(whole)))
+        sign = Call(">>", (bits, cast(8 * np.dtype(whole).itemsize - 1, whole)), Type(whole))
+        rank = Call("^", (bits, Call("&", (sign, most), Type(whole))), Type(whole))
+        if name == "unrank":
+            return Call("bitcast", (rank,), Type({v: k for k, v in RANKS.items()}[whole]))
+        nan = most if name == "rank_up" else cast(np.iinfo(whole).min, whole)
+        return self.select(self.compare("!=", x, x), nan, rank)
 
     def extreme(self, name, a, b):
         """The smaller or larger of two."""

@@ -145,25 +145,29 @@ def statements_and_indices():
     return Kernel("k", (data, out, N), (For(I, const(0), const(COUNT - 15), body), rest))
 
 
+def arrays_of(kernel):
+    """An array for each buffer of a kernel, the last one of zeros."""
+    rng, arrays, text = np.random.default_rng(3), [], str(kernel)
+    shifts = any(sign in text for sign in (" << ", " >> "))
+    for b in kernel.buffers:
+        positive = b.name == "a1" and (shifts or " // " in text or " % " in text)
+        found = values(b.kind, rng, positive)[: b.shape[0].value]
+        if positive and shifts:
+            found %= np.dtype(b.kind).type(7)
+        arrays.append(found)
+    arrays[-1][:] = 0
+    return arrays
+
+
 def answers(kernels, folder):
     """What the evaluator and Node.js give for kernels: pairs of bytes."""
     jobs, wanted = [], []
     for kernel in kernels:
         verify(kernel)
-        rng, places, data = np.random.default_rng(3), [], b""
-        arrays = []
-        text = str(kernel)
-        for b in kernel.buffers:
-            shifts = any(sign in text for sign in (" << ", " >> "))
-            positive = b.name == "a1" and (shifts or " // " in text or " % " in text)
-            found = values(b.kind, rng, positive)[: b.shape[0].value]
-            if positive and shifts:
-                found %= np.dtype(b.kind).type(7)
-            if b.space == "out":
-                found[:] = 0
-            arrays.append(found)
+        arrays, places, data = arrays_of(kernel), [], b""
+        for array in arrays:
             places.append((16 + len(data), 0))
-            data += found.tobytes() + bytes(-found.nbytes % 16)
+            data += array.tobytes() + bytes(-array.nbytes % 16)
         out = arrays[-1]
         code = wasm.module([(kernel, places)], (16, data), (16 + len(data), 0))
         jobs.append([code, places[-1][0], out.nbytes])
@@ -184,11 +188,15 @@ def check_bits(folder):
     kernels = [*(one(*case) for case in cases), statements_and_indices()]
     for case, (hexes, wanted) in zip([*cases, "statements"], answers(kernels, folder), strict=True):
         assert set(hexes) <= set("0123456789abcdef"), (case, hexes)
-        got = np.frombuffer(bytes.fromhex(hexes), wanted.dtype)
-        if wanted.dtype.kind == "f":
-            assert (np.isnan(got) == np.isnan(wanted)).all(), (case, got, wanted)
-            got, wanted = np.nan_to_num(got, nan=7), np.nan_to_num(wanted, nan=7)
-        assert got.tobytes() == wanted.tobytes(), (case, got, wanted)
+        assert_bits(np.frombuffer(bytes.fromhex(hexes), wanted.dtype), wanted, case)
+
+
+def assert_bits(got, wanted, case):
+    """The same bits, any NaN as another."""
+    if wanted.dtype.kind == "f":
+        assert (np.isnan(got) == np.isnan(wanted)).all(), (case, got, wanted)
+        got, wanted = np.nan_to_num(got, nan=7), np.nan_to_num(wanted, nan=7)
+    assert got.tobytes() == wanted.tobytes(), (case, got, wanted)
 
 
 @pytest.mark.slow

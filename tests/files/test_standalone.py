@@ -351,7 +351,7 @@ def test_a_net_runs_in_c(name, tmp_path):
         tmp_path,
         *(
             ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover"]
-            if name in ("words", "lenet")
+            if name in ("words", "lenet", "mobile")
             else ["-O2"]
         ),
     )
