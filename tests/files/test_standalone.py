@@ -157,6 +157,10 @@ NETS = {
         Two,
         [RNG.normal(size=(3, 2, 4)).astype("f4"), RNG.integers(-9, 9, (3, 4)).astype("i8")],
     ),
+    "long rows": (
+        lambda: chain(nn.LayerNorm(), nn.HybridLambda("softmax")),
+        [RNG.normal(size=(3, 150)).astype("f4")],
+    ),
 }
 every_net = pytest.mark.parametrize("name", [n for n in NETS if "shared" not in n])
 
@@ -347,11 +351,13 @@ def test_a_net_runs_in_c(name, tmp_path):
     net, arrays, wanted = trained(name)
     files = net.export(str(tmp_path / "net"), format="c")
     assert files == (str(tmp_path / "net.c"), str(tmp_path / "net.weights"))
+    chunks = (tmp_path / "net.c").read_text().count("_part[64]")  # of sums
+    assert chunks == (name == "long rows")
     build(
         tmp_path,
         *(
             ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover"]
-            if name in ("words", "lenet", "mobile")
+            if name in ("words", "lenet", "mobile", "long rows")
             else ["-O2"]
         ),
     )

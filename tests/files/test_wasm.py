@@ -32,6 +32,7 @@ needs_node = pytest.mark.skipif(
 HERE = Path(__file__).parent
 # What has no form in WebAssembly; the rest of the operators, and all of those that make layers, do.
 REFUSED = {"_conv_weight", "_polygamma", "gamma", "gammaln"}
+REFUSED |= {"_attention", "_attention_grad", "scaled_dot_product_attention"}
 
 
 def run(folder, jobs):
