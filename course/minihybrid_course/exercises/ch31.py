@@ -1,0 +1,134 @@
+"""Chapter 31: checkers of its exercises.
+
+Takes:   kernels, functions, numbers, and functions that make an error.
+Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
+What is left out: 31.5, which measures.
+"""
+
+import numpy as np
+
+from minihybrid.simt.errors import RaceError
+from minihybrid_course.exercises.ch25 import does
+from minihybrid_course.exercises.judging import (
+    ELSEWHERE,
+    Exercise,
+    Part,
+    Parts,
+    Refusal,
+    kind,
+    need,
+    tried,
+)
+
+
+def state_of(scores, values):
+    """What online softmax knows after some keys: the specification of a state."""
+    top = scores.max(axis=1, initial=-np.inf)
+    weights = np.exp(scores - np.where(np.isinf(top), 0, top)[:, None])
+    return top, weights.sum(axis=1), weights @ values
+
+
+def merges(merge):
+    """Check 31.3: the state of all keys, from the states of two halves."""
+    rng = np.random.default_rng(0)
+    scores, values = rng.normal(size=(3, 6)) * 3, rng.normal(size=(6, 2))
+    for case, cut in (("3 and 3 keys", 3), ("5 keys and 1", 5), ("6 keys and none", 6)):
+        halves = [state_of(scores[:, s], values[s]) for s in (slice(cut), slice(cut, None))]
+        for order, (a, b) in (("", halves), (", swapped", halves[::-1])):
+            compared(f"for {case}{order}", tried("merge", merge, a, b), state_of(scores, values))
+    none = state_of(scores[:, :0], values[:0])
+    compared("for no keys on either side", tried("merge", merge, none, none), none)
+    return "both halves are corrected to the larger maximum, in any order"
+
+
+def compared(case, found, wanted):
+    """A merged state is the one that is wanted."""
+    need(
+        isinstance(found, (tuple, list)) and len(found) == 3,
+        f"{case}: expected a state (top, total, mine), but got {kind(found)}",
+    )
+    for name, got, want in zip(("top", "total", "mine"), found, wanted, strict=True):
+        got = np.asarray(got)
+        need(
+            got.shape == want.shape,
+            f"{case}: {name} has shape {got.shape}, but {want.shape} is needed",
+        )
+        need(
+            np.allclose(got, want, rtol=1e-9),
+            f"{case}: {name} is {got.round(4).tolist()}, but must be {want.round(4).tolist()}",
+        )
+
+
+def causally(q, k, v):
+    """The specification of 31.4."""
+    scores = q @ k.T / 4
+    scores = np.where(np.tri(len(q), dtype=bool), scores, -np.inf)
+    _, total, mine = state_of(scores, v)
+    return (mine / total[:, None]).astype("float32")
+
+
+def skips(kernel):
+    """Check 31.4: causal attention that doesn't load what no query of the block sees."""
+    rng = np.random.default_rng(0)
+    for blocks in (1, 3):
+        inputs = [rng.normal(size=(16 * blocks, 16)).astype("float32") for _ in range(3)]
+        case = f"for {16 * blocks} words"
+        does(kernel, case, causally, inputs, blocks, (16, 16))
+        loads, least = kernel.counts.global_loads, 256 * blocks * (blocks + 2)
+        need(
+            loads <= least,
+            f"{case}: out is right, but the blocks load {loads} elements, and {least} are enough: "
+            "end the loop over j at the diagonal",
+        )
+    return "tiles above the diagonal are neither loaded nor computed"
+
+
+EXERCISES = {
+    "31.1": Exercise(
+        "three numbers: the loads for r = 16, for r = 32 and for r = 64",
+        Parts(
+            "31.1",
+            "each doubling of r halves the loads of keys and values",
+            Part(
+                "the number for r = 16",
+                "05d77e04d2",
+                "count blocks, then rows per block, then elements per row",
+                {
+                    8448: "that's the number of rows; a row has 16 elements",
+                    131072: "these are keys and values; the queries are loaded as well",
+                    69632: "keys and values are two arrays",
+                    12288: "every block loads all keys and all values",
+                },
+            ),
+            Part(
+                "the number for r = 32",
+                "fac9a3c958",
+                "there are half as many blocks, and the queries are still loaded once",
+                {67584: "the queries aren't loaded less often: only keys and values are"},
+            ),
+            Part(
+                "the number for r = 64",
+                "869b0ade01",
+                "there are n / 64 blocks",
+                {33792: "the queries aren't loaded less often: only keys and values are"},
+            ),
+        ),
+    ),
+    "31.2": Exercise(
+        "a function that makes the error, such as `lambda: broken[4, (16, 16)](q, k, v, out)`",
+        Refusal(
+            "a thread loads the next keys and values while another still uses these",
+            RaceError,
+            r"race for tile\[[12]",
+            lambda found: "the kernel ran without a race: is the last barrier gone?",
+            {
+                r"race for tile\[3|no thread": "this is the race for the scores; keep the barrier "
+                "before the loop over i, and remove the one after it",
+                r"out of bounds": "the launch has 4 blocks of 16 by 16 threads, for 64 words",
+                **ELSEWHERE,
+            },
+        ),
+    ),
+    "31.3": Exercise("your function merge(a, b)", merges),
+    "31.4": Exercise("your kernel of q, k, v and out, for blocks of 16 by 16", skips),
+}
