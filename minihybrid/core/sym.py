@@ -10,13 +10,12 @@ and leave no trace.
 
 import numpy as onp  # `sym.np` is our own
 
-from minihybrid.core import hooks
+from minihybrid.core import hooks, pytree
 from minihybrid.core.attribute import TYPE_FLAGS, AttrScope, shown, written
 from minihybrid.core.files import read_whole, write_whole
 from minihybrid.core.graph import Graph, auxiliary, shown_attrs, topological
 from minihybrid.core.name import NameManager, hint
 from minihybrid.core.op import UNKNOWN, AttrError, Node, PlaceError, Spec, described, legible
-from minihybrid.core.pytree import flatten, unflatten
 from minihybrid.core.serial import missing_of, refs_of_json, tojson
 from minihybrid.core.switches import shown_shape, told_shape
 from minihybrid.core.tracing import (
@@ -54,15 +53,15 @@ def opened(result):
         return (
             result if len(result.refs) == 1 else tuple(type(result)([ref]) for ref in result.refs)
         )
-    parts = flatten(result)
-    return result if parts is None else unflatten(result, map(opened, parts))
+    parts = pytree.flatten(result)
+    return result if parts is None else pytree.unflatten(result, map(opened, parts))
 
 
 def symbols_in(result):
     """The symbols of a nested result, in order; `None` may stand between them."""
     if isinstance(result, Symbol):
         return [result]
-    parts = [] if result is None else flatten(result)
+    parts = [] if result is None else pytree.flatten(result)
     if parts is not None:
         return [s for part in parts for s in symbols_in(part)]
     raise _no_symbols(result)

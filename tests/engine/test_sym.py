@@ -11,6 +11,7 @@ from minihybrid.core import tracing
 from minihybrid.core.graph import Graph
 from minihybrid.core.hooks import FACES
 from minihybrid.core.op import Spec
+from minihybrid.ops.registry import OPS
 
 
 @pytest.fixture(autouse=True)
@@ -277,3 +278,21 @@ def test_what_is_entered_into_a_face_is_what_its_name_gives(face):
     assert len(FACES[face]) > 5
     assert all(getattr(module, name) is FACES[face][name] for name in FACES[face])
     assert sym.full((2,), val=2.0).list_arguments() == []
+
+
+@pytest.mark.parametrize("space", [mx.nd, mx.sym], ids=["nd", "sym"])
+def test_no_import_hides_an_operator(space):
+    """As `from pytree import flatten` in the module `sym` once hid `F.flatten`."""
+    homes = {
+        name: value.__module__
+        for name, value in vars(space).items()
+        if name in OPS and not name.startswith("_")
+    }
+    assert {*homes.values()} <= {"minihybrid.core.nd", "minihybrid.ops.infix"}, homes
+
+
+def test_flatten_is_the_operator_in_both_readings():
+    block = mx.gluon.nn.HybridLambda(lambda F, x, y: (F.flatten(x), y))
+    for hybridize in (False, True):
+        block.hybridize(hybridize)
+        assert block(nd.ones((2, 1, 3)), nd.ones((1,)))[0].shape == (2, 3)
