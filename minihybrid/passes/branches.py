@@ -10,7 +10,8 @@ such a choice reads, directly or through other such steps, needn't run for the o
     y = where(p, h, x)        y = where(p, h, x)      (h holds anything, and isn't chosen)
 
 The same holds for gradients, since a gate's gradient is such a choice.
-What is left out: a branch in a branch, which is skipped only with the outer one.
+What is left out: a branch in a branch, which is skipped only with the outer one; and what a
+forward pass keeps for the backward pass, which is an output, so that it's always computed.
 """
 
 from minihybrid.core.graph import Graph

@@ -1,10 +1,13 @@
 """Steps of a branch that isn't taken are skipped by compiled plans, and only those."""
 
+import gc
+
 import numpy as np
 import pytest
 
 from minihybrid import autograd, gluon, nd
 from minihybrid.core.op import Spec
+from minihybrid.core.plan import Plan
 from minihybrid.core.sym import trace
 from minihybrid.gluon import nn
 from minihybrid.ops import OPS
@@ -55,6 +58,20 @@ def test_a_branch_is_skipped_and_its_memory_is_not_written():
         np.testing.assert_allclose(out, eager(x, nd.array([p])).asnumpy(), rtol=1e-5, atol=1e-6)
 
 
+def test_a_backward_pass_skips_the_products_of_a_branch():
+    _, net, x = nets(4, 5)
+    x.attach_grad()
+    with autograd.record():
+        y = net(x, nd.ones(1))
+    y.backward()
+    (plan,) = [
+        p for p in gc.get_objects() if isinstance(p, Plan) and p.title == f"{net.name}, backward"
+    ]
+    steps = plan.source.partition("def plan")[2].splitlines()
+    products = [line.strip() for line in steps if "matmul" in line]
+    assert len(products) == 4 and all(line.startswith("if ") for line in products)
+
+
 def products(plan):
     """Where in the arena both products lie."""
     return [at for ref, at in plan.memory.offsets.items() if ref[0].op is OPS["FullyConnected"]]
@@ -86,11 +103,13 @@ def test_conditions_are_those_under_which_a_value_is_read():
     def program(p, x, y):
         condition, inside, shared, other = exp(p), exp(x), exp(y), exp(x + y)
         nested = where(exp(condition), exp(inside), shared)
+        returned = exp(x * 2)
         alone = where(inside, x, y)  # chooses element by element
         values = {"condition": condition, "inside": inside, "shared": shared, "other": other}
-        values |= {"nested": nested, "alone": alone}
+        values |= {"nested": nested, "alone": alone, "returned": returned}
         node.update({name: value.refs[0][0] for name, value in values.items()})
-        return where(condition, nested, other) + shared + alone * 0 + where(x, exp(alone), y)
+        out = where(condition, nested, other) + shared + alone * 0 + where(x, exp(alone), y)
+        return out, where(condition, returned, y), returned
 
     specs = {
         n: Spec(s, np.dtype("float32")) for n, s in zip("pxy", [(1,), (3,), (3,)], strict=True)
@@ -99,5 +118,5 @@ def test_conditions_are_those_under_which_a_value_is_read():
     condition = node["condition"], 0
     assert found[node["nested"]] == (condition, True)
     assert found[node["other"]] == (condition, False)
-    for always in ("condition", "shared", "inside", "alone"):
+    for always in ("condition", "shared", "inside", "alone", "returned"):
         assert node[always] not in found

@@ -299,9 +299,11 @@ class Writer:
 
     def guard_of(self, condition: Condition | None, there):
         """What a step checks that runs under a condition, if that was computed before it."""
-        if condition is None or condition[0][0] not in there:
+        if condition is None:
             return None
         (node, i), sense = condition
+        if node.op and node not in there:
+            return None
         dtype = node.specs[i].dtype
         mask = 2 ** (8 * dtype.itemsize - (dtype.kind == "f")) - 1  # -0.0 is 0
         if mask >= 2**63:
