@@ -25,7 +25,7 @@ from minihybrid.core.graph import other_dtypes, topological
 from minihybrid.core.hybrid import Hybrid, Plans, alike
 from minihybrid.core.name import Prefix
 from minihybrid.core.nd import save
-from minihybrid.core.op import AttrError, HybridError, described
+from minihybrid.core.op import AttrError, HybridError, described, unknown_argument
 from minihybrid.core.parameter import (
     UNIFORM,
     VERSION,
@@ -65,6 +65,10 @@ def _prefix_and_params(prefix, params, hint):
     if params is not None:
         return full, ParameterDict(params.prefix, params)
     return full, ParameterDict(full, None if parent is None else parent._params._shared)
+
+
+OPTIONS = """backend clear wait static_alloc static_shape inline_limit forward_bulk_size
+    backward_bulk_size""".split()  # of `hybridize`
 
 
 class HookHandle:
@@ -337,6 +341,8 @@ class Block(metaclass=Signed):
 
     def hybridize(self, active=True, **kwargs):
         """Hybridize the children; a plain Block itself stays imperative."""
+        if unknown := kwargs.keys() - {*OPTIONS}:
+            raise AttrError(unknown_argument("hybridize", unknown, OPTIONS))
         for child in self._children.values():
             child.hybridize(active, **kwargs)
 
@@ -430,11 +436,11 @@ class HybridBlock(Block):
         static_alloc, static_shape:  accepted as in Gluon; memory is planned ahead and
                   shapes are fixed in a plan always.
         """
+        super().hybridize(active, backend=backend, clear=clear, wait=wait, **kwargs)
         self._active = active
         if clear or active:
             self._hybrid = None
         self._options = {"target": backend, "wait": wait}
-        super().hybridize(active, backend=backend, clear=clear, wait=wait, **kwargs)
         self._choose_call()
 
     def cast(self, dtype):

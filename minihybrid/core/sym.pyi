@@ -1208,8 +1208,8 @@ def fill_element_0index(
 def fix(data, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """The whole part: towards 0."""
 
-def flatten(value) -> Symbol:
-    """The parts of a nested value in order; `None` for what has no parts."""
+def flatten(data, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
+    """(N, a, b, ...) -> (N, a * b * ...)."""
 
 def flip(data, axis, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """Axes read from back to front."""

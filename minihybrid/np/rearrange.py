@@ -410,7 +410,7 @@ def diff(a, n=1, axis=-1):
         a = OPS["slice_axis"](a, axis=axis, begin=1, end=None) - OPS["slice_axis"](
             a, axis=axis, begin=0, end=-1
         )
-    return a
+    return a if n else OPS["_np_copy"](a)
 
 
 def norm(x, ord=None, axis=None, keepdims=False):

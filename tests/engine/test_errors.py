@@ -1051,3 +1051,19 @@ def test_an_error_names_what_the_caller_wrote(call, name):
         eval(call, {"x": x, "z": z, "n": n, "nd": nd, "mx": mx})
     assert str(error.value).partition(": ")[0] == name
     assert ": x" not in str(error.value) and "np.x" not in str(error.value)
+
+
+def test_hybridize_refuses_options_that_there_are_not():
+    net = nn.HybridSequential()
+    net.add(nn.Dense(1))
+    net.hybridize(static_alloc=True, static_shape=True, inline_limit=2)
+    words = r"hybridize: no argument is called 'static_aloc' \(did you mean 'static_alloc'\?\)"
+    for block in (net, gluon.Block()):
+        with pytest.raises(mx.AttrError, match=words):
+            block.hybridize(static_aloc=True)
+
+
+def test_no_difference_is_a_copy():
+    x = mx.np.ones((3,))
+    mx.np.diff(x, 0)[:] = 9
+    assert x.asnumpy().tolist() == [1, 1, 1]
