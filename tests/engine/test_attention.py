@@ -94,6 +94,15 @@ def test_a_mask_repeats_along_axes_of_length_1(shape, ctx):
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
 
 
+def test_a_gpu_hides_later_keys_as_well():
+    arrays = drawn((2,), 5, 7, 4, 6)
+    net = Attention(is_causal=True)
+    net.hybridize()
+    wanted = by_definition(*arrays, is_causal=True)
+    for got, want in zip(on_tape(net, arrays, (), simulated_gpu()), wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+
+
 def test_a_given_mask_is_used_under_every_name():
     arrays = drawn((2,), 3, 4, 5, 6)
     mask = np.array([1, 0, 1, 1])
