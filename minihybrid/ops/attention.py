@@ -19,7 +19,7 @@ import numpy as np
 
 from minihybrid.core.op import REQUIRED, ShapeError, Spec, boolean, number, optional
 from minihybrid.ops.cpu.flash import backward_cpu, backward_scratch, forward_cpu, forward_scratch
-from minihybrid.ops.elementwise import choose, exp, zeros_like
+from minihybrid.ops.elementwise import cast_like, choose, exp, zeros_like
 from minihybrid.ops.filled import arange_like, full, made
 from minihybrid.ops.gpu.flash import backward_gpu, forward_gpu
 from minihybrid.ops.layout import expand_dims, reshape
@@ -86,6 +86,7 @@ def _attention_grad(g, out, query, key, value, *mask, **attrs):
     (g . value - delta), where delta = g . out - h is one number a query."""
     up, beside = g
     up = zeros_like(out[0]) if up is None else up
+    query, key, value = (cast_like(v, out[0]) for v in (query, key, value))
     delta = sum_(up * out[0], axis=-1)
     delta = delta if beside is None else delta - beside
     grads = attention_grad(query, key, value, up, out[1], delta, *mask, **attrs)
@@ -94,6 +95,9 @@ def _attention_grad(g, out, query, key, value, *mask, **attrs):
 
 def _again(g, out, query, key, value, grad, lse, delta, *mask, causal, scale, masked):
     """The gradient of the gradient, of whole matrices: a, b, c come from the three outputs."""
+    query, key, value, grad, lse, delta = (
+        cast_like(v, out[0]) for v in (query, key, value, grad, lse, delta)
+    )
     a, b, c = (zeros_like(like) if up is None else up for up, like in zip(g, out, strict=True))
     weights = exp((batch_dot(query, key, transpose_b=True) * scale).broadcast_sub(_column(lse)))
     seen = list(mask)

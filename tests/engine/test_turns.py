@@ -184,7 +184,7 @@ def traced(program, given):
     return trace(lambda *a: program(sym, *a), specs)[0]
 
 
-@pytest.fixture(params=[False, True], ids=["stacks", "bare"])
+@pytest.fixture(params=[False, True], ids=["stacked", "final only"])
 def large(request, monkeypatch):
     """States whose stacks nobody reads, as if these were large."""
     if request.param:
@@ -330,15 +330,15 @@ def test_what_nobody_reads_is_not_computed():
     assert "_matmul" not in names  # its value was kept; that of the weight is after the loop
 
 
-@pytest.mark.parametrize("program, bare", [(running, 0), (added_up, 1)])
-def test_what_is_added_up_turn_by_turn_is_kept_once(program, bare):
+@pytest.mark.parametrize("program, final_only", [(running, 0), (added_up, 1)])
+def test_what_is_added_up_turn_by_turn_is_kept_once(program, final_only):
     """The weight's gradient so far; not as often as there are turns."""
     net, given = Net(program), inputs(50)
     net.hybridize(backend="numpy")
     values(net, given)
     (backward,) = [p for p in net._hybrid.plans.values() if p.title.endswith("backward")]
     (loop,) = loops_in(backward.graph)
-    assert len(loop.op.bare) == bare
+    assert len(loop.op.final_only) == final_only
     assert loop.specs[-1].shape == (51, *given[1].shape)  # the state's gradients
 
 

@@ -216,14 +216,14 @@ def test_a_refused_scalar_says_what_to_do():
     x = nd.array([1, 2], dtype="int32")
     with pytest.raises(
         DTypeError,
-        match=r"_plus_scalar: scalar=inf is not a number "
+        match=r"x \+ y: scalar=inf is not a number "
         r"that int32 holds, which are -2147483648 to 2147483647; "
         r"convert the array with astype\('float32'\)",
     ):
         x + np.inf
     with pytest.raises(DTypeError, match="scalar=0.5 is cut to 0, by which int32"):
         x / 0.5
-    with pytest.raises(DTypeError, match="elemwise_sub: the input is bool, but"):
+    with pytest.raises(DTypeError, match="x - y: the input is bool, but"):
         x.astype(bool) - x.astype(bool)
     with pytest.raises(AttrError, match="a_min=3.0 and a_max=2.0 are given, but two"):
         x.clip(3, 2)
@@ -289,6 +289,7 @@ def test_gradients_of_whole_numbers_are_whole(behind):
             for a in x:
                 a.attach_grad()
             try:
+                nd.random.seed(i)
                 with autograd.record():
                     out = form(*x)
             except HybridError:

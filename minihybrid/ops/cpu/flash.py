@@ -86,8 +86,12 @@ def _rows_of(k, b, source, first, count, n, part):
     if n % b.lanes == 0 and source.dtype == b.dtype:
         return source, f"{first} * {n}", n
     wide = b.padded(n)
-    with k.block(f"for r in range({count}):"), k.block(f"for c in range({n}):"):
-        k(f"work[{b.at[part]} + r * {wide} + c] = T({source}[({first} + r) * {n} + c])")
+    with k.block(f"for r in range({count}):"):
+        with k.block(f"for c in range({n}):"):
+            k(f"work[{b.at[part]} + r * {wide} + c] = T({source}[({first} + r) * {n} + c])")
+        if wide > n:
+            with k.block(f"for c in range({n}, {wide}):"):
+                k(f"work[{b.at[part]} + r * {wide} + c] = T(0)")
     return "work", str(b.at[part]), wide
 
 
