@@ -47,7 +47,7 @@ def calls(folder):
     yield "nn.GELU hybridized", lambda: net(nn.GELU())
     yield "random.poisson", lambda: nd.random.poisson(40.0, shape=(9,))
     for target in TARGETS:
-        yield f"target {target}", lambda target=target: net(target=target)
+        yield f"target {target}", lambda target=target: net(backend=target)
     for form in "mxnet numpy c wasm onnx".split():
         yield f"export {form}", lambda form=form: net().export(f"{folder}/net", format=form)
     yield "explain", lambda: mx.explain(net(), x.reshape((1, 2)))._repr_html_()

@@ -54,6 +54,12 @@ def naming(name, function):
         except HybridError as error:
             said_by(name, error)
             raise
+        except TypeError:
+            from minihybrid.core.call_errors import misfit
+
+            if (said := misfit(name, function, args, kwargs)) is None:
+                raise
+        raise AttrError(said)
 
     return call
 

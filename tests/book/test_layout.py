@@ -126,6 +126,7 @@ UPWARD = {
     ("core.sym", "mxnet.sym_extras"): "`symbol.infer_shape`, and a symbol called with others",
     ("core.sym", "np.array"): "`symbol.as_np_ndarray()`",
     ("core.sym", "view.text"): "`symbol.debug_str()`",
+    ("ops.infix", "core.call_errors"): "the sentence of an error",
     ("formats.legacy", "np"): "operators of `mx.np` in files",
 }
 

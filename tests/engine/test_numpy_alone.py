@@ -16,6 +16,8 @@ from minihybrid.ops import OPS, functions
 REFUSED = {
     "export onnx": 'needs the library onnx, which is not installed; pip install "minihybrid[onnx]"',
     "fast simulated_gpu": "needs Numba, which is not installed; use simulated_gpu(fast=False)",
+    "target cpu": "needs Numba, which is not installed; pip install numba, or use backend='numpy'",
+    "target gpu": "there are cpu and numpy, and for arrays on a GPU that device",
     "import_model": "No such file or directory",  # for nothing was exported
 }
 

@@ -334,7 +334,7 @@ def attention(draft, node, query, key, value, *mask):
     lse = draft.add("ReduceLogSumExp", scores, whole([2]), keepdims=0)
     weights = draft.add("Softmax", scores, axis=2)
     if mask:  # a query that sees no key
-        empty = draft.add("IsInf", lse, dtype="bool")
+        empty = draft.add("Equal", lse, np.array(-np.inf, dtype), dtype="bool")
         lse = draft.add("Where", empty, np.array(np.inf, dtype), lse, dtype=dtype)
         weights = draft.add(
             "Where",
