@@ -26,7 +26,7 @@ from minihybrid.core.plan import write_states
 from minihybrid.core.pytree import SLOT, flatten, nesting, reader
 from minihybrid.core.sym import Symbol, trace
 from minihybrid.core.tape import modes
-from minihybrid.core.targets import best_target, target_of
+from minihybrid.core.targets import TARGETS, best_target, target_of
 from minihybrid.core.tracing import TraceError, is_tracing, user_line
 
 
@@ -85,6 +85,11 @@ class Hybrid(ForkSafe):
 
     def __init__(self, find, params, title, target=None, wait=None, parts=tuple, names=()):
         super().__init__()
+        if target in TARGETS and not TARGETS[target].usable():
+            raise HybridError(
+                f"hybridize: backend='{target}' needs Numba, which is not installed; "
+                "pip install numba, or use backend='numpy'"
+            )
         self.find, self.params, self.title, self.names = find, params, title, names
         self.target, self.wait, self.parts = target or best_target(), wait, parts
         self.entries, self.warned, self.reasons = LRUCache(KEPT), set(), []

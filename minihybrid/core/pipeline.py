@@ -92,11 +92,6 @@ def _target(job, graph):
             f"target '{wanted}' is unknown; there are "
             f"{' and '.join(known)}, and for arrays on a GPU that device"
         )
-    if not TARGETS[wanted].usable():
-        raise HybridError(
-            f"target '{wanted}' needs Numba, which is not installed; pip install numba, or use "
-            "backend='numpy'"
-        )
     reason = TARGETS[wanted].unsupported(graph)
     if reason and job.device:
         raise HybridError(f"{job.title}: {reason}; move its arrays to mx.cpu()")
