@@ -85,9 +85,9 @@ class Hybrid(ForkSafe):
 
     def __init__(self, find, params, title, target=None, wait=None, parts=tuple, names=()):
         super().__init__()
-        if target in TARGETS and not TARGETS[target].usable():
+        if target == "cpu" and target in TARGETS and not TARGETS[target].usable():
             raise HybridError(
-                f"hybridize: backend='{target}' needs Numba, which is not installed; "
+                "hybridize: backend='cpu' needs Numba, which is not installed; "
                 "pip install numba, or use backend='numpy'"
             )
         self.find, self.params, self.title, self.names = find, params, title, names
