@@ -967,10 +967,10 @@ ANSWERS = {
     ),
     "19.1": (
         (3, 1),
-        [((1, 1), "contains the shape"), ((3, 3), "one loop"), ((3, 0), "has compiled")],
+        [((1, 1), "contains the shape"), ((3, 3), "one loop"), ((3, 0), "been compiled before")],
     ),
     "19.3": (12, [(3, "takes it 8 seconds"), (6, "5.28 are allowed"), (24, "half as many")]),
-    "20.1": (5, [(10, "nobody holds"), (6, "nothing more is made"), (1, "each its own")]),
+    "20.1": (5, [(10, "no variable holds"), (6, "nothing more is made"), (1, "each its own")]),
     "21.1": (
         (1024, 1024),
         [((2048, 1024), "may lie in the"), ((1024, 0), "needs memory"), ((256, 256), "4 bytes")],
@@ -1012,9 +1012,9 @@ ANSWERS = {
     "26.1": (
         ((6, 4), (2, 1)),
         [
-            (((5, 3), (2, 1)), "nobody sees"),
+            (((5, 3), (2, 1)), "both tanh are computed"),
             (((6, 4), (3, 1)), "loaded once"),
-            (((6, 4), (2, 2)), "is not stored"),
+            (((6, 4), (2, 2)), "aren't stored"),
         ],
     ),
     "27.1": (

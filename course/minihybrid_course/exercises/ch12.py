@@ -11,9 +11,16 @@ from minihybrid.core.context import simulated_gpu
 from minihybrid.core.op import HybridError, Op
 from minihybrid.core.sym import Symbol
 from minihybrid.gluon.function import function
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
-
-ELSEWHERE = {r"is not defined": "this is Python's own error: run the cells above"}
+from minihybrid_course.exercises.judging import (
+    ELSEWHERE,
+    Exercise,
+    Part,
+    Parts,
+    Refusal,
+    kind,
+    need,
+    tried,
+)
 
 
 def same(what, found, wanted, x):

@@ -6,8 +6,16 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 
 from minihybrid.core import nd
 from minihybrid.core.op import HybridError
-from minihybrid_course.exercises.ch12 import ELSEWHERE
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
+from minihybrid_course.exercises.judging import (
+    ELSEWHERE,
+    Exercise,
+    Part,
+    Parts,
+    Refusal,
+    kind,
+    need,
+    tried,
+)
 
 COUNTED = {  # small ones first
     "x + x": (lambda x: x + x, {"elemwise_add": 1}),

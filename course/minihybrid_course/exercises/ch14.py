@@ -10,8 +10,16 @@ from minihybrid.core import nd
 from minihybrid.core.block import Block
 from minihybrid.core.op import ShapeError
 from minihybrid.gluon import nn
-from minihybrid_course.exercises.ch12 import ELSEWHERE
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
+from minihybrid_course.exercises.judging import (
+    ELSEWHERE,
+    Exercise,
+    Part,
+    Parts,
+    Refusal,
+    kind,
+    need,
+    tried,
+)
 
 
 def residual(make):

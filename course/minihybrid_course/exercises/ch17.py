@@ -7,6 +7,7 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 import numpy as np
 
 from minihybrid_course.exercises.judging import (
+    ELSEWHERE,
     Exercise,
     Part,
     Parts,
@@ -16,10 +17,6 @@ from minihybrid_course.exercises.judging import (
     tried,
     uncounted,
 )
-
-ELSEWHERE = {
-    r"is not defined": "this is Python's own error: a name is missing, so run the cells above"
-}
 
 
 def written(kernel, *arrays, size):

@@ -7,8 +7,7 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 import numpy as np
 
 from minihybrid.core.op import ShapeError
-from minihybrid_course.exercises.ch17 import ELSEWHERE
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal
+from minihybrid_course.exercises.judging import ELSEWHERE, Exercise, Part, Parts, Refusal
 
 EXERCISES = {
     "18.1": Exercise(

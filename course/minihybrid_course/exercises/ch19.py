@@ -26,7 +26,7 @@ EXERCISES = {
                 {
                     3: "one loop goes over all elements, whatever their number",
                     2: "1000 elements are one loop, in one axis or two",
-                    0: "nobody has compiled this text before",
+                    0: "this text hasn't been compiled before",
                 },
             ),
         ),

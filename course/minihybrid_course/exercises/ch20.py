@@ -4,10 +4,7 @@ Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 """
 
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal
-
-ELSEWHERE = {r"is not defined": "this is Python's error; a name is missing, run the cells above"}
-
+from minihybrid_course.exercises.judging import ELSEWHERE, Exercise, Part, Parts, Refusal
 
 EXERCISES = {
     "20.1": Exercise(
@@ -20,7 +17,7 @@ EXERCISES = {
                 "0a65937343",
                 "which results are held, and where does a forgotten one's place go?",
                 {
-                    10: "a place is free again when nobody holds the result",
+                    10: "memory is reused once no variable holds the result",
                     6: "after the last held result nothing more is made",
                     2: "the held results keep their places to the end",
                     1: "the held results keep their places to the end, each its own",

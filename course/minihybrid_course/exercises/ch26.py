@@ -5,10 +5,7 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 """
 
 from minihybrid.simt.errors import KernelError
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal
-
-ELSEWHERE = {r"is not defined": "this is Python's error; a name is missing, run the cells above"}
-
+from minihybrid_course.exercises.judging import ELSEWHERE, Exercise, Part, Parts, Refusal
 
 EXERCISES = {
     "26.1": Exercise(
@@ -21,7 +18,7 @@ EXERCISES = {
                 "9a22091c1f",
                 "go through the four operators: each loads its inputs and stores its result",
                 {
-                    (5, 3): "eagerly nobody sees that both tanh are the same",
+                    (5, 3): "in eager mode, both tanh are computed",
                     (2, 1): "eagerly each operator is a kernel of its own",
                     (4, 4): "an operator of two inputs loads both",
                 },
@@ -32,8 +29,8 @@ EXERCISES = {
                 "what does one kernel have to load and to store?",
                 {
                     (3, 1): "a is loaded once: the optimiser finds that both tanh are the same",
-                    (2, 2): "what lies between the operators is not stored",
-                    (6, 4): "one kernel keeps in registers what lies between",
+                    (2, 2): "the values between the operators aren't stored",
+                    (6, 4): "one kernel keeps intermediate values in registers",
                 },
             ),
         ),

@@ -13,8 +13,16 @@ from minihybrid.simt.errors import RaceError
 from minihybrid.simt.lockstep import turns
 from minihybrid.simt.traffic import traffic
 from minihybrid_course.exercises.ch25 import does
-from minihybrid_course.exercises.ch26 import ELSEWHERE
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
+from minihybrid_course.exercises.judging import (
+    ELSEWHERE,
+    Exercise,
+    Part,
+    Parts,
+    Refusal,
+    kind,
+    need,
+    tried,
+)
 
 
 def turns_round(kernel):

@@ -5,8 +5,7 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 """
 
 from minihybrid.core.op import HybridError
-from minihybrid_course.exercises.ch26 import ELSEWHERE
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal
+from minihybrid_course.exercises.judging import ELSEWHERE, Exercise, Part, Parts, Refusal
 
 EXERCISES = {
     "28.1": Exercise(
