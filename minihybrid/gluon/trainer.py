@@ -182,7 +182,7 @@ class Trainer(metaclass=Signed):
         update_on_kvstore=None,
     ):
         if hasattr(params, "keys"):
-            params = [params[name] for name in sorted(params.keys())]
+            params = [params[name] for name in sorted(params.keys(), key=_counted)]
         if not isinstance(params, (list, tuple)) or not all(
             isinstance(p, Parameter) for p in params
         ):
@@ -475,6 +475,16 @@ def _number(fname, found, name, dtype):
             f"{dtype}, not negative, is needed"
         )
     return array.item()
+
+
+def _counted(name):
+    """What sorts conv9_bias before conv10_bias: files of states list parameters in this order.
+
+    >>> sorted(["conv10_bias", "conv9_bias"], key=_counted)
+    ['conv9_bias', 'conv10_bias']
+    """
+    parts = re.split("([0-9]+)", name)
+    return [int(part) if i % 2 else part for i, part in enumerate(parts)]
 
 
 def __dir__():

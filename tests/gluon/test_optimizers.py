@@ -505,3 +505,24 @@ def test_a_variable_that_nothing_comes_back_to_has_the_gradient_0():
         y = nd.sign(x) * 2
     y.backward()
     assert (x.grad.asnumpy() == 0).all()
+
+
+@pytest.mark.parametrize("first", [0, 8, 9, 98])
+def test_states_fit_the_same_net_whose_layers_are_counted_further(first, tmp_path):
+    """As text, dense10_ sorts before dense9_: a net made again would have another order."""
+    found = []
+    for start in (0, first):
+        net = gluon.nn.Sequential()
+        for i, units in enumerate((3, 4, 5)):
+            net.add(gluon.nn.Dense(units, in_units=units - 1, prefix=f"dense{start + i}_"))
+        net.initialize()
+        trainer = gluon.Trainer(net.collect_params(), "adam")
+        with autograd.record():
+            loss = net(nd.ones((1, 2))).sum()
+        loss.backward()
+        trainer.step(1)
+        found.append([p.name.partition("_")[2] + str(p.shape) for p in trainer._params])
+        if start == 0 and len(found) == 1:
+            trainer.save_states(str(tmp_path / "states"))
+    trainer.load_states(str(tmp_path / "states"))
+    assert found[0] == found[1]
