@@ -111,9 +111,11 @@ def imports(tree, in_functions=True):
             case ast.Import():
                 yield from (alias.name for alias in node.names)
             case ast.ImportFrom(level=0):
-                yield from (f"{node.module}.{alias.name}" for alias in node.names)
-                if node.module != "minihybrid":
-                    yield node.module
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                yield from names
+                modules = {f"minihybrid.{module}" for module in READING_ORDER}
+                if node.module != "minihybrid" and not modules.issuperset(names):
+                    yield node.module  # not only its modules
             case ast.ImportFrom():
                 yield "." * node.level + (node.module or "")
             case ast.Call(

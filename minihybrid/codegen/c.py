@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from minihybrid.codegen import ir
 from minihybrid.codegen.c_helpers import (
     FLOATS,
     WRAPS,
@@ -24,31 +25,6 @@ from minihybrid.codegen.c_helpers import (
     type_of,
 )
 from minihybrid.codegen.check import never_negative
-from minihybrid.codegen.ir import (
-    COMPARISONS,
-    INDEX,
-    Break,
-    Buffer,
-    Call,
-    Const,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Let,
-    Load,
-    Return,
-    Store,
-    Sum,
-    Type,
-    Var,
-    While,
-    blocks,
-    const,
-    expressions,
-    parts,
-    statements,
-)
 from minihybrid.codegen.read import LOOPING, function, is_counted
 
 KEYWORDS = set(
@@ -76,10 +52,10 @@ class Function:
     calls:    kernels of the functions that it calls.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: ir.Kernel) -> None:
         self.kernel, self.helpers, self.calls, self.tables = kernel, {}, {}, {}
-        self.ranges: dict = dict.fromkeys(p for p in kernel.params if isinstance(p, Var))
-        lets = [s for s in statements(kernel.body) if isinstance(s, Let)]
+        self.ranges: dict = dict.fromkeys(p for p in kernel.params if isinstance(p, ir.Var))
+        lets = [s for s in ir.statements(kernel.body) if isinstance(s, ir.Let)]
         # In C a sum of float32 is made in one order, and has the digits of a double.
         self.doubles = {s.var for s in lets if is_step(s) and s.var.type.kind == "float32"}
         body = distributed(pruned(kernel.body, needed(kernel.body)), self.doubles)
@@ -89,7 +65,7 @@ class Function:
         unread = [f"{PAD}(void) {spelled(p.name)};" for p in kernel.params if p not in self.used]
         self.text = "\n".join([*self.head(), "{", *self.constants(), *unread, *lines, "}"])
 
-    def name(self, thing: Buffer | Var) -> str:
+    def name(self, thing: ir.Buffer | ir.Var) -> str:
         """What C calls a buffer or a variable."""
         self.used.add(thing)
         return spelled(thing.name)
@@ -106,22 +82,22 @@ class Function:
 
     def constants(self) -> Iterator[str]:
         """The lines of the tables, and of parts of sums."""
-        local = [b for b in self.used if isinstance(b, Buffer) and b not in self.kernel.params]
+        local = [b for b in self.used if isinstance(b, ir.Buffer) and b not in self.kernel.params]
         for buffer in sorted(local, key=str):
             yield f"{PAD}{stored(buffer.kind)} {buffer.name}[{CHUNK}];"
         for (type, text), name in self.tables.items():
             line = f"static const {type_of(type)} {name}{text}"
             yield from textwrap.wrap(line, 88, initial_indent=PAD, subsequent_indent=2 * PAD)
 
-    def declared(self, param: Buffer | Var) -> str:
+    def declared(self, param: ir.Buffer | ir.Var) -> str:
         """A name with its type before it."""
-        if isinstance(param, Buffer):
-            const = "const " * (param.space == "in")
-            return f"{const}{stored(param.kind)} *{spelled(param.name)}"
+        if isinstance(param, ir.Buffer):
+            qualifier = "const " * (param.space == "in")
+            return f"{qualifier}{stored(param.kind)} *{spelled(param.name)}"
         kind = "double" if param in self.doubles else type_of(param.type)
         return f"{kind} {spelled(param.name)}"
 
-    def help(self, name: str, type: Type, other: str = "") -> str:
+    def help(self, name: str, type: ir.Type, other: str = "") -> str:
         """Note that a helper is used; gives its name."""
         name = WRAPS.get(name, name)
         if type.lanes > 1:
@@ -129,17 +105,17 @@ class Function:
             self.helpers[name, type, other] = None
             return f"{type}_{name}"
         kind = "int64" if type.kind == "index" else type.kind
-        self.helpers[name, Type(kind), other] = None
+        self.helpers[name, ir.Type(kind), other] = None
         return function_name(name, kind)
 
     # -- statements
     def variables(self, s: object) -> set:
         """The variables that a statement reads or sets, but counters of loops in it."""
         if id(s) not in self.seen:
-            found = {p for e in expressions(s) for p in parts(e) if isinstance(p, Var)}
-            found |= {s.var} if isinstance(s, Let) else set()
-            found = found.union(*(self.variables(t) for block in blocks(s) for t in block))
-            self.seen[id(s)] = found - ({s.var} if isinstance(s, For) else set())
+            found = {p for e in ir.expressions(s) for p in ir.parts(e) if isinstance(p, ir.Var)}
+            found |= {s.var} if isinstance(s, ir.Let) else set()
+            found = found.union(*(self.variables(t) for block in ir.blocks(s) for t in block))
+            self.seen[id(s)] = found - ({s.var} if isinstance(s, ir.For) else set())
         return self.seen[id(s)]
 
     def block(self, body: tuple, known: set, depth: int) -> Iterator[str]:
@@ -155,141 +131,141 @@ class Function:
             fresh = None
             for var in sorted((v for v in own & self.variables(s)), key=lambda v: v.name):
                 own.remove(var)
-                if isinstance(s, Let) and s.var is var and var not in parts_of(s):
+                if isinstance(s, ir.Let) and s.var is var and var not in parts_of(s):
                     fresh = var
                 else:
                     yield f"{pad}{self.declared(var)} = {'{0}' if var.type.lanes > 1 else '0'};"
             yield from self.statement(s, known, depth, fresh)
 
-    def statement(self, s: object, known: set, depth: int, fresh: Var | None) -> Iterator[str]:
+    def statement(self, s: object, known: set, depth: int, fresh: ir.Var | None) -> Iterator[str]:
         """The lines of one statement, which may declare what it sets."""
         pad = PAD * depth
         match s:
-            case Let(var, value):
+            case ir.Let(var, value):
                 name = self.declared(var) if fresh else spelled(var.name)
                 yield f"{pad}{name} = {self.stepped(var, value)};"
-            case Store(buffer, index, Call("masked", (value, *mask), type)):
+            case ir.Store(buffer, index, ir.Call("masked", (value, *mask), type)):
                 args = ", ".join(map(self.text, (value, *mask[:2])))
                 at = self.address(buffer, index)
                 yield f"{pad}{self.help('store_some', type)}({at}, {args});"
-            case Store(buffer, index, value) if value.type.lanes > 1:
+            case ir.Store(buffer, index, value) if value.type.lanes > 1:
                 name = self.help("store", value.type)
                 yield f"{pad}{name}({self.address(buffer, index)}, {self.text(value)});"
-            case Store(buffer, (index,), value):
+            case ir.Store(buffer, (index,), value):
                 yield f"{pad}{self.name(buffer)}[{self.text(index)}] = {self.text(value)};"
-            case For():
+            case ir.For():
                 yield from self.loop(s, known, depth)
-            case While(test, body):
+            case ir.While(test, body):
                 yield f"{pad}while ({self.text(test)}) {{"
                 yield from self.block(body, known, depth + 1)
                 yield f"{pad}}}"
-            case If(test, body, orelse):
+            case ir.If(test, body, orelse):
                 yield f"{pad}if ({self.text(test)}) {{"
                 yield from self.block(body, known, depth + 1)
                 if orelse:
                     yield f"{pad}}} else {{"
                     yield from self.block(orelse, known, depth + 1)
                 yield f"{pad}}}"
-            case Return(value):
+            case ir.Return(value):
                 yield f"{pad}return {self.text(value)};"
-            case Break():
+            case ir.Break():
                 yield f"{pad}break;"
 
-    def loop(self, s: For, known: set, depth: int) -> Iterator[str]:
+    def loop(self, s: ir.For, known: set, depth: int) -> Iterator[str]:
         """A counting loop; its end is computed once."""
         pad, name = PAD * depth, spelled(s.var.name)
         if is_counted(s.start, self.ranges) and is_counted(s.stop, self.ranges):
             self.ranges[s.var] = s.start, s.stop - 1
         start, stop = f"int64_t {name} = {self.text(s.start)}", self.text(s.stop)
-        if not isinstance(s.stop, Const) and s.stop not in self.kernel.params:
+        if not isinstance(s.stop, ir.Const) and s.stop not in self.kernel.params:
             start, stop = f"{start}, {name}_end = {stop}", f"{name}_end"
         step = f"{name}++" if s.step == 1 else f"{name} += {s.step}"
         yield f"{pad}for ({start}; {name} < {stop}; {step}) {{"
         yield from self.block(s.body, known | {s.var}, depth + 1)
         yield f"{pad}}}"
 
-    def stepped(self, var: Var, value: Expr) -> str:
+    def stepped(self, var: ir.Var, value: ir.Expr) -> str:
         """The text of a value that a variable gets."""
-        if var in self.doubles and is_step(Let(var, value)):
+        if var in self.doubles and is_step(ir.Let(var, value)):
             sign = "+" if value.name == "add_up" else "*"  # type: ignore[attr-defined]
             more = self.inside(value.args[1], BINDS[sign])  # type: ignore[attr-defined]
             return f"{spelled(var.name)} {sign} {more}"
         return self.text(value)
 
     # -- expressions
-    def text(self, e: Expr) -> str:
+    def text(self, e: ir.Expr) -> str:
         """An expression."""
         return self.expression(e)[0]
 
-    def inside(self, e: Expr, binds: int) -> str:
+    def inside(self, e: ir.Expr, binds: int) -> str:
         """A part of an expression, in brackets unless it binds more."""
         text, own = self.expression(e)
         return text if own > binds else f"({text})"
 
-    def address(self, buffer: Buffer, index: tuple) -> str:
+    def address(self, buffer: ir.Buffer, index: tuple) -> str:
         """Where elements are."""
         (at,) = index
         return self.name(buffer) + f" + {self.inside(at, BINDS['+'] - 1)}" * (at is not ZERO)
 
-    def call(self, name: str, *args: Expr) -> tuple[str, int]:
+    def call(self, name: str, *args: ir.Expr) -> tuple[str, int]:
         """A call of a function."""
         return f"{name}({', '.join(map(self.text, args))})", ATOM
 
-    def expression(self, e: Expr) -> tuple[str, int]:
+    def expression(self, e: ir.Expr) -> tuple[str, int]:
         """An expression, and how strongly it binds."""
         match e:
-            case Const(value, type):
+            case ir.Const(value, type):
                 text = literal(value, type.kind)
                 return text, UNARY if text[0] == "-" else ATOM
-            case Var():
+            case ir.Var():
                 name = self.name(e)
                 return (f"(float) {name}", UNARY) if e in self.doubles else (name, ATOM)
-            case Sum(found):
+            case ir.Sum(found):
                 return self.sum(found)
-            case Load(buffer, index, 1):
+            case ir.Load(buffer, index, 1):
                 text = f"{self.name(buffer)}[{self.text(*index)}]"
                 return (f"{text} != 0", BINDS["!="]) if buffer.kind == "bool" else (text, ATOM)
-            case Load(buffer, index, _):
+            case ir.Load(buffer, index, _):
                 return f"{self.help('load', e.type)}({self.address(buffer, index)})", ATOM
-            case Call("masked", (Load(buffer, index, _), *mask), type):
+            case ir.Call("masked", (ir.Load(buffer, index, _), *mask), type):
                 args = ", ".join([self.address(buffer, index), *map(self.text, mask)])
                 return f"{self.help('load_some', type)}({args})", ATOM
-            case Call("splat" | "fma" as name, args, type) if type.lanes > 1:
+            case ir.Call("splat" | "fma" as name, args, type) if type.lanes > 1:
                 return self.call(self.help(name, type), *args)
-            case Call("total", (a,), _):
+            case ir.Call("total", (a,), _):
                 return self.call(self.help("total", a.type), a)
-            case Call("table", (at, *items), type):
+            case ir.Call("table", (at, *items), type):
                 numbers = ", ".join(literal(i.value, type.kind) for i in items)
                 text = f"[] = {{{numbers}}};"
                 name = self.tables.setdefault((type, text), f"table_{len(self.tables)}")
                 return f"{name}[{self.text(at)}]", ATOM
-            case Call("select", (test, a, b), _):
+            case ir.Call("select", (test, a, b), _):
                 yes, no = self.inside(a, TERNARY), self.inside(b, TERNARY)
                 return f"{self.inside(test, TERNARY)} ? {yes} : {no}", TERNARY
-            case Call("cast", (a,), type):
+            case ir.Call("cast", (a,), type):
                 return self.cast(a, type)
-            case Call("bitcast", (a,), type):
+            case ir.Call("bitcast", (a,), type):
                 return self.call(self.help("bits", type, a.type.kind), a)
-            case Call("not", (a,), _):
+            case ir.Call("not", (a,), _):
                 return f"!{self.inside(a, UNARY)}", UNARY
-            case Call("and" | "or" as name, args, _):
+            case ir.Call("and" | "or" as name, args, _):
                 sign = "&&" if name == "and" else "||"
                 return f" {sign} ".join(self.inside(a, BINDS["&"]) for a in args), BINDS[sign]
-            case Call("fma", (a, b, c), type):
-                return self.infix("+", Call("*", (a, b), type), c)
-            case Call("neg", (a,), type):
+            case ir.Call("fma", (a, b, c), type):
+                return self.infix("+", ir.Call("*", (a, b), type), c)
+            case ir.Call("neg", (a,), type):
                 if type.kind in FLOATS:
                     return f"-{self.inside(a, UNARY)}", UNARY
-                return self.expression(Call("-", (Const(0, type), a), type))
-            case Call(name, args, type) if name in LOOPING:
+                return self.expression(ir.Call("-", (ir.Const(0, type), a), type))
+            case ir.Call(name, args, type) if name in LOOPING:
                 kernel = function(name, tuple(a.type.kind for a in args))
                 self.calls[kernel] = None
                 return self.call(kernel.name, *args)
-            case Call("min" | "max" as name, args, type):
+            case ir.Call("min" | "max" as name, args, type):
                 return self.call(self.help(name, type), *args)
-            case Call(name, args, type) if name.isidentifier() and name not in ADDED:
+            case ir.Call(name, args, type) if name.isidentifier() and name not in ADDED:
                 return self.call(f"{'f' * (name == 'abs')}{name}{FLOATS[type.kind]}", *args)
-            case Call(name, (a, b), type):
+            case ir.Call(name, (a, b), type):
                 return self.arithmetic(ADDED.get(name, name), a, b, type)
         raise TypeError(e)
 
@@ -303,37 +279,37 @@ class Function:
         text = text[3:] if text[1] == "+" else f"-{text[3:]}"
         return text, BINDS["+"] if len(found) > 1 or text[0] == "-" else BINDS["*"]
 
-    def arithmetic(self, sign: str, a: Expr, b: Expr, type: Type) -> tuple[str, int]:
+    def arithmetic(self, sign: str, a: ir.Expr, b: ir.Expr, type: ir.Type) -> tuple[str, int]:
         """An operation with two operands of one type."""
         kind = a.type.kind
-        if sign in COMPARISONS:
+        if sign in ir.COMPARISONS:
             return self.infix(sign, a, b)
         if sign in ("//", "%"):
             if kind.startswith("uint"):
                 text = self.infix("/" if sign == "//" else sign, a, b)[0]
                 return f"{self.inside(b, BINDS['=='])} == 0 ? 0 : {text}", TERNARY
-            if type == INDEX and self.is_natural(a) and self.is_natural(b):
+            if type == ir.INDEX and self.is_natural(a) and self.is_natural(b):
                 return self.infix(sign[0], a, b)
             return self.call(self.help("div" if sign == "//" else "mod", type), a, b)
         if sign in WRAPS and kind not in FLOATS and (not kind.startswith("uint") or sign == "<<"):
             return self.call(self.help(sign, type), a, b)
         return self.infix(sign, a, b)
 
-    def infix(self, sign: str, a: Expr, b: Expr) -> tuple[str, int]:
+    def infix(self, sign: str, a: ir.Expr, b: ir.Expr) -> tuple[str, int]:
         """A sign between two operands, with the brackets that C or compilers want."""
         binds = BINDS[sign]
         if sign in ("+", "-", "*", "/"):
             left, right = self.inside(a, binds - 1), self.inside(b, binds)
         else:
-            outer = BINDS["<"] if sign in COMPARISONS else UNARY - 1
+            outer = BINDS["<"] if sign in ir.COMPARISONS else UNARY - 1
             left, right = self.inside(a, outer), self.inside(b, outer)
         return f"{left} {sign} {right}", binds
 
-    def is_natural(self, e: Expr) -> bool:
+    def is_natural(self, e: ir.Expr) -> bool:
         """Whether an index is known to be at least 0."""
         return is_counted(e, self.ranges) and never_negative(e, self.ranges)
 
-    def cast(self, a: Expr, type: Type) -> tuple[str, int]:
+    def cast(self, a: ir.Expr, type: ir.Type) -> tuple[str, int]:
         """A value in another type."""
         if c_type(a.type.kind) == c_type(type.kind):
             return self.expression(a)
@@ -343,29 +319,29 @@ class Function:
 
 
 ADDED = {"add_up": "+", "multiply_up": "*"}
-ZERO = Const(0, INDEX)
+ZERO = ir.Const(0, ir.INDEX)
 
 
-def is_step(s: Let) -> bool:
+def is_step(s: ir.Let) -> bool:
     """Whether a variable is one number more of a sum or product whose order is free."""
-    return isinstance(s.value, Call) and s.value.name in ADDED and s.value.args[0] is s.var
+    return isinstance(s.value, ir.Call) and s.value.name in ADDED and s.value.args[0] is s.var
 
 
 def parts_of(s: object) -> set:
     """Everything in the expressions of one statement, without those of its blocks."""
-    return {p for e in expressions(s) for p in parts(e)}
+    return {p for e in ir.expressions(s) for p in ir.parts(e)}
 
 
 def own_variables(s: object) -> set:
     """The variables that a statement sets or reads outside of its blocks."""
-    return parts_of(s) | ({s.var} if isinstance(s, Let) else set())
+    return parts_of(s) | ({s.var} if isinstance(s, ir.Let) else set())
 
 
 def needed(body: tuple) -> set:
     """The variables that are read, but not only to set variables that never are."""
     reads: dict = {}  # variable that is set -> what is read for it; None: what is done
-    for s in statements(body):
-        reads.setdefault(s.var if isinstance(s, Let) else None, set()).update(parts_of(s))
+    for s in ir.statements(body):
+        reads.setdefault(s.var if isinstance(s, ir.Let) else None, set()).update(parts_of(s))
     todo, found = [None], set()
     while todo:
         new = reads.get(todo.pop(), set()) - found
@@ -378,11 +354,11 @@ def pruned(body: tuple, wanted: set) -> tuple:
     """Statements without variables that are not needed."""
     out = []
     for s in body:
-        if isinstance(s, Let) and s.var not in wanted:
+        if isinstance(s, ir.Let) and s.var not in wanted:
             continue
-        if isinstance(s, For | While | If):
+        if isinstance(s, ir.For | ir.While | ir.If):
             s = replace(s, body=pruned(s.body, wanted))
-        if isinstance(s, If):
+        if isinstance(s, ir.If):
             s = replace(s, orelse=pruned(s.orelse, wanted))
         out.append(s)
     return tuple(out)
@@ -395,45 +371,45 @@ def distributed(body: tuple, sums: set) -> tuple:
     """
     out = []
     for s in body:
-        if isinstance(s, If):
+        if isinstance(s, ir.If):
             s = replace(s, orelse=distributed(s.orelse, sums))
-        if isinstance(s, For) and all(isinstance(t, Let | Store) for t in s.body):
-            s = in_chunks(s, [t for t in s.body if isinstance(t, Let) and t.var in sums])
-        elif isinstance(s, For | While | If):
+        if isinstance(s, ir.For) and all(isinstance(t, ir.Let | ir.Store) for t in s.body):
+            s = in_chunks(s, [t for t in s.body if isinstance(t, ir.Let) and t.var in sums])
+        elif isinstance(s, ir.For | ir.While | ir.If):
             s = replace(s, body=distributed(s.body, sums))
         out.append(s)
     return tuple(out)
 
 
-def in_chunks(loop: For, steps: list) -> For:
+def in_chunks(loop: ir.For, steps: list) -> ir.For:
     """A loop in chunks, of which the elements of a sum are computed first; or the loop as it is, if
     iterations depend on each other, or there is little to compute."""
-    own, carried = {s.var for s in loop.body if isinstance(s, Let)}, set()
+    own, carried = {s.var for s in loop.body if isinstance(s, ir.Let)}, set()
     for s in reversed(loop.body):
-        carried -= {s.var} if isinstance(s, Let) else set()
-        carried |= set(parts(s.value.args[1])) if s in steps else parts_of(s)
+        carried -= {s.var} if isinstance(s, ir.Let) else set()
+        carried |= set(ir.parts(s.value.args[1])) if s in steps else parts_of(s)
     length = loop.stop - loop.start
-    is_short = isinstance(length, Const) and length.value < CHUNK
+    is_short = isinstance(length, ir.Const) and length.value < CHUNK
     is_cheap = len(loop.body) - len(steps) < WORTH
     if not steps or is_short or is_cheap or own & carried or not all(map(is_step, steps)):
         return loop
-    first, again = (Var(f"{loop.var.name}_{end}", INDEX) for end in ("first", "again"))
-    last = Call("min", (first + CHUNK, loop.stop), INDEX)
+    first, again = (ir.Var(f"{loop.var.name}_{end}", ir.INDEX) for end in ("first", "again"))
+    last = ir.Call("min", (first + CHUNK, loop.stop), ir.INDEX)
     elements, sums = [], []
     for s in loop.body:
         if s in steps:
-            part = Buffer(f"{s.var.name}_part", s.var.type.kind, (const(CHUNK),), "work")
-            elements.append(Store(part, (loop.var - first,), s.value.args[1]))
-            element = Load(part, (again - first,), 1)
-            sums.append(Let(s.var, Call(s.value.name, (s.var, element), s.var.type)))
+            part = ir.Buffer(f"{s.var.name}_part", s.var.type.kind, (ir.const(CHUNK),), "work")
+            elements.append(ir.Store(part, (loop.var - first,), s.value.args[1]))
+            element = ir.Load(part, (again - first,), 1)
+            sums.append(ir.Let(s.var, ir.Call(s.value.name, (s.var, element), s.var.type)))
         else:
             elements.append(s)
     inner = replace(loop, start=first, stop=last, body=tuple(elements))
-    added = For(again, first, last, tuple(sums))
-    return For(first, loop.start, loop.stop, (inner, added), CHUNK)
+    added = ir.For(again, first, last, tuple(sums))
+    return ir.For(first, loop.start, loop.stop, (inner, added), CHUNK)
 
 
-def functions(kernels: Iterable[Kernel]) -> list[str]:
+def functions(kernels: Iterable[ir.Kernel]) -> list[str]:
     """The texts of kernels, and before them those of all that they use.
 
     >>> from minihybrid.codegen.ir import F32, const

@@ -15,27 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minihybrid.codegen.ir import (
-    COMPARISONS,
-    INDEX,
-    SIGNS,
-    Break,
-    Buffer,
-    Call,
-    Const,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Let,
-    Load,
-    Return,
-    Store,
-    Sum,
-    Type,
-    Var,
-    While,
-)
+from minihybrid.codegen import ir
 from minihybrid.core.op import HybridError
 
 
@@ -74,8 +54,8 @@ MATH = {  # of float64, as C and JavaScript have them
     "acosh atanh cbrt hypot atan2 pow".split()
 }
 MEANING: dict[str, Callable] = (
-    SIGNS
-    | COMPARISONS
+    ir.SIGNS
+    | ir.COMPARISONS
     | MATH
     | {
         "min": least,
@@ -108,7 +88,7 @@ class _Broken(Exception):
     """The end of a loop."""
 
 
-def evaluate(kernel: Kernel, *values: Any, functions: dict | None = None) -> Any:
+def evaluate(kernel: ir.Kernel, *values: Any, functions: dict | None = None) -> Any:
     """Run a kernel; arrays are flat or have the buffers' shapes. Gives what it returns.
 
     functions: name -> kernel, of the functions that it calls.
@@ -117,7 +97,7 @@ def evaluate(kernel: Kernel, *values: Any, functions: dict | None = None) -> Any
     names: dict = {}
     memory: dict = {}
     for param, value in zip(kernel.params, values, strict=True):
-        if isinstance(param, Buffer):
+        if isinstance(param, ir.Buffer):
             memory[param.name] = np.reshape(value, -1, copy=False)
         else:
             names[param] = number(value, param.type)
@@ -129,9 +109,9 @@ def evaluate(kernel: Kernel, *values: Any, functions: dict | None = None) -> Any
     return None
 
 
-def number(value: Any, type: Type) -> Any:
+def number(value: Any, type: ir.Type) -> Any:
     """A number of a type; an index is a Python number."""
-    if type == INDEX:
+    if type == ir.INDEX:
         return int(value)
     dtype = np.dtype(type.kind)
     if dtype.kind in "iu" and isinstance(value, float | np.floating):
@@ -157,46 +137,46 @@ class Run:
         """Run statements."""
         for s in body:
             match s:
-                case Let(var, value):
+                case ir.Let(var, value):
                     self.names[var] = self.value(value)
-                case Store(buffer, index, Call("masked", (value, *mask), _)):
+                case ir.Store(buffer, index, ir.Call("masked", (value, *mask), _)):
                     places, found = (
                         self.masked(buffer, index, value.type.lanes, mask),
                         self.value(value),
                     )
                     for lane, place in places:
                         self.memory[buffer.name][place] = found[lane]
-                case Store(buffer, index, value):
+                case ir.Store(buffer, index, value):
                     place = self.place(buffer, index, value.type.lanes)
                     self.memory[buffer.name][place] = self.value(value)
-                case For(var, start, stop, inner, step):
+                case ir.For(var, start, stop, inner, step):
                     try:
                         for i in range(self.value(start), self.value(stop), step):
                             self.names[var] = i
                             self.body(inner)
                     except _Broken:
                         pass
-                case While(test, inner):
+                case ir.While(test, inner):
                     try:
                         while self.value(test):
                             self.body(inner)
                     except _Broken:
                         pass
-                case If(test, inner, orelse):
+                case ir.If(test, inner, orelse):
                     self.body(inner if self.value(test) else orelse)
-                case Return(value):
+                case ir.Return(value):
                     raise _Returned(self.value(value))
-                case Break():
+                case ir.Break():
                     raise _Broken
 
-    def place(self, buffer: Buffer, index: tuple, lanes: int) -> slice | int:
+    def place(self, buffer: ir.Buffer, index: tuple, lanes: int) -> slice | int:
         """Where elements lie in the flat memory of a buffer."""
         at, flat = self.value(buffer.place(index)), self.memory[buffer.name]
         if not 0 <= at <= at + lanes <= len(flat):
             raise IndexError(f"{buffer.name}: element {at} of {len(flat)}")
         return slice(at, at + lanes) if lanes > 1 else at
 
-    def masked(self, buffer: Buffer, index: tuple, lanes: int, mask: Any) -> list:
+    def masked(self, buffer: ir.Buffer, index: tuple, lanes: int, mask: Any) -> list:
         """(lane, place) of the lanes that count."""
         first, last, step = map(self.value, mask)
         return [
@@ -204,32 +184,32 @@ class Run:
             for i in range(max(first, 0), min(last, lanes))
         ]
 
-    def value(self, e: Expr) -> Any:
+    def value(self, e: ir.Expr) -> Any:
         """The value of an expression; of `select`, `and` and `or` only what is needed."""
         match e:
-            case Const(value, type):
-                return value if type == INDEX else number(value, type)
-            case Var():
+            case ir.Const(value, type):
+                return value if type == ir.INDEX else number(value, type)
+            case ir.Var():
                 return self.names[e]
-            case Load(buffer, index, lanes):
+            case ir.Load(buffer, index, lanes):
                 found = self.memory[buffer.name][self.place(buffer, index, lanes)]
                 return found.copy() if lanes > 1 else found
-            case Sum(found):
+            case ir.Sum(found):
                 return sum(n * math.prod(map(self.value, key)) for key, n in found)
-            case Call("masked", (Load(buffer, index, lanes), *mask), type):
+            case ir.Call("masked", (ir.Load(buffer, index, lanes), *mask), type):
                 out = np.zeros(lanes, type.kind)
                 for lane, place in self.masked(buffer, index, lanes, mask):
                     out[lane] = self.memory[buffer.name][place]
                 return out
-            case Call("table", (at, *items), _):
+            case ir.Call("table", (at, *items), _):
                 return self.value(items[self.value(at)])
-            case Call("select", (test, yes, no), type) if type.lanes == 1:
+            case ir.Call("select", (test, yes, no), type) if type.lanes == 1:
                 return self.value(yes if self.value(test) else no)
-            case Call("and", (a, b), Type(_, 1)):
+            case ir.Call("and", (a, b), ir.Type(_, 1)):
                 return self.value(a) and self.value(b)
-            case Call("or", (a, b), Type(_, 1)):
+            case ir.Call("or", (a, b), ir.Type(_, 1)):
                 return self.value(a) or self.value(b)
-        assert isinstance(e, Call)
+        assert isinstance(e, ir.Call)
         name, args, type = e.name, [self.value(a) for a in e.args], e.type
         if name == "select":
             return np.where(*args)
@@ -247,7 +227,7 @@ class Run:
             return evaluate(self.functions[name], *args, functions=self.functions)
         if name in ("<<", ">>"):
             args[1] = np.asarray(args[1]).astype(np.asarray(args[0]).dtype)
-        if name in ("//", "%") and type != INDEX and not np.all(args[1]):
+        if name in ("//", "%") and type != ir.INDEX and not np.all(args[1]):
             raise HybridError(f"evaluate: {e} divides by 0")
         found = MEANING[name](*args)
-        return found if type == INDEX else np.asarray(found).astype(type.kind)[()]
+        return found if type == ir.INDEX else np.asarray(found).astype(type.kind)[()]

@@ -18,37 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from minihybrid.codegen import device_math
+from minihybrid.codegen import device_math, ir
 from minihybrid.codegen.check import never_negative
 from minihybrid.codegen.evaluate import MATH
-from minihybrid.codegen.ir import (
-    BOOL,
-    COMPARISONS,
-    INDEX,
-    SIGNS,
-    Break,
-    Buffer,
-    Call,
-    Const,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Let,
-    Load,
-    Return,
-    Store,
-    Sum,
-    Type,
-    Var,
-    While,
-    binary,
-    common,
-    const,
-    parts,
-    summed,
-    terms,
-)
 from minihybrid.codegen.tiles import STATEMENTS, VALUES, Place, Tile
 from minihybrid.core.op import HybridError
 from minihybrid.ops.loops import definition
@@ -75,7 +47,7 @@ SYMBOLS = {
     ast.And: "and",
     ast.Or: "or",
 }
-PYTHON = SIGNS | COMPARISONS | {"/": operator.truediv, "**": operator.pow}  # of two literals
+PYTHON = ir.SIGNS | ir.COMPARISONS | {"/": operator.truediv, "**": operator.pow}  # of two literals
 CASTS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 CASTS |= {"float32", "float64", "bool"}
 CALLED = {"boolean": "bool", "bool_": "bool", "int": "int64", "float": "float64"}
@@ -103,7 +75,7 @@ def read(
     numbers: dict | None = None,
     in_c: bool = False,
     result: str = "float32",
-) -> Kernel:
+) -> ir.Kernel:
     """A kernel's Python function as IR.
 
     buffers:  flat ones, under the names of its parameters.
@@ -127,7 +99,7 @@ def read(
         reader.kind = result
         reader.run(body)
         if reader.kinds == kinds or not reader.is_joined:
-            return Kernel(name, tuple(buffers), tuple(reader.out))
+            return ir.Kernel(name, tuple(buffers), tuple(reader.out))
         kinds = reader.kinds
     raise Unreadable("the types of a kernel do not settle")
 
@@ -147,67 +119,67 @@ def library() -> tuple:
 
 
 @functools.cache
-def function(name: str, kinds: tuple) -> Kernel:
+def function(name: str, kinds: tuple) -> ir.Kernel:
     """One of `LOOPING`, for arguments of some kinds, as a function of the loop IR."""
     names, body = definition(getattr(device_math, name))
-    params = {n: Var(n, Type(kind)) for n, kind in zip(names, kinds, strict=True)}
+    params = {n: ir.Var(n, ir.Type(kind)) for n, kind in zip(names, kinds, strict=True)}
     result = LOOPING[name][-1]
     kernel = read(name, body, (), params, True, result)
-    return Kernel(f"{name}_{kinds[-1]}", tuple(params.values()), kernel.body, Type(result))
+    return ir.Kernel(f"{name}_{kinds[-1]}", tuple(params.values()), kernel.body, ir.Type(result))
 
 
-def is_counted(e: Expr, ranges: dict) -> bool:
+def is_counted(e: ir.Expr, ranges: dict) -> bool:
     """Whether a value is index arithmetic of counters and lengths only."""
-    return e.type == INDEX and all(
+    return e.type == ir.INDEX and all(
         p in ranges
-        or isinstance(p, Const | Sum)
-        or isinstance(p, Call)
+        or isinstance(p, ir.Const | ir.Sum)
+        or isinstance(p, ir.Call)
         and p.name in ("//", "%", "min", "max")
-        for p in parts(e)
+        for p in ir.parts(e)
     )
 
 
 def kind_of(value) -> str:
     """The kind of a value or literal."""
-    if isinstance(value, Expr):
+    if isinstance(value, ir.Expr):
         return value.type.kind
     if isinstance(value, np.generic):
         return value.dtype.name
     return {bool: "bool", int: "index", float: "float64"}[type(value)]
 
 
-def cast(value, kind: str) -> Expr:
+def cast(value, kind: str) -> ir.Expr:
     """A value or literal in a kind."""
-    if not isinstance(value, Expr):
+    if not isinstance(value, ir.Expr):
         if kind == "index":
-            return const(int(value))
+            return ir.const(int(value))
         with np.errstate(all="ignore"):
             number = np.asarray(value).astype(kind)[()]
-        return Const(number.item(), Type(kind))
+        return ir.Const(number.item(), ir.Type(kind))
     if value.type.kind == kind:
         return value
     if kind == "bool":
-        return Call("!=", (value, cast(0, value.type.kind)), BOOL)
+        return ir.Call("!=", (value, cast(0, value.type.kind)), ir.BOOL)
     if kind == "int32" and (narrow := narrowed(value)) is not None:
         return narrow
-    if isinstance(value, Const):
+    if isinstance(value, ir.Const):
         return cast(value.value, kind)
-    return Call("cast", (value,), Type(kind))
+    return ir.Call("cast", (value,), ir.Type(kind))
 
 
-def narrowed(value: Expr) -> Expr | None:
+def narrowed(value: ir.Expr) -> ir.Expr | None:
     """The last 32 bits of arithmetic that grew to 64, computed in 32; `None` if they differ."""
-    kind = Type("int32")
+    kind = ir.Type("int32")
     match value:
-        case Const(number, _):
+        case ir.Const(number, _):
             return cast(number, "int32")
-        case Call("cast", (a,), Type("int64", 1)) if a.type == kind:
+        case ir.Call("cast", (a,), ir.Type("int64", 1)) if a.type == kind:
             return a
-        case Call("+" | "-" | "*" | "&" | "|" | "^" | "<<" as sign, (a, b), Type("int64", 1)):
+        case ir.Call("+" | "-" | "*" | "&" | "|" | "^" | "<<" as sign, (a, b), ir.Type("int64", 1)):
             pair = narrowed(a), narrowed(b)
-            return None if None in pair else Call(sign, pair, kind)
-        case Call(">>", (Call("cast", (a,), _), Const() as b), _) if a.type == kind:
-            return Call(">>", (a, cast(b.value, "int32")), kind)
+            return None if None in pair else ir.Call(sign, pair, kind)
+        case ir.Call(">>", (ir.Call("cast", (a,), _), ir.Const() as b), _) if a.type == kind:
+            return ir.Call(">>", (a, cast(b.value, "int32")), kind)
     return None
 
 
@@ -222,11 +194,11 @@ class Reader:
     """
 
     def __init__(self, body, buffers, numbers, kinds, in_c=False):
-        self.parts = {b.name: Place(b, const(0)) for b in buffers}
+        self.parts = {b.name: Place(b, ir.const(0)) for b in buffers}
         self.vectors, self.in_c = {}, in_c
         self.bound, self.before, self.kinds = dict(numbers), kinds, {}
         self.out, self.counters, self.count = [], {}, 0
-        self.ranges = dict.fromkeys(v for v in numbers.values() if isinstance(v, Var))
+        self.ranges = dict.fromkeys(v for v in numbers.values() if isinstance(v, ir.Var))
         self.is_joined = False  # whether a variable has values of several kinds
         self.scope: dict = {}  # of a function that is written out
         self.inside = False
@@ -261,9 +233,9 @@ class Reader:
             case ast.Pass():
                 pass
             case ast.Break():
-                self.out.append(Break())
+                self.out.append(ir.Break())
             case ast.Return(value):
-                self.out.append(Return(cast(self.value(value), self.kind)))
+                self.out.append(ir.Return(cast(self.value(value), self.kind)))
             case ast.Assign([ast.Tuple(names)], ast.Tuple(values)):
                 found = [self.named(self.value(v), True) for v in values]
                 for name, value in zip(names, found, strict=True):
@@ -286,31 +258,34 @@ class Reader:
             case ast.For(ast.Name(name), ast.Call(ast.Name("range"), ends), body):
                 self.loop(name, [cast(self.value(e), "index") for e in ends], body)
             case ast.While(test, body):
-                self.out.append(While(self.test(test), self.block(body)))
+                self.out.append(ir.While(self.test(test), self.block(body)))
             case ast.If(test, body, orelse):
                 test = self.test(test)
-                if isinstance(test, Const):
+                if isinstance(test, ir.Const):
                     return self.run(body if test.value else orelse)
-                self.out.append(If(test, self.block(body), self.block(orelse)))
+                self.out.append(ir.If(test, self.block(body), self.block(orelse)))
             case _:
                 raise Unreadable(f"a kernel has `{ast.unparse(node).splitlines()[0]}`")
 
     def loop(self, name, ends, body):
         """A counting loop; its counter has a name of its own."""
-        start, stop = (const(0), *ends)[:2] if len(ends) == 1 else ends[:2]
-        step = ends[2] if len(ends) > 2 else const(1)
-        first, is_other = start, not isinstance(step, Const)  # then it is more than 0
+        start, stop = (ir.const(0), *ends)[:2] if len(ends) == 1 else ends[:2]
+        step = ends[2] if len(ends) > 2 else ir.const(1)
+        first, is_other = start, not isinstance(step, ir.Const)  # then it is more than 0
         if is_other:
-            start, stop = const(0), binary("//", stop - start + step - 1, step)
+            start, stop = ir.const(0), ir.binary("//", stop - start + step - 1, step)
         elif step.value < 0:  # the counter counts up, and the name down
             is_other = True
-            start, stop = const(0), binary("//", start - stop - step - 1, const(-step.value))
+            start, stop = (
+                ir.const(0),
+                ir.binary("//", start - stop - step - 1, ir.const(-step.value)),
+            )
         var = self.counter(name)
         if self.is_fixed(start) and self.is_fixed(stop):
             self.ranges[var] = start, stop - 1
         outer = self.bound.get(name)
         self.bound[name] = first + var * step if is_other else var
-        self.out.append(For(var, start, stop, self.block(body), 1 if is_other else step.value))
+        self.out.append(ir.For(var, start, stop, self.block(body), 1 if is_other else step.value))
         if outer is not None:
             self.bound[name] = outer
 
@@ -318,10 +293,10 @@ class Reader:
         """Give a name or an element a value."""
         if isinstance(target, ast.Subscript):
             buffer, index = self.element(target)
-            self.out.append(Store(buffer, (index,), cast(value, buffer.kind)))
+            self.out.append(ir.Store(buffer, (index,), cast(value, buffer.kind)))
             return
         name = target.id
-        if isinstance(value, Tile) or isinstance(value, Expr) and value.type.lanes > 1:
+        if isinstance(value, Tile) or isinstance(value, ir.Expr) and value.type.lanes > 1:
             return self.assign_vectors(name, value)
         if self.inside or name in self.single and self.is_fixed(value):
             self.bound[name] = self.named(value) if self.inside else value
@@ -329,44 +304,44 @@ class Reader:
         kind = kind_of(value)
         for known in (self.kinds.get(name), self.before.get(name)):
             if known not in (None, kind):
-                kind, self.is_joined = common(wide(known), wide(kind)), True
+                kind, self.is_joined = ir.common(wide(known), wide(kind)), True
         self.kinds[name] = kind
         self.bound.pop(name, None)  # it was a counter
-        self.out.append(Let(self.variable(name, kind), cast(value, kind)))
+        self.out.append(ir.Let(self.variable(name, kind), cast(value, kind)))
 
     def assign_vectors(self, name, value):
         """Give a name a vector, or a tile of them, each of which is a variable."""
         tile = value if isinstance(value, Tile) else Tile(1, 1, [value])
-        known = [Var(f"{name}_{r}_{c}", v.type) for r, c, v in tile.places()]
+        known = [ir.Var(f"{name}_{r}_{c}", v.type) for r, c, v in tile.places()]
         if not isinstance(value, Tile):
-            known = [Var(name, value.type)]
+            known = [ir.Var(name, value.type)]
         self.out += [
-            Let(var, v) for var, v in zip(known, tile.vectors, strict=True) if var is not v
+            ir.Let(var, v) for var, v in zip(known, tile.vectors, strict=True) if var is not v
         ]
         self.vectors[name] = tile._replace(vectors=known) if isinstance(value, Tile) else known[0]
 
-    def counter(self, name) -> Var:
+    def counter(self, name) -> ir.Var:
         """A new counter."""
         number = self.counters[name] = self.counters.get(name, -1) + 1
-        return Var(f"{name}_{number}" if number else name, INDEX)
+        return ir.Var(f"{name}_{number}" if number else name, ir.INDEX)
 
-    def variable(self, name, kind) -> Var:
+    def variable(self, name, kind) -> ir.Var:
         """A variable; it must not be called what a counter is."""
-        return Var(name + "_" * (name in self.also_counts), Type(kind))
+        return ir.Var(name + "_" * (name in self.also_counts), ir.Type(kind))
 
     def is_fixed(self, value) -> bool:
         """Whether a value is index arithmetic of counters, or a literal."""
-        return not isinstance(value, Expr) or is_counted(value, self.ranges)
+        return not isinstance(value, ir.Expr) or is_counted(value, self.ranges)
 
     def named(self, value, now=False):
         """A value under a name of its own, unless it is short; `now` of a variable, as it is."""
-        if not isinstance(value, Expr) or self.is_fixed(value) or isinstance(value, Const):
+        if not isinstance(value, ir.Expr) or self.is_fixed(value) or isinstance(value, ir.Const):
             return value
-        if isinstance(value, Var) and not now:
+        if isinstance(value, ir.Var) and not now:
             return value
         self.count += 1
-        var = Var(f"u{self.count}", value.type)
-        self.out.append(Let(var, value))
+        var = ir.Var(f"u{self.count}", value.type)
+        self.out.append(ir.Let(var, value))
         return var
 
     # -- expressions
@@ -379,17 +354,21 @@ class Reader:
                 return self.name(name)
             case ast.Attribute(ast.Name("math"), "pi"):
                 return math.pi
-            case ast.Tuple(parts):
-                return [self.value(p) for p in parts]
+            case ast.Tuple(elements):
+                return [self.value(p) for p in elements]
             case ast.UnaryOp(ast.Not(), a):
                 test = self.test(a)
-                return not test.value if isinstance(test, Const) else Call("not", (test,), BOOL)
+                return (
+                    not test.value
+                    if isinstance(test, ir.Const)
+                    else ir.Call("not", (test,), ir.BOOL)
+                )
             case ast.UnaryOp(ast.USub(), a):
                 a = self.value(a)
-                if not isinstance(a, Expr):
+                if not isinstance(a, ir.Expr):
                     return -a
                 floats = a.type.kind.startswith("float")
-                return Call("neg", (a,), a.type) if floats else self.arithmetic("-", 0, a)
+                return ir.Call("neg", (a,), a.type) if floats else self.arithmetic("-", 0, a)
             case ast.BinOp(a, sign, b):
                 return self.arithmetic(SYMBOLS[type(sign)], self.value(a), self.value(b))
             case ast.Compare(a, [*signs], [*others]):
@@ -399,20 +378,20 @@ class Reader:
                     for i, sign in enumerate(signs)
                 ]
                 return functools.reduce(lambda a, b: self.logical("and", a, b), tests)
-            case ast.BoolOp(sign, parts):
-                tests = [self.test(p) for p in parts]
+            case ast.BoolOp(sign, operands):
+                tests = [self.test(p) for p in operands]
                 return functools.reduce(lambda a, b: self.logical(SYMBOLS[type(sign)], a, b), tests)
             case ast.IfExp(test, yes, no):
                 test = self.test(test)
-                if isinstance(test, Const):
+                if isinstance(test, ir.Const):
                     return self.value(yes if test.value else no)
                 return self.select(test, self.value(yes), self.value(no))
             case ast.Subscript(ast.Name(name)) if name in self.parts:
                 buffer, index = self.element(node)
-                return Load(buffer, (index,), 1)
+                return ir.Load(buffer, (index,), 1)
             case ast.Subscript(value, index):
                 found, at = self.value(value), self.value(index)
-                if not isinstance(at, Expr):
+                if not isinstance(at, ir.Expr):
                     return found[at]
                 if self.in_c:
                     return self.table(found, at)
@@ -446,53 +425,53 @@ class Reader:
         place = self.parts[node.value.id] + cast(self.value(node.slice), "index")
         return place
 
-    def table(self, items, at) -> Expr:
+    def table(self, items, at) -> ir.Expr:
         """One of some literals."""
         kind = "index" if all(isinstance(i, int) for i in items) else "float64"
-        return Call("table", (cast(at, "index"), *(cast(i, kind) for i in items)), Type(kind))
+        return ir.Call("table", (cast(at, "index"), *(cast(i, kind) for i in items)), ir.Type(kind))
 
-    def test(self, node) -> Expr:
+    def test(self, node) -> ir.Expr:
         """A condition."""
         return cast(self.value(node), "bool")
 
-    def logical(self, sign, a, b) -> Expr:
+    def logical(self, sign, a, b) -> ir.Expr:
         """`and` or `or` of conditions."""
         for one, other in ((a, b), (b, a)):
-            if isinstance(one, Const | bool):
+            if isinstance(one, ir.Const | bool):
                 decides = getattr(one, "value", one)
                 return other if decides == (sign == "and") else cast(decides, "bool")
-        return Call(sign, (a, b), BOOL)
+        return ir.Call(sign, (a, b), ir.BOOL)
 
     def select(self, test, yes, no):
         """One of two values."""
         kind = kind_of(yes)
         if kind != kind_of(no):
-            kind = common(wide(kind), wide(kind_of(no)))
-        if isinstance(test, Const):
+            kind = ir.common(wide(kind), wide(kind_of(no)))
+        if isinstance(test, ir.Const):
             return cast(yes if test.value else no, kind)
-        return Call("select", (test, cast(yes, kind), cast(no, kind)), Type(kind))
+        return ir.Call("select", (test, cast(yes, kind), cast(no, kind)), ir.Type(kind))
 
     def arithmetic(self, sign, a, b):
         """Two operands and a sign, by Numba's rules."""
         kinds = kind_of(a), kind_of(b)
-        if not isinstance(a, Expr) and not isinstance(b, Expr):
+        if not isinstance(a, ir.Expr) and not isinstance(b, ir.Expr):
             with np.errstate(all="ignore"):
                 return PYTHON[sign](a, b)
         if kinds == ("index", "index"):
             a, b = cast(a, "index"), cast(b, "index")
-            if sign in ("//", "%") and isinstance(b, Const) and b.value > 0:
+            if sign in ("//", "%") and isinstance(b, ir.Const) and b.value > 0:
                 return self.divided(sign, a, b.value)
             if sign in ("+", "-", "*", "//", "%"):
-                return binary(sign, a, b)
+                return ir.binary(sign, a, b)
         if sign == "**" and self.in_c:
-            return Call("pow", (cast(a, "float64"), cast(b, "float64")), Type("float64"))
+            return ir.Call("pow", (cast(a, "float64"), cast(b, "float64")), ir.Type("float64"))
         if sign == "**":
             raise Unreadable("a kernel has a power")
-        kind = common(*map(wide, kinds))
+        kind = ir.common(*map(wide, kinds))
         if sign in ("&", "|", "^") and kinds == ("bool", "bool"):
             a, b = cast(a, "bool"), cast(b, "bool")
             return (
-                Call("!=", (a, b), BOOL)
+                ir.Call("!=", (a, b), ir.BOOL)
                 if sign == "^"
                 else self.logical("and" if sign == "&" else "or", a, b)
             )
@@ -500,35 +479,35 @@ class Reader:
             kind = "float64"
         if sign in ("//", "%") and kind.startswith("float"):
             raise Unreadable(f"a kernel has a `{sign}` of {kind}")
-        return Call(sign, (cast(a, kind), cast(b, kind)), Type(kind))
+        return ir.Call(sign, (cast(a, kind), cast(b, kind)), ir.Type(kind))
 
-    def divided(self, sign, a, c) -> Expr:
+    def divided(self, sign, a, c) -> ir.Expr:
         """A quotient or remainder: multiples of the divisor come out if the rest is less."""
-        whole = summed((key, n // c) for key, n in terms(a) if n % c == 0)
-        rest = summed((key, n) for key, n in terms(a) if n % c)
-        if self.is_natural(rest) and self.is_natural(const(c - 1) - rest):
+        whole = ir.summed((key, n // c) for key, n in ir.terms(a) if n % c == 0)
+        rest = ir.summed((key, n) for key, n in ir.terms(a) if n % c)
+        if self.is_natural(rest) and self.is_natural(ir.const(c - 1) - rest):
             return whole if sign == "//" else rest
-        return binary(sign, a, const(c))
+        return ir.binary(sign, a, ir.const(c))
 
     def is_natural(self, e) -> bool:
         """Whether index arithmetic is known to be at least 0."""
         return self.is_fixed(e) and never_negative(e, self.ranges)
 
-    def compare(self, sign, a, b) -> Expr:
+    def compare(self, sign, a, b) -> ir.Expr:
         """A comparison; a literal is compared in the other's kind, if it is a number there."""
-        if not isinstance(a, Expr) and not isinstance(b, Expr):
+        if not isinstance(a, ir.Expr) and not isinstance(b, ir.Expr):
             return cast(bool(PYTHON[sign](a, b)), "bool")
         kinds = kind_of(a), kind_of(b)
         if kinds == ("index", "index") and sign in ("<", "<=", ">", ">="):
             gap = cast(b, "index") - cast(a, "index")  # at least `least` if it holds
-            gap, least = (gap if "<" in sign else const(0) - gap), int("=" not in sign)
+            gap, least = (gap if "<" in sign else ir.const(0) - gap), int("=" not in sign)
             if self.is_natural(gap - least):
                 return cast(True, "bool")
-            if self.is_natural(const(least - 1) - gap):
+            if self.is_natural(ir.const(least - 1) - gap):
                 return cast(False, "bool")
-        kind = kinds[0] if kinds[0] == kinds[1] else common(*map(wide, kinds))
+        kind = kinds[0] if kinds[0] == kinds[1] else ir.common(*map(wide, kinds))
         for one, other in ((a, b), (b, a)):
-            if isinstance(one, Expr) or not isinstance(other, Expr):
+            if isinstance(one, ir.Expr) or not isinstance(other, ir.Expr):
                 continue
             own = kind_of(other)
             if own.startswith("uint") and one < 0:  # less than all
@@ -538,11 +517,11 @@ class Reader:
                     held = int(one) if own == "index" else np.asarray(one).astype(own).item()
                 kind = own if held == one or one != one else kind
         a, b = cast(a, kind), cast(b, kind)
-        if isinstance(a, Const) and isinstance(b, Const):
+        if isinstance(a, ir.Const) and isinstance(b, ir.Const):
             return cast(bool(PYTHON[sign](a.value, b.value)), "bool")
         if a is b and not kind.startswith("float"):  # only NaN differs from itself
             return cast(sign in ("==", "<=", ">="), "bool")
-        return Call(sign, (a, b), BOOL)
+        return ir.Call(sign, (a, b), ir.BOOL)
 
     # -- functions
     def call(self, name, args):
@@ -564,15 +543,15 @@ class Reader:
         if isinstance(coefficients := self.scope.get(name), tuple):
             return self.horner(coefficients, args[0])
         if name == "as_bits":
-            return Call("bitcast", (args[0],), Type("int32"))
+            return ir.Call("bitcast", (args[0],), ir.Type("int32"))
         if name == "as_float":
-            return Call("bitcast", (cast(args[0], "int32"),), Type("float32"))
+            return ir.Call("bitcast", (cast(args[0], "int32"),), ir.Type("float32"))
         if name == "power_of_two":
-            bits = Call("bitcast", (args[0],), Type("int32"))
-            moved = Call("<<", (bits, cast(23, "int32")), Type("int32"))
-            return Call("bitcast", (moved,), Type("float32"))
-        kinds = {kind_of(a) for a in args if isinstance(a, Expr) or isinstance(a, np.generic)}
-        kind = functools.reduce(common, map(wide, kinds)) if kinds else "float64"
+            bits = ir.Call("bitcast", (args[0],), ir.Type("int32"))
+            moved = ir.Call("<<", (bits, cast(23, "int32")), ir.Type("int32"))
+            return ir.Call("bitcast", (moved,), ir.Type("float32"))
+        kinds = {kind_of(a) for a in args if isinstance(a, ir.Expr) or isinstance(a, np.generic)}
+        kind = functools.reduce(ir.common, map(wide, kinds)) if kinds else "float64"
         if name == "abs" and kind.startswith(("uint", "bool")):
             return args[0]
         if name == "abs" and not kind.startswith("float"):
@@ -583,7 +562,7 @@ class Reader:
         if name in SAME:
             if not kind.startswith("float") and not name.endswith("_up"):
                 kind = "float64"
-            return Call(SAME[name], tuple(cast(a, kind) for a in args), Type(kind))
+            return ir.Call(SAME[name], tuple(cast(a, kind) for a in args), ir.Type(kind))
         functions, consts = library()
         for own in (f"{name}32", f"{name}_32", name):
             if own in functions and (kind == "float32" or self.inside and own == name):
@@ -594,7 +573,7 @@ class Reader:
         if name in LOOPING and self.in_c:
             *kinds, result = LOOPING[name]
             args = (cast(a, k or wide(kind_of(a))) for a, k in zip(args, kinds, strict=True))
-            return Call(name, tuple(args), Type(result))
+            return ir.Call(name, tuple(args), ir.Type(result))
         if name in DEVICE:
             names, body = definition(getattr(device_math, name))
             if name.startswith("whole"):
@@ -603,22 +582,22 @@ class Reader:
         if name in MATH or name == "fmod" or self.in_c and name in IN_C:
             name = IN_C.get(name, name)
             if self.in_c and kind.startswith("float"):
-                return Call(name, tuple(cast(a, kind) for a in args), Type(kind))
+                return ir.Call(name, tuple(cast(a, kind) for a in args), ir.Type(kind))
             wide_args = tuple(cast(a, "float64") for a in args)
-            return cast(Call(name, wide_args, Type("float64")), kind)
+            return cast(ir.Call(name, wide_args, ir.Type("float64")), kind)
         raise Unreadable(f"`{name}` of {kind}")
 
     def rank(self, name, x):
         """A float as an integer that compares as it does, NaN beyond all others; or back."""
         kind = kind_of(x)
         whole = RANKS.get(kind, kind)
-        most = Const(np.iinfo(whole).max, Type(whole))
+        most = ir.Const(np.iinfo(whole).max, ir.Type(whole))
         x = self.named(x)
-        bits = x if name == "unrank" else self.named(Call("bitcast", (x,), Type(whole)))
-        sign = Call(">>", (bits, cast(8 * np.dtype(whole).itemsize - 1, whole)), Type(whole))
-        rank = Call("^", (bits, Call("&", (sign, most), Type(whole))), Type(whole))
+        bits = x if name == "unrank" else self.named(ir.Call("bitcast", (x,), ir.Type(whole)))
+        sign = ir.Call(">>", (bits, cast(8 * np.dtype(whole).itemsize - 1, whole)), ir.Type(whole))
+        rank = ir.Call("^", (bits, ir.Call("&", (sign, most), ir.Type(whole))), ir.Type(whole))
         if name == "unrank":
-            return Call("bitcast", (rank,), Type({v: k for k, v in RANKS.items()}[whole]))
+            return ir.Call("bitcast", (rank,), ir.Type({v: k for k, v in RANKS.items()}[whole]))
         nan = most if name == "rank_up" else cast(np.iinfo(whole).min, whole)
         return self.select(self.compare("!=", x, x), nan, rank)
 
@@ -628,17 +607,17 @@ class Reader:
             gap = cast(a, "index") - cast(b, "index")
             if self.is_natural(gap):
                 return b if name == "min" else a
-            if self.is_natural(const(0) - gap):
+            if self.is_natural(ir.const(0) - gap):
                 return a if name == "min" else b
-            return Call(name, (cast(a, "index"), cast(b, "index")), INDEX)
+            return ir.Call(name, (cast(a, "index"), cast(b, "index")), ir.INDEX)
         return self.select(self.compare("<" if name == "min" else ">", b, a), b, a)
 
-    def horner(self, coefficients, x) -> Expr:
+    def horner(self, coefficients, x) -> ir.Expr:
         """c0 + x (c1 + x (c2 + ...))."""
         kind = kind_of(x)
         out = cast(coefficients[-1], kind)
         for c in coefficients[-2::-1]:
-            out = Call("fma", (out, x, cast(c, kind)), x.type)
+            out = ir.Call("fma", (out, x, cast(c, kind)), x.type)
         return out
 
     def written(self, names, body, args, scope, kind):
@@ -689,7 +668,7 @@ def is_stored(node) -> bool:
     return isinstance(node.ctx, ast.Store)
 
 
-def compiled(text: str, name: str) -> Kernel:
+def compiled(text: str, name: str) -> ir.Kernel:
     """A kernel of a plan of the target "cpu" as IR, without its threads.
 
     text:  its module, in which `@kernel(...)` says what the kernel takes.
@@ -701,9 +680,9 @@ def compiled(text: str, name: str) -> Kernel:
         if kind.endswith("[::1]"):
             space = {"a": "in", "o": "out", "w": "work"}[arg[0]]
             dtype = kind.removesuffix("[::1]").replace("boolean", "bool")
-            arrays.append(Buffer(arg, dtype, (Var("size of " + arg, INDEX),), space))
+            arrays.append(ir.Buffer(arg, dtype, (ir.Var("size of " + arg, ir.INDEX),), space))
         else:
-            numbers[arg] = Var(arg, INDEX)
+            numbers[arg] = ir.Var(arg, ir.INDEX)
     kernel = read(name, text, tuple(arrays), numbers | {"part": 0, "parts": 1}, in_c=True)
     params = [v for arg, v in numbers.items() if arg not in ("part", "parts")]
-    return Kernel(name, (*arrays, *params), kernel.body)
+    return ir.Kernel(name, (*arrays, *params), kernel.body)
