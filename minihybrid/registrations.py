@@ -66,7 +66,7 @@ NAMESPACES = {
 # A target, and where its record is.
 RUN = {
     "numpy": "core.numpy_target:NUMPY",
-    "cpu": "runtime.emulated_cpu:CPU",
+    "cpu": "runtime.page_cpu:CPU",
     "gpu": "runtime.launch:GPU",
 }
 FIELDS = "generate load call bound tiers unsupported usable".split()

@@ -32,7 +32,7 @@ from minihybrid.codegen.cpu import target as cpu
 from minihybrid.core.plan import ActivePlan
 from minihybrid.ops.cpu import machine
 from minihybrid.passes.reduction_schedule import scratch_of
-from minihybrid.runtime.emulated_cpu import CPU
+from minihybrid.runtime.page_cpu import CPU
 from minihybrid.simt.numbers import CONSTRUCTORS
 from minihybrid.simt.numbers import math as c_math
 

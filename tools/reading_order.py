@@ -45,9 +45,10 @@ READING_ORDER = """
     codegen.cpu.objects codegen.cpu.thread_pool codegen.cpu.target codegen.gpu.block_shape
     codegen.gpu.rows codegen.gpu.kernel codegen.gpu.target codegen.numpy.special
     codegen.numpy.excerpt codegen.numpy.alone codegen.numpy.whole codegen.numpy
-    codegen.tiles codegen.read codegen.c_helpers codegen.c formats.c
+    codegen.tiles codegen.read codegen.lower codegen.schedule codegen.wasm codegen.side_module
+    codegen.c_helpers codegen.c formats.c
     runtime.donation runtime.guards runtime.shared_plans runtime.op_hooks runtime.launch
-    runtime.tiers runtime.emulated_cpu runtime.device_eager runtime.kernel_times
+    runtime.tiers runtime.page_cpu runtime.device_eager runtime.kernel_times
     mxnet.executor
     formats.foreign formats.legacy formats.outline formats.sparse formats.writers
     mxnet.model
@@ -78,7 +79,6 @@ READING_ORDER = """
     view.show
     mxnet
     view
-    codegen.lower codegen.schedule codegen.wasm
     formats.wasm
     runtime
     __init__

@@ -514,6 +514,13 @@ def imported(kernels: Iterable[Kernel]) -> list:
     )
 
 
+def types_of(imports: list, source: str) -> tuple[list, list]:
+    """The types of functions of one and of two numbers, and the entries of those imported."""
+    types = [b"\x60" + several([b"\x7c"] * n) + several([b"\x7c"]) for n in (1, 2)]
+    two = "pow", "atan2", "hypot", "fmod"
+    return types, [named(source) + named(n) + b"\0" + u(int(n in two)) for n in imports]
+
+
 def module(calls: list, data: tuple, end: tuple) -> bytes:
     """The bytes of a module.
 
@@ -523,8 +530,7 @@ def module(calls: list, data: tuple, end: tuple) -> bytes:
     """
     kernels = list(dict.fromkeys(kernel for kernel, _ in calls))
     imports = imported(kernels)
-    arity = {name: 2 if name in ("pow", "atan2", "hypot", "fmod") else 1 for name in imports}
-    types = [b"\x60" + several([b"\x7c"] * n) + several([b"\x7c"]) for n in (1, 2)]
+    types, entries = types_of(imports, "math")
     types += [b"\x60" + several([b"\x7f"] * len(k.params)) + b"\0" for k in kernels]
     types.append(b"\x60" + several([b"\x7f"]) + b"\0")
     bodies = [Function(k, table(imports, 0)).encoded() for k in kernels]
@@ -539,7 +545,6 @@ def module(calls: list, data: tuple, end: tuple) -> bytes:
     body = b"\0" + bytes(run) + bytes([END])
     bodies.append(u(len(body)) + body)
     functions = [u(2 + i) for i in range(len(bodies))]
-    entries = [named("math") + named(name) + b"\0" + u(arity[name] - 1) for name in imports]
     exports = [named("memory") + b"\2\0", named("predict") + b"\0" + u(len(imports) + len(kernels))]
     pages = -(-(end[0] + end[1]) // 2**16)
     start, content = data

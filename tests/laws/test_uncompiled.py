@@ -10,7 +10,7 @@ from random_nets import check, few, nets
 import minihybrid as mx
 from minihybrid import autograd, nd
 from minihybrid.core.targets import TARGETS
-from minihybrid.runtime import emulated_cpu
+from minihybrid.runtime import page_cpu
 
 COMPILED = TARGETS["cpu"]
 
@@ -18,11 +18,7 @@ COMPILED = TARGETS["cpu"]
 @pytest.fixture
 def page():
     """The target "cpu" as it is in a page."""
-    there = {
-        "load": emulated_cpu.load,
-        "bound": emulated_cpu.bound,
-        "tiers": emulated_cpu.ActivePlan,
-    }
+    there = {"load": page_cpu.load, "tiers": page_cpu.ActivePlan}
     with mock.patch.dict(TARGETS, {"cpu": TARGETS["cpu"]._replace(**there)}):
         yield
 

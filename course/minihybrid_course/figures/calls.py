@@ -21,7 +21,7 @@ from minihybrid.core.block import Block
 from minihybrid.core.hybrid import Hybrid
 from minihybrid.core.pipeline import build
 from minihybrid.core.plan import Plan
-from minihybrid.runtime import emulated_cpu
+from minihybrid.runtime import page_cpu
 from minihybrid.view.bench import compare
 from minihybrid.view.viz import plural
 from minihybrid_course.ink import LETTER, LINE, WIDTH, Figure, Panel
@@ -64,7 +64,7 @@ def n_python(function, *inputs):
         for code, count in _called(function, *inputs).items()
         if (code.co_filename.startswith(OURS) or code.co_filename == "<string>")
         and (code.co_name[0] != "<" or code.co_name == "<lambda>")
-        and code.co_filename not in (__file__, emulated_cpu.__file__)
+        and code.co_filename not in (__file__, page_cpu.__file__)
     )
 
 

@@ -313,12 +313,13 @@ NAME = ctypes.create_string_buffer(b"run")
 def make_runner(address, program):
     """The driver as a built-in function of Python, with a program as its `self`.
 
-    program:  an array of int64 (codegen/cpu/interpreter.py).
+    program:  an array of int64 (codegen/cpu/interpreter.py), or of words of this machine.
 
     What C must know of a function (name, address, flags, no description) stands behind
     the program's last number, since Python reads it until it lets go of `self`.
     """
-    program = np.append(program, [ctypes.addressof(NAME), address, FASTCALL, 0])
+    entry = np.array([ctypes.addressof(NAME), address, FASTCALL, 0], program.dtype)
+    program = np.append(program, entry)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p

@@ -1,0 +1,189 @@
+"""A plan in Pyodide: its kernels and the calls of them, as one side module of WebAssembly.
+
+Takes:   the steps of a plan of the target "cpu", and the kernel of each.
+Gives:   `side_module`, the bytes of a module that the dynamic linker of a page loads, on the
+         interpreter's own memory; `is_page`, whether Python's and NumPy's objects are laid
+         out as it needs them.
+
+Each part of a plan is a function that Python calls as a built-in (METH_FASTCALL):
+`part(*arrays, arena, table, key, until, ...)`. It checks that the arrays are contiguous, reads
+where their data begins, and calls kernel after kernel, at most `until` of them. Functions
+without an instruction come from the C library of the page's interpreter.
+Source:  the WebAssembly tool conventions, dynamic linking.
+What is left out: random numbers, and threads.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from minihybrid.codegen.bytecode import ARENA, ARRAY, PARAM, Step, Word
+from minihybrid.codegen.ir import Kernel
+from minihybrid.codegen.wasm import (
+    ADD,
+    BLOCK,
+    BR_IF,
+    CALL,
+    EMPTY,
+    END,
+    EQZ,
+    GET,
+    I32,
+    I32CONST,
+    IF,
+    LOOP,
+    MUL,
+    SCALAR,
+    SET,
+    TEE,
+    Function,
+    imported,
+    named,
+    s,
+    section,
+    several,
+    table,
+    types_of,
+    u,
+)
+
+DATA, FLAGS, DIGIT = 8, 32, 12  # bytes before an array's data and flags, an integer's digits
+CONTIGUOUS = 0x0101  # NumPy's flags of C order and of aligned memory
+LOAD, RETURN, COPY = b"\x28\x02", 0x0F, b"\xfc\x0a\0\0"
+CONDITION = {8: b"\x31\0", 16: b"\x33\0", 32: b"\x35\0", 64: b"\x29\0"}  # loads of its bits
+DYLINK = section(0, named("dylink.0") + b"\1\4\0\0\0\0")  # needs no memory of its own
+
+
+class Compiled(NamedTuple):
+    """A step of a plan with its kernel; a copy has none.
+
+    scratch:  address of memory that the kernel takes as its last buffer, or 0.
+    """
+
+    step: Step
+    kernel: Kernel | None
+    scratch: int = 0
+
+
+def is_page() -> bool:
+    """Whether this is Pyodide, with objects as the parts of a plan read them.
+
+    >>> is_page()
+    False
+    """
+    if ctypes.sizeof(ctypes.c_void_p) != 4:
+        return False
+    array, number = np.zeros((2, 3)), 12345
+    words = (ctypes.c_uint32 * 9).from_address(id(array))
+    digit = ctypes.c_uint16.from_address(id(number) + DIGIT)
+    return (words[DATA // 4], words[FLAGS // 4], digit.value) == (
+        array.ctypes.data,
+        array.flags.num,
+        number,
+    )
+
+
+def side_module(parts: Sequence[Sequence[Compiled]], n_arrays: int) -> bytes:
+    """The bytes of a module that exports `part0`, `part1`, ... of a plan.
+
+    n_arrays: inputs and outputs of a call; the arena and the table of parameters follow.
+    """
+    kernels = list(dict.fromkeys(c.kernel for part in parts for c in part if c.kernel))
+    imports = imported(kernels)
+    numbers = table(kernels, len(imports))
+    bodies = [Function(k, table(imports, 0)).encoded() for k in kernels]
+    bodies += [encoded(part, n_arrays, numbers) for part in parts]
+    entry = b"\x60" + several([bytes([I32])] * 3) + several([bytes([I32])])
+    types, functions = types_of(imports, "env")
+    types += [b"\x60" + several([bytes([I32])] * len(k.params)) + b"\0" for k in kernels]
+    types.append(entry)
+    memory = named("env") + named("memory") + b"\2\0\0"
+    first = len(imports) + len(kernels)
+    exports = [named(f"part{i}") + b"\0" + u(first + i) for i in range(len(parts))]
+    indices = [u(2 + min(i, len(kernels))) for i in range(len(bodies))]
+    return (
+        b"\0asm\1\0\0\0"
+        + DYLINK
+        + section(1, several(types))
+        + section(2, several([memory, *functions]))
+        + section(3, several(indices))
+        + section(7, several(exports))
+        + section(10, several(bodies))
+    )
+
+
+def encoded(part: Sequence[Compiled], n_arrays: int, numbers: dict) -> bytes:
+    """The function of one part of a plan.
+
+    Its locals are the addresses of the arrays' data, of the arena and the table, how many
+    kernels may still run, the iteration of a loop, and an array.
+    """
+    first = 3  # after `self`, the arguments and their count
+    arena, addresses, left, turn, array = range(first + n_arrays, first + n_arrays + 5)
+    code = bytearray(several([u(n_arrays + 5) + bytes([I32])]))
+
+    def emit(*items: int | bytes) -> None:
+        for item in items:
+            code.extend(bytes([item]) if isinstance(item, int) else item)
+
+    def push(word: Word) -> None:
+        offset = word.after
+        if word.what == PARAM:
+            emit(GET, u(addresses), LOAD, u(8 * word.which))
+        elif word.what == ARRAY:
+            emit(GET, u(first + word.which))
+        else:
+            emit(GET, u(arena))
+            offset += word.which
+        if offset:
+            emit(I32CONST, s(offset), ADD)
+        if word.turn:
+            emit(GET, u(turn), I32CONST, s(word.turn), MUL, ADD)
+
+    def run(one: Compiled) -> None:
+        words = [w for w in one.step.words if w.what in (ARENA, PARAM, ARRAY)]
+        if one.kernel is None:
+            push(words[1])
+            push(words[0])
+            emit(I32CONST, s(one.step.copied.nbytes), COPY)
+            return
+        for word in words:
+            push(word)
+        if one.scratch:
+            emit(I32CONST, s(one.scratch))
+        emit(CALL, u(numbers[one.kernel]))
+
+    ops = SCALAR[I32]
+    for i in range(n_arrays + 2):
+        emit(GET, 1, LOAD, u(4 * i), TEE, u(array), LOAD, u(DATA), SET, u(first + i))
+        if i < n_arrays:
+            emit(GET, u(array), LOAD, u(FLAGS), I32CONST, s(CONTIGUOUS), ops["&"])
+            emit(I32CONST, s(CONTIGUOUS), ops["!="], IF, EMPTY)
+            emit(I32CONST, s(id(False)), RETURN, END)  # which is immortal, as True is
+    emit(GET, 1, LOAD, u(4 * (n_arrays + 3)), b"\x2f\1", u(DIGIT), SET, u(left))
+    emit(BLOCK, EMPTY)
+    loops = {i - one.step.body + 1 for i, one in enumerate(part) if one.step.turns}
+    depth = 0
+    for i, one in enumerate(part):
+        if i in loops:
+            emit(I32CONST, 0, SET, u(turn), LOOP, EMPTY)
+            depth = 1
+        emit(GET, u(left), EQZ, BR_IF, depth)
+        emit(GET, u(left), I32CONST, s(-1), ADD, SET, u(left))
+        if one.step.guard:
+            word, mask = one.step.guard
+            bits = next(n for n in CONDITION if abs(mask) < 2**n)
+            push(word)
+            emit(CONDITION[bits], 0, 0x42, s(abs(mask)), SCALAR[0x7E]["&"], 0x50)
+            emit(*[EQZ] * (mask > 0), IF, EMPTY)
+        run(one)
+        if one.step.guard:
+            emit(END)
+        if one.step.turns:
+            emit(GET, u(turn), I32CONST, 1, ADD, TEE, u(turn), I32CONST, s(one.step.turns))
+            emit(ops["<"], BR_IF, 0, END)
+            depth = 0
+    emit(END, I32CONST, s(id(True)), END)
+    return u(len(code)) + bytes(code)

@@ -1,0 +1,193 @@
+"""The processor's plans in a browser's page: kernels in WebAssembly, on Pyodide's own memory.
+
+Takes:   what the target "cpu" makes of a graph.
+Gives:   its function, which runs the same steps in the same memory. So what a chapter says
+         about a plan (its graph, kernels, text, memory) is true there, too.
+
+Each step becomes a kernel of the loop IR, and all of them one side module, which
+`ctypes.CDLL` loads. NumPy computes a step that has no such kernel, by the rules of its
+operators; where modules cannot be loaded, it computes all of them.
+What is left out: kernels that plans share; each plan has a module of its own.
+"""
+
+import ctypes
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from itertools import count, groupby, islice
+from typing import Any
+
+import numpy as np
+
+from minihybrid.codegen.bytecode import ARENA, ARRAY, Word, in_turns, n_calls
+from minihybrid.codegen.cpu.objects import make_runner
+from minihybrid.codegen.cpu.target import Source
+from minihybrid.core.graph import evaluate_node
+from minihybrid.core.op import HybridError
+from minihybrid.core.plan import ActivePlan, Plan
+from minihybrid.core.targets import TARGETS
+from minihybrid.runtime.tiers import CPU as COMPILED
+
+MODULES = count()  # the linker knows a module by the name of its file
+
+
+@cache
+def compiler() -> Any:
+    """The module that makes side modules; `None` where none can be loaded."""
+    from minihybrid.codegen import side_module
+
+    return side_module if side_module.is_page() else None
+
+
+@cache
+def scratch(nbytes: int) -> np.ndarray:
+    """Memory for what one kernel computes on the way; kernels share it, one after the other."""
+    return np.empty(nbytes, np.uint8)
+
+
+def compiled(source: Source) -> tuple[list, dict[str, str]]:
+    """(a `Compiled` for each step, or `None`; the steps without one -> why).
+
+    The iterations of a loop are compiled if all of its steps are.
+    """
+    from minihybrid.codegen.lower import step_of
+    from minihybrid.codegen.schedule import scheduled
+    from minihybrid.codegen.side_module import Compiled
+
+    known: dict = {}
+    out: list = []
+    reasons: dict[str, str] = {}
+    for step, node in zip(source.steps, nodes_of(source), strict=True):
+        try:
+            kernel, work = None, 0
+            if not step.copied:
+                kernel, _, work = step_of(node)
+                kernel = known[kernel] = known.get(kernel) or scheduled(kernel)
+            size = 1 << (work - 1).bit_length() if work else 0
+            out.append(Compiled(step, kernel, scratch(size).ctypes.data if work else 0))
+        except (HybridError, AttributeError) as error:
+            out.append(None)
+            reasons[step.label] = str(error)
+        body = slice(len(out) - step.body, None)
+        if step.turns and None in out[body]:
+            out[body] = [None] * step.body
+    return out, reasons
+
+
+def nodes_of(source: Source) -> list:
+    """The node that each step computes."""
+    return [call.node for call in source.calls if call.kernel]
+
+
+def load(source: Source) -> Callable:
+    """A plan as a function of arrays, the arena, the table of parameters, and numbers,
+    as the compiled one is: `run(*arrays, arena, table, key, until, shared, thread)`."""
+    return loaded(source)[0]
+
+
+def loaded(source: Source) -> tuple[Callable, dict[str, str]]:
+    """(the function of a plan; the steps that NumPy computes -> why)."""
+    steps: list = [None] * len(source.steps)
+    reasons: dict[str, str] = {}
+    if compiler():
+        steps, reasons = compiled(source)
+    groups = [
+        (key, [*group]) for key, group in groupby(range(len(steps)), lambda i: steps[i] is None)
+    ]
+    natives = [[steps[i] for i in group] for is_numpy, group in groups if not is_numpy]
+    functions = iter(linked(natives, source.n_arrays) if natives else ())
+    parts = [
+        (
+            Interpreter(source, group) if is_numpy else next(functions),
+            n_calls([source.steps[i] for i in group]),
+        )
+        for is_numpy, group in groups
+    ]
+    if len(parts) == 1:
+        return parts[0][0], reasons
+
+    def run(*args: Any) -> bool:
+        *others, until, shared, thread = args
+        for part, n in parts:
+            if part(*others, min(until, n), shared, thread) is False:
+                return False
+            until = max(until - n, 0)
+        return True
+
+    return run, reasons
+
+
+def linked(parts: list, n_arrays: int) -> list[Callable]:
+    """The parts of a plan as built-in functions."""
+    path = os.path.join(tempfile.gettempdir(), f"minihybrid{next(MODULES)}.so")
+    with open(path, "wb") as file:
+        file.write(compiler().side_module(parts, n_arrays))
+    library = ctypes.CDLL(path)
+    os.remove(path)
+    addresses = [ctypes.cast(library[f"part{i}"], ctypes.c_void_p).value for i in range(len(parts))]
+    return [make_runner(address, np.zeros(0, np.uint32)) for address in addresses]
+
+
+class Interpreter:
+    """Steps of a plan, which NumPy computes by the rules of their operators."""
+
+    def __init__(self, source: Source, steps: list[int]) -> None:
+        self.n_arrays = source.n_arrays
+        self.steps = [source.steps[i] for i in steps]
+        nodes = nodes_of(source)
+        self.node_of = {id(source.steps[i]): nodes[i] for i in steps}
+
+    def __call__(self, *args: Any) -> None:
+        """Run the first `until` steps."""
+        profiler = sys.getprofile()
+        sys.setprofile(None)  # it sees nothing in machine code
+        try:
+            self.run(*args)
+        finally:
+            sys.setprofile(profiler)
+
+    def run(self, *args: Any) -> None:
+        """The same, in sight of a profiler."""
+        arrays = args[: self.n_arrays]
+        arena, table, key, until, _, _ = args[self.n_arrays :]
+
+        def at(word: Word, turn: int, spec: Any) -> np.ndarray:
+            what, which, after, further = word
+            after += turn * further
+            if what == ARENA:
+                piece = arena[which + after :][: spec.nbytes].view(spec.dtype)
+            elif what == ARRAY:
+                start = after // spec.dtype.itemsize
+                piece = arrays[which].reshape(-1)[start : start + spec.size]
+            else:
+                raw = (ctypes.c_uint8 * spec.nbytes).from_address(int(table[which]) + after)
+                piece = np.frombuffer(raw, spec.dtype, spec.size)
+            return piece.reshape(spec.shape)
+
+        for step, turn in islice(in_turns(self.steps), until):
+            node, words = self.node_of[id(step)], step.words
+            if spec := step.copied:
+                at(words[1], turn, spec)[...] = at(words[0], turn, spec)
+                continue
+            specs = [n.specs[i] for n, i in node.inputs]
+            values = [at(w, turn, s) for w, s in zip(words, specs, strict=False)]
+            outs = evaluate_node(node, values, key)
+            for word, spec, out in zip(words[len(specs) :], node.specs, outs, strict=False):
+                at(word, turn, spec)[...] = out
+
+
+def runner(plan: Plan) -> tuple[Callable, Callable]:
+    """What runs a plan; its note names the steps that NumPy computes."""
+    function, reasons = loaded(plan.made)
+    if reasons:
+        names, why = ", ".join(reasons), next(iter(reasons.values()))
+        plan.target_note = f"NumPy computes {names}: {why}"
+    return function, plan._runner(function)
+
+
+CPU = COMPILED
+if sys.platform == "emscripten":  # Python in a page; there are no compilers for it
+    CPU = CPU._replace(load=load, runner=runner, tiers=ActivePlan)
+TARGETS["cpu"] = CPU
