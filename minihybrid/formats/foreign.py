@@ -48,25 +48,34 @@ the file itself; run `git lfs pull` where it came from, or download the file it 
 MODELS = {  # ending of a model's file -> what is in every such file
     "-symbol.json": ("a graph", re.compile(rb'"nodes"')),
     ".onnx": ("an ONNX model", re.compile(rb"\A\x08")),  # its first field, ir_version
-    ".params": ("a file of parameters", re.compile(rb"\A\x12\x01")),  # MXNet's mark
+}
+MARKS = {  # first bytes of our data -> what the file there must be, whatever its name
+    b"\x12\x01": "a file of arrays",
+    b"\x0a\x23\xd7\xce": "a RecordIO file",
 }
 
 
 def replaces(fname, data):
-    """Check an existing file that is to be replaced: its first line, or the kind of model.
+    """Check an existing file that is to be replaced: its first line, or the kind of data.
 
     Generated programs say so in their first line, which is the same in all of a kind.
-    Raises:  FileError for any other program, and for other data under a model's name.
+    Raises:  FileError for any other program, for other data under a model's name, and for
+             other data where arrays or records are to be.
     """
-    for ending, (kind, sign) in MODELS.items():
-        if fname.endswith(ending):
-            with open(fname, "rb") as file:
-                old = file.read(1 << 20)
-            if old and not sign.search(old):
-                raise FileError(
-                    f"cannot write '{fname}': the file there is not {kind}; choose another name, "
-                    "or move that file away"
-                )
+    signs = [sign for ending, sign in MODELS.items() if fname.endswith(ending)]
+    signs += [
+        (kind, re.compile(rb"\A" + re.escape(mark)))
+        for mark, kind in MARKS.items()
+        if data.startswith(mark)
+    ]
+    for kind, sign in signs:
+        with open(fname, "rb") as file:
+            old = file.read(1 << 20)
+        if old and not sign.search(old):
+            raise FileError(
+                f"cannot write '{fname}': the file there is not {kind}; choose another name, "
+                "or move that file away"
+            )
     if fname.lower().endswith(PROGRAMS):
         with open(fname, "rb") as file:
             first = file.readline().strip()

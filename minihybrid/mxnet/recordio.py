@@ -77,7 +77,7 @@ class MXRecordIO(metaclass=Signed):
         self.is_open, self.pid = True, os.getpid()
 
     def _opened(self):
-        self._file = _Replaced(self.uri) if self.writable else _to_read(self.uri)
+        self._file = _Replaced(self.uri, MAGIC) if self.writable else _to_read(self.uri)
 
     def close(self):
         """Close the file; what was written is there from now on."""
@@ -185,7 +185,7 @@ class MXIndexedRecordIO(MXRecordIO):
         super()._opened()
         try:
             if self.writable:
-                self._index = _Replaced(self.idx_path)
+                self._index = _Replaced(self.idx_path, b"")
             elif self.idx_path is None:
                 self.idx = dict(enumerate(_places(self._file, self.uri)))
                 self.keys = list(self.idx)
@@ -354,12 +354,13 @@ def _size_of(file):
 class _Replaced:
     """A file that gets its name at the end, by `_named`; until then the old one has it."""
 
-    def __init__(self, name):
+    def __init__(self, name, start):
+        """start: the first bytes of what will be written."""
         self.target = os.path.realpath(name)
         if os.path.exists(self.target) and not os.path.isfile(self.target):
             raise FileError(f"cannot write '{name}': it is no regular file")
         if os.path.exists(self.target):
-            replaces(self.target, b"")
+            replaces(self.target, start)
         self.temporary = f"{self.target}.{os.urandom(8).hex()}.tmp"
         with self._said():
             self.file = open(self.temporary, "xb")

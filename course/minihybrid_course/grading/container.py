@@ -13,7 +13,8 @@ import subprocess
 from minihybrid_course.grading.sources import ROOT, ClassroomError
 
 IMAGE = "minihybrid-sandbox"
-BUILD = f"docker build --tag {IMAGE} classroom"
+FOLDER = "course/minihybrid_course/grading"
+BUILD = f"docker build --tag {IMAGE} {FOLDER}"
 THERE = "/given"
 
 
@@ -35,7 +36,7 @@ def command(name, settings, variables, user, memory, megabytes, processes):
         *(f"--tmpfs=/tmp:rw,exec,mode=1777,size={megabytes}m", "--workdir=/tmp"),
         *(f"--env={key}={value}" for key, value in variables.items()),
         mount(ROOT / "minihybrid", f"{THERE}/minihybrid"),
-        mount(ROOT / "course/minihybrid_course/grading/worker.py", f"{THERE}/worker.py"),
+        mount(ROOT / FOLDER / "worker.py", f"{THERE}/worker.py"),
         *(IMAGE, "python", "-I", f"{THERE}/worker.py", json.dumps(settings | {"path": [THERE]})),
     ]
 
