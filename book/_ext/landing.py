@@ -4,8 +4,9 @@
     ```
 
 `road`: the shortest way through the book, with the minutes of each chapter; `size`: the
-lines of code, as `make lines` counts them; `routes`: chapters and hours for each kind of
-reader; `exercises`: all of them, by level.
+lines of code, as `make lines` counts them; `routes`: chapters, hours and projects for each
+kind of reader; `exercises`: all of them, by level. A chapter states its minutes without its
+exercises, an exercise its own. Exercises of three stars are projects, and in no sum.
 """
 
 import json
@@ -25,7 +26,7 @@ sys.path.append(str(ROOT / "tools"))
 # Files without their numbers, in the order in which they are read.
 ROAD = (
     "tour two_ways what_a_graph_knows hybridize values_and_a_tape symbols_and_a_trace "
-    "source_and_hybridize export"
+    "source_and_hybridize"
 )
 NANO = "values_and_a_tape symbols_and_a_trace source_and_hybridize".split()  # built by readers
 ROUTES = {
@@ -40,12 +41,11 @@ ROUTES = {
         "hybridize export files other_engines a_file_is_not_a_program honest_timing"
     ),
 }
-LEVELS = {"★": "one idea", "★★": "several steps", "★★★": "open end"}
-KINDS = {"Extend": "★★", "Measure": "★★"}  # where an exercise shows no stars; else one
+LEVELS = {"★": "one idea", "★★": "several steps", "★★★": "project"}
 STATED = re.compile(r"(?:· |\*\*Time:\*\*\s)(\d+)\s+minutes")
-OF_EXERCISES = re.compile(r"and (\d+)\s+for\s+the\s+exercises")
-MINUTES = re.compile(r"^\*\w[^*\n]*· (\d+) minutes\.\*", re.MULTILINE)  # of an exercise
-EXERCISE = re.compile(r"^#+ Exercise (\d+\.\d+)(?: (★+))?\n+\*(\w+)", re.MULTILINE)
+EXERCISE = re.compile(  # its number, stars and minutes
+    r"^#+ Exercise (\d+\.\d+) (★+)\n+\*\w[^*\n]*· (\d+) minutes\.\*", re.MULTILINE
+)
 
 
 @cache
@@ -79,6 +79,21 @@ def link(page, text, anchor=""):
     return nodes.reference("", text, refuri=f"../notebooks/{page}.html{anchor}")
 
 
+def tried(slugs, stars):
+    """How many minutes the exercises with so many stars take, in some chapters.
+
+    >>> tried(["tour"], "★★★")
+    0
+    """
+    found = (one for slug in slugs for one in EXERCISE.findall(chapters()[slug][2]))
+    return sum(int(minutes) for _, level, minutes in found if level == stars)
+
+
+def exercise(stem, number):
+    """A link to an exercise."""
+    return link(stem, number, f"#exercise-{number.replace('.', '-')}")
+
+
 def commas(links):
     """Links in one paragraph."""
     made = nodes.paragraph()
@@ -105,17 +120,19 @@ def size():
 
 def road():
     """A bar and a link for each chapter of the road, as wide as it is long to read."""
-    stops, read, tried = "", 0, 0
-    for slug in ROAD.split():
-        stem, title, text, _ = chapters()[slug]
+    stops, slugs = "", ROAD.split()
+    for slug in slugs:
+        stem, title, *_ = chapters()[slug]
         took = round(minutes(slug))
-        read += took
-        tried += int(OF_EXERCISES.search(text)[1])
         stops += (
             f'<li{" class=nano" * (slug in NANO)} style="--m: {took}"><b>{took} min</b> '
             f'<a href="../notebooks/{stem}.html">{escape(title)}</a></li>'
         )
-    text = f"About {hours(read)} to read. The exercises take {hours(tried)} more."
+    whole = sum(map(minutes, slugs)) + tried(slugs, "★")
+    text = (
+        f"About {hours(whole)}, with the exercises of one star. Those of two stars take "
+        f"{hours(tried(slugs, '★★'))} more, and three stars mark a project."
+    )
     return [
         nodes.paragraph(text=text),
         nodes.raw("", f"<ol class='road'>{stops}</ol>", format="html"),
@@ -133,14 +150,20 @@ def hours(n):
 
 
 def routes():
-    """A table of readers, chapters and hours."""
-    lines = [("", "chapters", "hours", "exercises")]
-    for reader, slugs in ROUTES.items():
-        read = [link(chapters()[s][0], chapters()[s][1]) for s in slugs.split()]
-        texts = [chapters()[s][2] for s in slugs.split()]
-        tried = sum(int(n) for text in texts for n in MINUTES.findall(text))
-        times = [hours(sum(map(minutes, slugs.split()))), hours(tried)]
-        lines.append((reader, commas(read), *times))
+    """A table of readers, chapters, hours and projects."""
+    lines = [("", "chapters", "to read", "with ★", "with ★★", "projects")]
+    for reader, names in ROUTES.items():
+        slugs = names.split()
+        read = [link(chapters()[s][0], chapters()[s][1]) for s in slugs]
+        times = [sum(map(minutes, slugs)), tried(slugs, "★"), tried(slugs, "★★")]
+        projects = [
+            exercise(chapters()[s][0], number)
+            for s in slugs
+            for number, stars, _ in EXERCISE.findall(chapters()[s][2])
+            if stars == "★★★"
+        ]
+        summed = [hours(sum(times[: n + 1])) for n in range(3)]
+        lines.append((reader, commas(read), *summed, commas(projects)))
     return [as_table(lines)]
 
 
@@ -148,9 +171,8 @@ def exercises():
     """A table of levels and exercises."""
     by_level = {level: [] for level in LEVELS}
     for stem, _, text, _ in chapters().values():
-        for number, stars, kind in EXERCISE.findall(text):
-            anchor = f"#exercise-{number.replace('.', '-')}"
-            by_level[stars or KINDS.get(kind, "★")].append(link(stem, number, anchor))
+        for number, stars, _ in EXERCISE.findall(text):
+            by_level[stars].append(exercise(stem, number))
     rows = [(f"{s} {LEVELS[s]}", commas(links)) for s, links in by_level.items() if links]
     return [as_table([("level", "exercises"), *rows])]
 

@@ -6,7 +6,6 @@ import pytest
 from chapters import number_sections, numbered, only_what_is_read, prepare, titled
 from docutils import nodes, utils
 from listings import colour, language_of
-from walk import excerpt
 
 
 def cell(source, *tags, kind="code"):
@@ -112,12 +111,3 @@ def test_lines_are_broken_where_nothing_is_lost_by_it(text, classes, language, f
     document.append(block)
     colour(None, document)
     assert {*block["classes"]} == {*classes} | found and block["language"] == language
-
-
-def test_an_excerpt_names_functions_and_does_not_change_when_lines_move():
-    text = (
-        "class A:\n    def f(self):\n        x = 1\n        return x\n\n\ndef g():\n    return 2\n"
-    )
-    found = excerpt(text, [3, 4, 8])
-    assert found == "# A.f\nx = 1\nreturn x\n\n# g\nreturn 2"
-    assert excerpt("\n# more\n\n" + text, [6, 7, 11]) == found

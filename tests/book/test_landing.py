@@ -22,18 +22,28 @@ def test_the_road_counts_what_its_chapters_state():
     said, stops = landing.road()
     slugs = landing.ROAD.split()
     assert stops.astext().count("<li") == len(slugs) and stops.astext().count("class=nano") == 3
-    read = sum(map(landing.minutes, slugs))
-    assert said.astext().startswith(f"About {landing.hours(read)} to read.")
+    whole = sum(map(landing.minutes, slugs)) + landing.tried(slugs, "★")
+    assert said.astext().startswith(f"About {landing.hours(whole)}, with the exercises")
+    assert landing.hours(whole) == "5 hours", "the book promises a road of five hours"
     assert (landing.hours(245), landing.hours(260)) == ("4 hours", "4½ hours")
 
 
 def test_routes_name_chapters_and_take_hours():
     (table,) = landing.routes()
-    links = hrefs([table])
+    links = [href for href in hrefs([table]) if "#exercise-" not in href]
     assert len(links) == sum(len(slugs.split()) for slugs in landing.ROUTES.values())
     files = {f"../notebooks/{stem}.html" for stem, *_ in landing.chapters().values()}
     assert set(links) <= files
-    assert table.astext().count(" hours") == 2 * len(landing.ROUTES)  # reading, exercises
+    assert table.astext().count(" hours") == 3 * len(landing.ROUTES)  # alone, with ★, with ★★
+    assert "15.4" in table.astext(), "a project"
+
+
+def test_every_exercise_is_in_one_sum():
+    every = sum(text.count("# Exercise ") for _, _, text, _ in landing.chapters().values())
+    assert sum(len(landing.EXERCISE.findall(text[2])) for text in landing.chapters().values()) == (
+        every
+    )
+    assert landing.tried(["writing_passes"], "★★★") == 75
     assert set(landing.NANO) <= set(landing.ROUTES["You want to build one"].split())
 
 
@@ -42,7 +52,7 @@ def test_all_exercises_are_listed_once_by_level():
     links = hrefs([table])
     assert len(links) == len(set(links)) > 90
     assert all(link.partition("#exercise-")[2] for link in links)
-    assert {"★ one idea", "★★ several steps"} <= set(table.astext().split("\n\n"))
+    assert {"★ one idea", "★★ several steps", "★★★ project"} <= set(table.astext().split("\n\n"))
 
 
 @pytest.mark.parametrize(
