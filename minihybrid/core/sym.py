@@ -542,7 +542,8 @@ def var(
     info = AttrScope.current().get({written(k): v for k, v in (attr or {}).items()}) | {
         key: str(v) for key, v in told.items() if v is not None
     }
-    spec = spec or Spec(told_shape(shape), onp.dtype(dtype) if dtype else None)
+    shape, dtype = spec or (told_shape(shape), dtype)
+    spec = Spec(shape, onp.dtype(dtype) if dtype else None)
     node = Node(None, name=name, specs=(spec,), info=info or None)
     if CURRENT.trace:
         CURRENT.trace.add(node)

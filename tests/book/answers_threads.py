@@ -8,6 +8,15 @@ from minihybrid.simt import cuda, float32
 
 CHAPTER = Path(__file__).parents[2] / "notebooks/25_first_kernels.ipynb"
 GUARD, MEETS = "        cuda.syncthreads()\n", "    cuda.syncthreads()\n"
+TREE = """    half = 4
+    while half > 0:
+        if x < half:
+            s[x] += s[x + half]
+        cuda.syncthreads()
+        half //= 2
+    if x == 0:
+        out[y] = s[0]
+"""
 CHANGES = {  # puzzle -> [(what is changed in the solution, what is said), ...]
     "25.1": [
         (("+ 10", "+ 1"), "out[0] is 1, but must be 10"),
@@ -63,6 +72,11 @@ CHANGES = {  # puzzle -> [(what is changed in the solution, what is said), ...]
         ((" if x < a.shape[1] else float32(0)", ""), "out of bounds"),
         (("out[y] = s[0]", "out[x] = s[0]"), "race for out[0]"),
         (("half = 4", "half = 2"), "out[0] is 6, but must be 15"),
+        ((TREE, "    cuda.atomic.add(out, y, s[x])\n"), "24 atomic operations"),
+        (
+            (TREE, "    if x == 0:\n        out[y] = s[0] + s[1] + s[2] + s[3] + s[4] + s[5]\n"),
+            "1 barrier",
+        ),
     ],
 }
 ENDLESS = "    while True:\n        pass\n", "the loop made 10000 turns and did not end"

@@ -394,8 +394,7 @@ def halve_while(F, x):
 
 
 def make_graph(function, *arrays, show=True, give=False):
-    names = [f"x{k}" for k, _ in enumerate(arrays)]
-    graph, _ = trace(function, {name: Spec((2, 3), np.dtype("float32")) for name in names})
+    graph, _ = trace(function, {f"x{k}": Spec(a.shape, a.dtype) for k, a in enumerate(arrays)})
     if show:
         print(graph.show())
     return graph if give else None

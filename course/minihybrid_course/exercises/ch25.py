@@ -111,7 +111,24 @@ def adds_up(kernel):
     return "one atomic operation for each block, and not for each number"
 
 
-EXERCISES = {number: puzzle(*parts) for number, parts in PUZZLES.items()} | {
+def adds_rows(kernel):
+    """Check 25.10: a tree in each block, whose threads share their sums without atomics."""
+    found = PUZZLE["25.10"].judge(kernel)
+    need(found.right, found.sentence.removeprefix("not yet: "))
+    counts = kernel.counts
+    atomics = counts.total("atomics") + counts.total("atomics", "shared")
+    need(atomics == 0, f"{atomics} atomic operations add one after another: add with a tree")
+    need(
+        counts.barriers > 1,
+        f"each block has {counts.barriers} barrier{'s' * (counts.barriers != 1)}: a tree needs one "
+        "before each of its steps",
+    )
+    return found
+
+
+PUZZLE = {number: puzzle(*parts) for number, parts in PUZZLES.items()}
+EXERCISES = PUZZLE | {
+    "25.10": Exercise(PUZZLE["25.10"].asks, adds_rows),
     "25.11": Exercise(
         "a pair: the barriers that the block meets, and the loads from shared memory",
         Parts(
