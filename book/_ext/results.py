@@ -1,9 +1,10 @@
 """Sphinx extension: tables from the files that `make bench` leaves in benchmarks/results.
 
-    ```{results} ratios
+    ```{results} ratios The numbers
     ```
 
-The argument names the table (`TABLES`). Every number on the page comes from a file, and
+The first argument names the table (`TABLES`), a sentence, or the plot; with a title after it, a
+table is folded. Every number on the page comes from a file, and
 each row is judged by two rules: was the machine busy, and do the quartiles overlap?
 """
 
@@ -228,6 +229,58 @@ TABLES = {
 }
 
 
+# -- the plot ----------------------------------------------------------------------------
+WIDE, LEFT, LONG, HIGH = 860, 370, 430, 24  # the picture, its names, its axis, a row
+LEAST, MOST = 0.25, 2.0  # ratios at the ends of the axis
+TICKS = {0.25: "4 times as fast", 0.5: "2 times", 1: "equal", 2: "half as fast"}
+INKS = {"ahead": "#2f9e6e", "draw": "#80868b", "behind": "#c8641c"}
+
+
+def across(ratio):
+    """Where a ratio is on the logarithmic axis; beyond an end, at the end.
+
+    >>> across(9.0)
+    800.0
+    """
+    part = np.log(np.clip(ratio, LEAST, MOST) / LEAST) / np.log(MOST / LEAST)
+    return round(LEFT + LONG * float(part), 1)
+
+
+def dots():
+    """The ratios of one thread as dots on a logarithmic axis, with their quartiles, in SVG."""
+    rows = []
+    for w in raced(read()).values():
+        ours, rival = fastest(w, True), fastest(w, False)
+        beside = median_s(rival)
+        low, high = (t / beside for t in timing(ours["times_s"]).quartiles_s)
+        title = w["title"].replace(", float32", "")  # as all of them are
+        rows.append((median_s(ours) / beside, low, high, title, verdict(w)))
+    bottom = HIGH * (len(rows) + 1)
+    parts = ['<g stroke="currentColor" fill="currentColor" font-size="13">']
+    for ratio, words in TICKS.items():
+        x = across(ratio)
+        parts.append(f'<path d="M{x} {HIGH - 4}V{bottom}" stroke-opacity="{0.2 + (ratio == 1)}"/>')
+        parts.append(f'<text x="{x}" y="14" text-anchor="middle" stroke="none">{words}</text>')
+    parts.append("</g>")
+    for n, (ratio, low, high, title, words) in enumerate(sorted(rows), 1):
+        y, ink, name = n * HIGH + HIGH / 2, INKS[words.partition(",")[0]], escape(title)
+        fill = "none" if "," in words else ink
+        parts.append(
+            f'<g stroke="{ink}" stroke-width="2"><title>{name}: {ratio:.2f}, {words}</title>'
+            f'<text x="{LEFT - 12}" y="{y + 5}" text-anchor="end" font-size="13" stroke="none" '
+            f'fill="currentColor">{name}</text><path d="M{across(low)} {y}H{across(high)}"/>'
+            f'<circle cx="{across(ratio)}" cy="{y}" r="5" fill="{fill}"/></g>'
+        )
+    return (
+        f'<figure class="dots"><div style="overflow-x:auto" tabindex="0"><svg role="img" '
+        f'aria-label="{escape(summary())}" viewBox="0 0 {WIDE} {bottom + 4}" '
+        f'style="min-width:640px;width:100%">{"".join(parts)}</svg></div><figcaption>'
+        "Time of our fastest mode, divided by the time of the fastest rival. Left of the line, "
+        "we're ahead (green); right of it, behind (orange); gray: a draw. Bars are quartiles, and "
+        "a hollow dot is marked busy or unsteady.</figcaption></figure>"
+    )
+
+
 # -- sentences -------------------------------------------------------------------------
 def machine():
     """Where and when the files were made, and with which versions."""
@@ -335,19 +388,23 @@ def folded(title, *children):
 
 
 class Results(SphinxDirective):
-    """One table, one sentence, or (`all`) the folded tables of all workloads."""
+    """A table, perhaps folded, a sentence, the plot, or (`all`) the tables of all workloads."""
 
-    required_arguments = 1
+    required_arguments, optional_arguments = 1, 1
+    final_argument_whitespace = True
 
     def run(self):
-        (what,) = self.arguments
+        what, *title = self.arguments
         for path in sorted(FOLDER.glob("*.json")):
             self.env.note_dependency(str(path))
         if what in SENTENCES:
             return [nodes.paragraph(text=SENTENCES[what]())]
+        if what == "dots":
+            return [nodes.raw("", dots(), format="html")]
         if what in TABLES:
             lines = TABLES[what]()
-            return [as_table(lines) if lines[1:] else nodes.paragraph(text="None.")]
+            table = as_table(lines) if lines[1:] else nodes.paragraph(text="None.")
+            return folded(*title, table) if title else [table]
         workloads = read()["workloads"].values()
         return [n for w in workloads for n in folded(w["title"], as_table(modes(w)))]
 

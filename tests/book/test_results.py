@@ -60,6 +60,16 @@ def test_no_race_is_left_out():
         assert sorted(line[0] for line in page.ratios(threads)[1:]) == sorted(raced)
 
 
+def test_every_ratio_is_a_dot_on_its_side_of_one():
+    found = page.dots()
+    assert found.count("<circle") == len(page.ratios()) - 1
+    assert page.across(0.5) - page.across(0.25) == pytest.approx(
+        page.across(1) - page.across(0.5), abs=0.2
+    )
+    assert page.across(0.01) == page.LEFT and page.across(99) == page.LEFT + page.LONG
+    assert found.count('fill="none"') == sum("," in line[2] for line in page.ratios()[1:])
+
+
 def test_every_mode_stands_in_its_workloads_table():
     for w in page.read()["workloads"].values():
         assert len(page.modes(w)) == 1 + len(w["rows"])
