@@ -45,7 +45,8 @@ READING_ORDER = """
     codegen.cpu.objects codegen.cpu.thread_pool codegen.cpu.target codegen.gpu.block_shape
     codegen.gpu.rows codegen.gpu.kernel codegen.gpu.target codegen.numpy.special
     codegen.numpy.excerpt codegen.numpy.alone codegen.numpy.whole codegen.numpy
-    codegen.tiles codegen.read codegen.lower codegen.schedule codegen.wasm codegen.side_module
+    codegen.tiles codegen.read codegen.lower codegen.schedule codegen.cpu.printer codegen.wasm
+    codegen.side_module
     codegen.c_helpers codegen.c formats.c
     runtime.donation runtime.guards runtime.shared_plans runtime.op_hooks runtime.launch
     runtime.tiers runtime.page_cpu runtime.device_eager runtime.kernel_times

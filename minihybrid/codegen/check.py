@@ -204,16 +204,16 @@ def _written(kernel: ir.Kernel) -> None:
     stored: dict[ir.Buffer, list] = {}
     for access, ranges, always in accesses(kernel.body, {}, once(kernel)):
         if isinstance(access, ir.Store):
-            spans = _spans(access, access.value.type.lanes, ranges) if always else [None]
+            spans = spans_of(access, access.value.type.lanes, ranges) if always else [None]
             stored.setdefault(access.buffer, []).append(spans)
         elif access.buffer.space != "in" and access.buffer not in stored:
             fail(kernel, f"{access.buffer.name} is read before it is written")
     for buffer in kernel.buffers:
-        if buffer.space == "out" and not _covers(buffer, stored.get(buffer, [])):
+        if buffer.space == "out" and not covers(buffer, stored.get(buffer, [])):
             fail(kernel, f"the output {buffer.name} is not known to be written everywhere")
 
 
-def _spans(store: ir.Store, lanes: int, ranges: dict) -> list:
+def spans_of(store: ir.Store, lanes: int, ranges: dict) -> list:
     """(first, one behind the last) on each axis, of a store that writes all between; or None."""
     used: set = set()
     wide = [*[1] * (len(store.index) - 1), lanes]
@@ -250,7 +250,7 @@ def _span(index: ir.Expr, lanes: int, ranges: dict, used: set) -> tuple[ir.Expr,
     return at, at + length
 
 
-def _covers(buffer: ir.Buffer, stores: list) -> bool:
+def covers(buffer: ir.Buffer, stores: list) -> bool:
     """Whether stores, one behind the other on the last axis, write a whole buffer."""
     whole = [s for s in stores if None not in s]
     if not buffer.shape:

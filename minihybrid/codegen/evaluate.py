@@ -149,9 +149,10 @@ class Run:
                 case ir.Store(buffer, index, value):
                     place = self.place(buffer, index, value.type.lanes)
                     self.memory[buffer.name][place] = self.value(value)
-                case ir.For(var, start, stop, inner, step):
+                case ir.For(var, start, stop, inner, step, parallel):
                     try:
-                        for i in range(self.value(start), self.value(stop), step):
+                        order = range(self.value(start), self.value(stop), step)
+                        for i in reversed(order) if parallel else order:
                             self.names[var] = i
                             self.body(inner)
                     except _Broken:

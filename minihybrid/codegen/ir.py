@@ -18,6 +18,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from minihybrid.core.op import HybridError
+
 
 class Type(NamedTuple):
     """A NumPy dtype, or "index": a whole number that counts elements; and how many lanes."""
@@ -263,13 +265,14 @@ class Store:
 
 @dataclass(frozen=True)
 class For:
-    """A counting loop; `step` is a whole number above 0."""
+    """A counting loop; `step` is a whole number above 0, and threads may share a `parallel` one."""
 
     var: Var
     start: Expr
     stop: Expr
     body: tuple
     step: int = 1
+    parallel: bool = False
 
 
 @dataclass(frozen=True)
@@ -323,6 +326,70 @@ class Kernel:
     def buffers(self) -> list[Buffer]:
         """Its arrays."""
         return [p for p in self.params if isinstance(p, Buffer)]
+
+    def show(self) -> None:
+        """Print the kernel, and below it what one execution costs."""
+        print(self, self.counts(), sep="\n")
+
+    def counts(self) -> "Counts":
+        """Loads, stores and arithmetic of one execution: a vector's count once.
+
+        Raises:  HybridError if the trip count of a loop depends on data, or on another counter.
+
+        >>> a, out = Buffer("a", "float32", (8,)), Buffer("out", "float32", (8,), "out")
+        >>> i = Var("i", INDEX)
+        >>> body = (Store(out, (i,), a[i] * a[i]),)
+        >>> Kernel("k", (a, out), (For(i, const(0), const(8), body),)).counts()
+        Counts(loads=16, stores=8, arithmetic=8)
+        """
+        out = counted(self.name, self.body, {p for p in self.params if isinstance(p, Var)})
+        return Counts(*(n.value if isinstance(n, Const) else n for n in out))
+
+    def schedule(self, steps: Callable) -> "Kernel":
+        """A faster kernel that computes the same: steps(loops) calls the rewrites of `Loops`.
+
+        Raises:  ScheduleError for a rewrite that would change the result.
+        """
+        from minihybrid.codegen.schedule import Loops
+
+        return steps(Loops(self)).kernel
+
+
+class Counts(NamedTuple):
+    """What one execution of a kernel costs: instructions, or polynomials of its lengths."""
+
+    loads: Any
+    stores: Any
+    arithmetic: Any
+
+
+def counted(name: str, body: tuple, lengths: set) -> tuple:
+    """(loads, stores, arithmetic) of statements; of an `if`, both blocks count."""
+    out = [const(0)] * 3
+    for s in body:
+        inner = [const(0)] * 3
+        for e in expressions(s):
+            for p in parts(e):
+                out[0] = out[0] + int(isinstance(p, Load))
+                is_work = isinstance(p, Call) and p.type != INDEX and p.name not in MOVES
+                out[2] = out[2] + int(is_work)
+        out[1] = out[1] + int(isinstance(s, Store))
+        for block in blocks(s):
+            inner = [a + b for a, b in zip(inner, counted(name, block, lengths), strict=True)]
+        times = const(1)
+        if isinstance(s, For):
+            length = s.stop - s.start
+            times = length if s.step == 1 else binary("//", length + s.step - 1, s.step)
+        if isinstance(s, While) or any(
+            isinstance(p, Var | Load) and p not in lengths for p in parts(times)
+        ):
+            over = s.var.name if isinstance(s, For) else "a condition"
+            raise HybridError(f"kernel {name}: the trip count of the loop over {over} is not known")
+        out = [a + b * times for a, b in zip(out, inner, strict=True)]
+    return tuple(out)
+
+
+MOVES = {"splat", "cast", "bitcast", "lane", "insert", "masked", "table"}  # no arithmetic
 
 
 # -- text ------------------------------------------------------------------------------
@@ -378,8 +445,8 @@ def lines(body: tuple, pad: str = "    ") -> Iterator[str]:
                 yield f"{pad}{var.name}: {var.type} = {text(value)}"
             case Store(buffer, index, value):
                 yield f"{pad}{text(Load(buffer, index, value.type.lanes))} = {text(value)}"
-            case For(var, start, stop, inner, step):
-                by = f" by {step}" * (step != 1)
+            case For(var, start, stop, inner, step, parallel):
+                by = f" by {step}" * (step != 1) + ", parallel" * parallel
                 yield f"{pad}for {var.name} in {text(start)} .. {text(stop)}{by}:"
                 yield from lines(inner, pad + "    ")
             case While(test, inner):

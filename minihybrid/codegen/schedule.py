@@ -1,7 +1,8 @@
 """Schedules of the loop IR: each takes a kernel and gives a faster one that computes the same.
 
 Takes:   a kernel, and which of its loops.
-Gives:   `split`, `unroll`, `jam`, `vectorize`, `accumulate`; `scheduled`, which chooses.
+Gives:   `split reorder tile fuse unroll jam vectorize accumulate hold pack parallel`, and `Loops`,
+         which chains them; `scheduled`, which chooses.
 
 A loop is named by its counter. Each schedule has a dependence test, and raises a `ScheduleError`
 for what would change the result. Only `accumulate` changes the order of a sum, and only of one
@@ -13,15 +14,16 @@ that says that its order is free.
             s = s + a[k] * b[j, k]                               s_1 = s_1 + a[k] * b[1, k]
         out[j] = s                                           out[0] = s; out[1] = s_1
 
-What is left out: tiles of two loops at once, and copies of tiles to contiguous memory.
+What is left out: loops whose bounds depend on another counter, and masks instead of leftovers.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import count
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from minihybrid.codegen.check import never_negative
+from minihybrid.codegen.check import accesses, covers, never_negative, spans_of
 from minihybrid.codegen.ir import (
     COMPARISONS,
     INDEX,
@@ -44,6 +46,7 @@ from minihybrid.codegen.ir import (
     blocks,
     const,
     expressions,
+    mapped,
     parts,
     rebuilt,
     statements,
@@ -161,8 +164,10 @@ def is_load(e: Expr) -> bool:
     return isinstance(e, Load)
 
 
-def carried(kernel: Kernel, loop: For) -> str:
+def carried(kernel: Kernel, loop: For, private: Iterable = ()) -> str:
     """Why iterations of a loop depend on each other; empty if they don't.
+
+    private:  buffers of which each iteration has its own.
 
     They are independent if each element that one writes is written and read by that one only,
     and each variable is set in an iteration before it is read there.
@@ -171,12 +176,12 @@ def carried(kernel: Kernel, loop: For) -> str:
         return "ends early"
     if {s.var for s in statements(loop.body) if isinstance(s, Let)} - local(kernel, loop):
         return "sets what is used outside of it"
-    return shared_memory(kernel, loop)
+    return shared_memory(kernel, loop, private)
 
 
-def shared_memory(kernel: Kernel, loop: For) -> str:
-    """Where iterations of a loop may meet in memory; empty if they don't."""
-    stores = [s for s in statements(loop.body) if isinstance(s, Store)]
+def shared_memory(kernel: Kernel, loop: For, private: Iterable = ()) -> str:
+    """Where iterations of a loop may conflict in memory; empty if they don't."""
+    stores = [s for s in stores_of(loop.body) if s.buffer not in {*private}]
     touching: list[Store | Load] = [*stores, *reads_of(loop.body)]
     for store in stores:
         same = [a.index for a in touching if a.buffer == store.buffer]
@@ -218,37 +223,71 @@ def live_in(body: tuple, known: set) -> str:
 def is_apart(kernel: Kernel, buffer: Buffer, indices: list, loop: For, width: int) -> bool:
     """Whether iterations of a loop touch separate parts of a buffer at these indices.
 
-    A place is n * counter + common + rest: `common` is the same for all, and the rest is at
-    least 0 and less than n.
+    A place is upper + n * counter + common + lower: `common` is the same for all, `lower` is at
+    least 0 and less than n, and `upper` is a multiple of more than all that the rest may be.
     """
     counters = {s.var: (s.start, s.stop - 1) for s in loops_of(kernel)}
     known = {p for p in kernel.params if isinstance(p, Var)} | counters.keys()
     inner = {s.var for s in statements(loop.body) if isinstance(s, For)}
-    found = []
+    moving, common, lower, upper = None, const(0), [], []
     for index in indices:
-        moving, common, rest = const(0), const(0), const(0)
+        scale, own, rest = const(0), const(0), []
         for key, n in terms(buffer.place(index)):
             if any(
                 p not in known if isinstance(p, Var) else is_load(p) for f in key for p in parts(f)
             ):
                 return False
-            part = product(key) * n
             if loop.var in key:
-                moving = moving + product(tuple(f for f in key if f is not loop.var)) * n
+                scale = scale + product(tuple(f for f in key if f is not loop.var)) * n
             elif any(p in inner or p is loop.var for f in key for p in parts(f)):
-                rest = rest + part
+                rest.append((key, n))
             else:
-                common = common + part
-        found.append((moving, common, rest))
-    (moving, common, _), *_ = found
-    if moving is const(0) or any(p in inner or p is loop.var for p in parts(moving)):
+                own = own + product(key) * n
+        if moving is None:
+            moving, common = scale, own
+        if scale is not moving or any(p in inner or p is loop.var for p in parts(scale)):
+            return False
+        own = own - common
+        for key, n in rest:
+            step = product(tuple(f for f in key if f not in inner)) * n
+            is_digit = sum(f in inner for f in key) == 1 and not any(
+                p in inner for p in parts(step)
+            )
+            if is_digit and step is not moving and never_negative(step - moving, counters):
+                upper.append(step)
+            else:
+                own = own + product(key) * n
+        lower.append(own)
+    if moving is None or moving is const(0):
         return False
-    return all(
-        m is moving
-        and never_negative(rest + own - common, counters)
-        and never_negative(moving - (rest + own - common) - width, counters)
-        for m, own, rest in found
+    span = moving * (loop.stop - loop.start)
+    return any(
+        (unit is None or never_negative(unit - span, counters))
+        and all(
+            never_negative(low, counters) and never_negative(moving - low - width, counters)
+            for low in (modulo(low, unit) for low in lower)
+        )
+        for unit in units(upper, lower)
     )
+
+
+def units(upper: list, lower: list) -> list:
+    """Numbers of which all upper parts are multiples; none is needed if there are no such parts."""
+    pairs = [terms(scale) for scale in upper]
+    if any(len(pair) != 1 or pair[0][0] != pairs[0][0][0] for pair in pairs):
+        return []
+    whole = math.gcd(*(pair[0][1] for pair in pairs))
+    if pairs and pairs[0][0][0]:
+        return [product(pairs[0][0][0]) * whole]
+    offsets = {abs(n) for low in lower for key, n in terms(low) if not key}
+    sizes = offsets | {whole // d for d in range(1, math.isqrt(whole) + 1) if whole % d == 0}
+    return [None] * (not pairs) + [const(n) for n in sorted(sizes) if n and whole % n == 0]
+
+
+def modulo(e: Expr, unit: Expr | None) -> Expr:
+    """Index arithmetic without the multiples of a number in its constant."""
+    offset = sum(n for key, n in terms(e) if not key)
+    return e - (offset - offset % unit.value) if isinstance(unit, Const) else e
 
 
 def product(key: tuple) -> Expr:
@@ -541,6 +580,324 @@ def can_be_wide(name: str, args: tuple) -> bool:
     if kinds == {"int32"}:
         return name in WHOLE
     return kinds == {"float32"} and name in FLOAT
+
+
+# -- the order of loops ----------------------------------------------------------------
+def reorder(kernel: Kernel, *names: str) -> Kernel:
+    """Nested loops in another order, the outer one first; what stands beside an inner loop gets
+    loops of its own."""
+    for name in names:
+        loop_of(kernel, name)
+    while True:
+        order = [s.var.name for s in loops_of(kernel) if s.var.name in names]
+        pairs = zip(order, order[1:], strict=False)
+        wrong = [(a, b) for a, b in pairs if names.index(a) > names.index(b)]
+        if not wrong:
+            return kernel
+        kernel = swapped(kernel, *wrong[0])
+
+
+def swapped(kernel: Kernel, name: str, other: str) -> Kernel:
+    """A loop inside of the one that is directly in it."""
+    loop, inner, new = loop_of(kernel, name), loop_of(kernel, other), fresh(kernel)
+    if all(s is not inner for s in loop.body):
+        refuse(kernel, name, f"has no loop over {other} directly inside")
+    if any(uses(e, loop.var) for e in (inner.start, inner.stop)):
+        refuse(kernel, other, f"has bounds that depend on {name}")
+    at = [s is inner for s in loop.body].index(True)
+    groups = [g for g in (loop.body[:at], (inner,), loop.body[at + 1 :]) if g]
+    for i, group in enumerate(groups):
+        reads = {p for s in statements(group) for e in expressions(s) for p in parts(e)}
+        for s in statements(sum(groups[:i] + groups[i + 1 :], ())):
+            if isinstance(s, Let) and s.var in reads:
+                refuse(kernel, name, f"sets {s.var.name} beside the loop over {other}")
+    out = []
+    for group in groups:
+        if group == (inner,):
+            out.append(replace(inner, body=(replace(loop, body=inner.body),)))
+        else:
+            var = Var(new(name), INDEX)
+            out.append(replace(loop, var=var, body=substituted(group, {loop.var: var})))
+    result = changed(kernel, name, lambda _: out)
+    why = carried(kernel, loop)
+    if why and (len(groups) > 1 or carried(result, loop_of(result, other))):
+        refuse(kernel, name, why)
+    return result
+
+
+def tile(kernel: Kernel, name: str, other: str, rows: int, columns: int) -> Kernel:
+    """Two nested loops in tiles: the loops `name_in` and `other_in` go through one."""
+    for n, size in ((name, rows), (other, columns)):
+        if not is_long(loop_of(kernel, n), size):
+            refuse(kernel, n, f"has fewer than {size} iterations")
+        kernel = split(kernel, n, size)
+    return reorder(kernel, other, f"{name}_in")
+
+
+def fuse(kernel: Kernel, name: str, other: str) -> Kernel:
+    """Two loops, one right after the other, as one: each element is used while it is at hand."""
+    first, second = loop_of(kernel, name), loop_of(kernel, other)
+    if (first.start, first.stop, first.step) != (second.start, second.stop, second.step):
+        refuse(kernel, other, f"has other bounds than the loop over {name}")
+    body = first.body + substituted(second.body, {second.var: first.var})
+    pairs = [(a, b) for block in all_blocks(kernel.body) for a, b in zip(block, block[1:])]  # noqa: B905
+    if not any(a is first and b is second for a, b in pairs):
+        refuse(kernel, other, f"does not follow the loop over {name}")
+    result = changed(kernel, other, lambda _: [])
+    result = changed(result, name, lambda loop: [replace(loop, body=body)])
+    if why := carried(result, loop_of(result, name)):
+        refuse(kernel, name, f"cannot be one with the loop over {other}: it {why}")
+    return result
+
+
+def all_blocks(body: tuple) -> list:
+    """A block, and all inside of it."""
+    return [body, *(b for s in body for block in blocks(s) for b in all_blocks(block))]
+
+
+def parallel(kernel: Kernel, name: str) -> Kernel:
+    """A loop that threads share; what one iteration fills of a work buffer, it fills for itself."""
+    loop = loop_of(kernel, name)
+    if all(s is not loop for s in kernel.body):
+        refuse(kernel, name, "is inside another one, and threads share only an outermost loop")
+    if any(isinstance(s, Let) for s in kernel.body):
+        refuse(kernel, name, "stands beside variables, which threads do not share")
+    if why := carried(kernel, loop, {b for b in kernel.buffers if is_private(kernel, loop, b)}):
+        refuse(kernel, name, why)
+    return changed(kernel, name, lambda loop: [replace(loop, parallel=True)])
+
+
+def is_private(kernel: Kernel, loop: For, buffer: Buffer) -> bool:
+    """Whether a work buffer is used in one loop only, where each iteration fills it first."""
+    beside = [s for s in outside(kernel, loop) if not any(blocks(s))]
+    return (
+        buffer.space == "work"
+        and all(buffer not in touched_by(s) for s in beside)
+        and fills_first(loop.body, buffer)
+    )
+
+
+def touched_by(s: Any) -> set:
+    """The buffers that a statement reads or writes."""
+    return {p.buffer for p in reads_of((s,))} | {p.buffer for p in stores_of((s,))}
+
+
+def fills_first(body: tuple, buffer: Buffer) -> bool:
+    """Whether a block writes a whole buffer before it reads it, or loops inside do so."""
+    for s in body:
+        if buffer in {p.buffer for p in reads_of((s,))}:
+            if not isinstance(s, For) or not fills_first(s.body, buffer):
+                return False
+        stores = [
+            spans_of(a, a.value.type.lanes, ranges)
+            for a, ranges, always in accesses((s,), {}, {})
+            if always and isinstance(a, Store) and a.buffer == buffer
+        ]
+        if covers(buffer, stores):
+            return True
+    return True
+
+
+# -- memory ----------------------------------------------------------------------------
+def hold(kernel: Kernel, name: str, buffer: str) -> Kernel:
+    """A loop that keeps its one element of a buffer in a register: it is loaded before the loop,
+    or taken from the store before it, and stored after it."""
+    loop, new = loop_of(kernel, name), fresh(kernel)
+    stores = [s for s in stores_of(loop.body) if s.buffer.name == buffer]
+    places = {s.index for s in stores}
+    places |= {p.index for p in reads_of(loop.body) if p.buffer.name == buffer}
+    if len(places) != 1 or not stores:
+        refuse(kernel, name, f"touches {len(places)} places of {buffer}, not one that it writes")
+    ((index,), own) = (
+        tuple(places),
+        {s.var for s in (loop, *statements(loop.body)) if hasattr(s, "var")},
+    )
+    if any(p in own or is_load(p) for i in index for p in parts(i)):
+        refuse(kernel, name, f"moves through {buffer}")
+    counters = {s.var: (s.start, s.stop - 1) for s in loops_of(kernel)}
+    if not never_negative(loop.stop - loop.start - 1, counters):
+        refuse(kernel, name, "may have no iteration")
+    element = Load(stores[0].buffer, index, stores[0].value.type.lanes)
+    if any(s.value.type != element.type for s in stores):
+        refuse(kernel, name, f"stores vectors of several lengths in {buffer}")
+    var = Var(new(buffer), element.type)
+
+    def held(body: tuple) -> tuple:
+        out = []
+        for s in mapped(body, lambda e: rebuilt(e, lambda p: var if p is element else p)):
+            if isinstance(s, Store) and s.buffer == element.buffer:
+                s = Let(var, s.value)
+            elif isinstance(s, For | While):
+                s = replace(s, body=held(s.body))
+            elif isinstance(s, If):
+                s = replace(s, body=held(s.body), orelse=held(s.orelse))
+            out.append(s)
+        return tuple(out)
+
+    whole = replace(loop, body=held(loop.body))
+    result = changed(
+        kernel, name, lambda _: [Let(var, element), whole, Store(element.buffer, index, var)]
+    )
+    return replace(result, body=without_store(result.body, Let(var, element)))
+
+
+def without_store(body: tuple, load: Let) -> tuple:
+    """Statements in which a load takes what a store right before it has written."""
+    out: list = []
+    for s in body:
+        before = out[-1] if out else None
+        if isinstance(s, If):
+            s = replace(s, orelse=without_store(s.orelse, load))
+        if isinstance(s, If | For | While):
+            s = replace(s, body=without_store(s.body, load))
+        if s == load and isinstance(before, Store):
+            if (before.buffer, before.index) == (s.value.buffer, s.value.index):
+                if before.value.type == s.var.type:
+                    s = Let(s.var, out.pop().value)
+        out.append(s)
+    return tuple(out)
+
+
+def pack(kernel: Kernel, name: str, buffer: str, order: tuple = ()) -> Kernel:
+    """What one iteration of a loop reads of a buffer, copied to contiguous memory at its start.
+
+    order:  the loops inside that move through the buffer, the slowest first.
+    """
+    loop, new = loop_of(kernel, name), fresh(kernel)
+    loads = {p for p in reads_of(loop.body) if p.buffer.name == buffer}
+    if len(loads) != 1:
+        refuse(kernel, name, f"reads {len(loads)} places of {buffer}, not one that moves")
+    if any(s.buffer.name == buffer for s in stores_of(loop.body)):
+        refuse(kernel, name, f"writes {buffer}, whose copy would be old")
+    (load,) = loads
+    outer = around(loop.body, load)
+    if any(isinstance(s, If | While) for s in outer):
+        refuse(kernel, name, f"reads {buffer} under a condition")
+    moving = {s.var.name: s for s in outer if any(uses(i, s.var) for i in load.index)}
+    bounds = {p for s in moving.values() for e in (s.start, s.stop) for p in parts(e)}
+    own = {s.var for s in statements(loop.body) if isinstance(s, Let)}
+    if any(is_load(p) or p in own for i in load.index for p in parts(i)) or bounds & own:
+        refuse(kernel, name, f"reads {buffer} where data say")
+    scales = {n: scale_of(load, s.var) for n, s in moving.items()}
+    order = order or tuple(sorted(moving, key=lambda n: -scales[n]))
+    if {*order} != {*moving}:
+        refuse(kernel, name, f"moves through {buffer} by {', '.join(moving)}")
+    counts = [len(iterations(kernel, moving[n])) for n in order]
+    if not all(counts):
+        refuse(kernel, name, "has a loop without iterations inside")
+    size = math.prod(counts) * load.lanes
+    scratch = Buffer(new(buffer), load.buffer.kind, (const(size),), "work")
+    at = const(0)
+    for n, times in zip(order, counts, strict=True):
+        first, step = moving[n].start, moving[n].step
+        if step != 1:
+            refuse(kernel, n, "has a step")
+        at = at * times + (moving[n].var - first)
+    packed = Load(scratch, (at * load.lanes,), load.lanes)
+    copies = {moving[n].var: Var(new(n), INDEX) for n in order}
+    body: tuple = substituted((Store(scratch, packed.index, load),), copies)
+    for n in reversed(order):
+        body = (replace(moving[n], var=copies[moving[n].var], body=body),)
+    rest = mapped(loop.body, lambda e: rebuilt(e, lambda p: packed if p is load else p))
+    kernel = changed(kernel, name, lambda _: [replace(loop, body=body + rest)])
+    return replace(kernel, params=(*kernel.params, scratch))
+
+
+def scale_of(load: Load, var: Var) -> int:
+    """How far a step of a counter moves through a buffer, if that is known; else 0."""
+    return sum(n for key, n in terms(load.buffer.place(load.index)) if key == (var,))
+
+
+def around(body: tuple, load: Load) -> list:
+    """The loops and conditions around a load, the outer ones first."""
+    for s in body:
+        if load in reads_of((s,)):
+            inner = [t for block in blocks(s) for t in around(block, load)]
+            return [s, *inner] if isinstance(s, For | If | While) else inner
+    return []
+
+
+def stores_of(body: tuple) -> list[Store]:
+    """All stores."""
+    return [s for s in statements(body) if isinstance(s, Store)]
+
+
+# -- a chain of rewrites ---------------------------------------------------------------
+class Loops:
+    """A kernel, whose rewrites are methods and can be chained; a name of a loop that was split
+    stands for its innermost part in `unroll`, `jam` and `vectorize`.
+
+    history: (the rewrite, the kernel after it), one for each.
+    """
+
+    def __init__(self, kernel: Kernel, history: tuple = ()) -> None:
+        self.kernel, self.history = kernel, history
+
+    def then(self, rewrite: Callable, *args: Any) -> "Loops":
+        """The loops after one more rewrite."""
+        kernel = rewrite(self.kernel, *args)
+        step = f"{rewrite.__name__}({', '.join(map(repr, args))})"
+        return Loops(kernel, (*self.history, (step, kernel)))
+
+    def inner(self, name: str) -> str:
+        """The innermost part of a loop."""
+        names = names_of(self.kernel.body)
+        while f"{name}_in" in names:
+            name = f"{name}_in"
+        return name
+
+    def split(self, name: str, factor: int) -> "Loops":
+        """A loop in pieces of `factor` iterations: the new loop `name_in` goes through one."""
+        return self.then(split, name, factor)
+
+    def reorder(self, *names: str) -> "Loops":
+        """Nested loops in another order, the outer one first."""
+        return self.then(reorder, *names)
+
+    def tile(self, name: str, other: str, rows: int, columns: int) -> "Loops":
+        """Two nested loops in tiles of so many iterations of each."""
+        return self.then(tile, name, other, rows, columns)
+
+    def fuse(self, name: str, other: str) -> "Loops":
+        """Two loops that follow each other as one."""
+        return self.then(fuse, name, other)
+
+    def unroll(self, name: str) -> "Loops":
+        """Every iteration of a loop written out."""
+        return self.then(unroll, self.inner(name))
+
+    def jam(self, name: str) -> "Loops":
+        """Every iteration of a loop side by side, inside of the loops that they share."""
+        return self.then(jam, self.inner(name))
+
+    def vectorize(self, name: str, lanes: int | None = None) -> "Loops":
+        """All iterations of a loop as one vector, or `lanes` of them at a time."""
+        name = self.inner(name)
+        if lanes and not iterations_are(self.kernel, name, lanes):
+            return self.split(name, lanes).vectorize(name)
+        return self.then(vectorize, name)
+
+    def hold(self, name: str, buffer: str) -> "Loops":
+        """A loop's one element of a buffer in a register."""
+        return self.then(hold, name, buffer)
+
+    def pack(self, name: str, buffer: str, *order: str) -> "Loops":
+        """What an iteration of a loop reads of a buffer, in contiguous memory."""
+        return self.then(pack, name, buffer, order)
+
+    def parallel(self, name: str) -> "Loops":
+        """A loop that threads share."""
+        return self.then(parallel, name)
+
+    def accumulate(self, name: str, lanes: int = LANES) -> "Loops":
+        """A reduction in vectors."""
+        return self.then(accumulate, name, lanes)
+
+
+def iterations_are(kernel: Kernel, name: str, lanes: int) -> bool:
+    """Whether a loop has just so many iterations."""
+    loop = loop_of(kernel, name)
+    return loop.stop - loop.start is const(lanes)
 
 
 # -- the choice ------------------------------------------------------------------------

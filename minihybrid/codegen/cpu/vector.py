@@ -15,21 +15,23 @@ What is left out: tiles whose height is known only when they run.
 import contextlib
 import functools
 import itertools
+import operator
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, register_model
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
 
 from minihybrid.codegen.cpu.flat import Flat
 from minihybrid.ops.cpu.machine import width
 
 
 class Vector(types.Type):
-    """The Numba type of one register full of numbers."""
+    """The Numba type of one register full of numbers, or of as many as are asked for."""
 
-    def __init__(self, dtype):
-        self.dtype, self.lanes = dtype, width(dtype.bitwidth // 8)
+    def __init__(self, dtype, lanes=None):
+        self.dtype, self.lanes = dtype, lanes or width(dtype.bitwidth // 8)
         super().__init__(name=f"Vector({dtype} x {self.lanes})")
 
 
@@ -115,7 +117,8 @@ def splat(typing, number):
 def _fma(builder, dtype, a, b, c):
     if isinstance(dtype, types.Integer):
         return builder.add(builder.mul(a, b), c)
-    name = f"llvm.fmuladd.v{c.type.count}f{dtype.bitwidth}"
+    lanes = f"v{c.type.count}" if isinstance(c.type, ir.VectorType) else ""
+    name = f"llvm.fmuladd.{lanes}f{dtype.bitwidth}"
     function = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(c.type, [c.type] * 3), name
     )
@@ -127,7 +130,7 @@ def fma(typing, a, b, c):
     """a * b + c, in one instruction where the machine has it."""
 
     def codegen(context, builder, signature, args):
-        return _fma(builder, a.dtype, *args)
+        return _fma(builder, getattr(a, "dtype", a), *args)
 
     return c(a, b, c), codegen
 
@@ -148,6 +151,85 @@ def total(typing, a):
         return builder.extract_element(rest, ir.Constant(ir.IntType(32), 0))
 
     return a.dtype(a), codegen
+
+
+# -- vectors of any length: arithmetic by its signs ------------------------------------
+@intrinsic(prefer_literal=True)
+def load_lanes(typing, array, index, lanes):
+    """So many elements of an array from an index on."""
+    vector = Vector(array.dtype, lanes.literal_value)
+
+    def codegen(context, builder, signature, args):
+        place = _place(context, builder, array, *args[:2], context.get_value_type(vector))
+        return builder.load(place, align=array.dtype.bitwidth // 8)
+
+    return vector(array, types.intp, lanes), codegen
+
+
+@intrinsic(prefer_literal=True)
+def splat_lanes(typing, number, lanes):
+    """One element in so many places of a vector."""
+    number = types.unliteral(number)
+    vector = Vector(number, lanes.literal_value)
+
+    def codegen(context, builder, signature, args):
+        return _splat(builder, args[0], context.get_value_type(vector))
+
+    return vector(number, lanes), codegen
+
+
+@intrinsic
+def choose(typing, test, a, b):
+    """a in the lanes where a test holds, b in the others."""
+    return a(test, a, b), lambda context, builder, signature, args: builder.select(*args)
+
+
+@intrinsic
+def root_lanes(typing, a):
+    """The square roots of a vector's elements."""
+
+    def codegen(context, builder, signature, args):
+        kind = args[0].type
+        name = f"llvm.sqrt.v{kind.count}f{a.dtype.bitwidth}"
+        function = ir.FunctionType(kind, [kind])
+        return builder.call(cgutils.get_or_insert_function(builder.module, function, name), args)
+
+    return a(a), codegen
+
+
+def _enter_sign(sign, of_floats, of_integers):
+    """Let Numba know a sign between two vectors; comparisons give vectors of booleans."""
+    is_test = sign in (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
+
+    @infer_global(sign)
+    class _Signed(AbstractTemplate):
+        def generic(self, args, kws):
+            a, b = args
+            if isinstance(a, Vector) and a == b:
+                return signature(Vector(types.boolean, a.lanes) if is_test else a, a, b)
+            return None
+
+    @lower_builtin(sign, Vector, Vector)
+    def _apply(context, builder, signature, args):
+        is_float = isinstance(signature.args[0].dtype, types.Float)
+        return (of_floats if is_float else of_integers)(builder, *args)
+
+
+def _compared(text):
+    ordered = (lambda b, x, y: b.fcmp_unordered(text, x, y)) if text == "!=" else (
+        lambda b, x, y: b.fcmp_ordered(text, x, y)
+    )  # fmt: skip
+    return ordered, lambda b, x, y: b.icmp_signed(text, x, y)
+
+
+for _sign, _text in zip("lt le eq ne gt ge".split(), "< <= == != > >=".split(), strict=True):
+    _enter_sign(getattr(operator, _sign), *_compared(_text))
+for _sign, _float in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("truediv", "fdiv")):
+    _enter_sign(
+        getattr(operator, _sign),
+        lambda b, x, y, name=_float: getattr(b, name)(x, y),
+        lambda b, x, y, name=_sign: getattr(b, name)(x, y),
+    )
 
 
 @intrinsic
