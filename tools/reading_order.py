@@ -36,7 +36,8 @@ READING_ORDER = """
     codegen.gpu codegen.gpu.cuda
     runtime.device runtime.dlpack runtime.numbered_cpus runtime.device_array
     runtime.device_checks runtime.interop
-    passes.lower passes.reduction_schedule passes.branches passes.scan passes.foreach passes.loops
+    passes.lower passes.reduction_schedule passes.scan passes.branches passes.foreach passes.control
+    passes.loops
     passes.lift_constants passes.hoist_max_pool passes.pads_to_concat passes.slice_views
     passes.fuse passes
     codegen.rows codegen.source codegen.bytecode codegen.ir codegen.check codegen.evaluate

@@ -253,7 +253,7 @@ def planned(graph: Graph) -> Plan:
 
     Raises:  HybridError naming an operator that has no loops.
     """
-    graph = optimise(without_loops(expand(graph)))[-1][1]
+    graph = optimise(without_loops(expand(graph), branches=True))[-1][1]
     graph = merge(lower(graph)).check("fuse")
     steps = []
     for node in graph.nodes:

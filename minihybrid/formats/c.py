@@ -252,7 +252,8 @@ def c_file(plan, inputs, outputs, weights):
         if step.kernel not in kernels:
             kernels[step.kernel] = kernel_of(step, f"k{len(kernels)}_{step.label}")
         words = ", ".join(_word(word, len(inputs)) for word in step.words)
-        calls.append(f"    {kernels[step.kernel].name}({words});")
+        when = _condition(*step.guard, len(inputs)) if step.guard else ""
+        calls.append(f"    {when}{kernels[step.kernel].name}({words});")
         if step.turns:
             body = [f"    {line}" for line in calls[-step.body :]]
             head = f"    for (int64_t turn = 0; turn < {step.turns}; turn++) {{"
@@ -338,6 +339,14 @@ def _word(word, n_inputs):
         PARAM: f"(const void *) (self->weights + OFFSETS[{which}]{behind})",
         NUMBER: str(which),
     }[what]
+
+
+def _condition(word, mask, n_inputs):
+    """Whether the side of a branch that a step belongs to is taken, in C."""
+    kind = {8: "uint8_t", 16: "uint16_t", 31: "float", 32: "uint32_t", 63: "double"}
+    at = _word(word, n_inputs).removeprefix("(void *) ").removeprefix("(const void *) ")
+    test = f"*(const {kind[abs(mask).bit_length()]} *) (const void *) {at}"
+    return f"if ({test} {'!=' if mask > 0 else '=='} 0) "
 
 
 def _crc(nibble):

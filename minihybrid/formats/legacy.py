@@ -14,7 +14,7 @@ from importlib import import_module
 from minihybrid.core.attribute import KNOWN, written
 from minihybrid.core.hooks import own_names
 from minihybrid.core.op import UNKNOWN, AttrError, Node
-from minihybrid.passes.foreach import of_entry
+from minihybrid.passes import control, foreach
 
 # Other names that operators had in files; `_sparse_` before a name is dropped, too.
 NAMES = dict(
@@ -80,8 +80,8 @@ def operator_of(kind, ops, entry=None):
 
     entry:   the node in its file, which says what a loop does.
     """
-    if kind == "_foreach":
-        return entry and of_entry(entry)
+    if kind in ("_foreach", "_cond", "_while_loop"):
+        return entry and (foreach if kind == "_foreach" else control).of_entry(entry)
     if kind.startswith("_np") and kind not in ops:
         import_module("minihybrid.np")  # some of its functions are operators in files
     for name in (kind, kind.removeprefix("_sparse_")):

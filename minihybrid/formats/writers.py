@@ -74,7 +74,7 @@ class Parts:
     def __init__(self, entry, target):
         graph = expand(entry.graph)
         if target == "numpy":  # whose text has no loops
-            graph = without_loops(graph)
+            graph = without_loops(graph, branches=True)
         self.plan = plan = Plan(graph, entry.names, target=target, expanded=True)
         nodes = [
             n

@@ -4,17 +4,12 @@ Takes:   Python functions of arrays, or of symbols.
 Gives:   `foreach`, `while_loop`, `cond`, `boolean_mask`, and `isnan`, `isinf`,
          `isfinite`, as `nd.contrib`, `sym.contrib`, `F.contrib`.
 
-With arrays they are Python's own loop and branch, which the tape follows. With symbols
-the body is traced once, and the loop is one node (`passes/foreach.py`). `where` discards an
-iteration of `while_loop` after its end and the branch of `cond` that isn't taken, and a gate
-stops their gradients. Compiled loops skip the costly steps of what is discarded
-(`passes/branches.py`).
-What is left out: skipping on NumPy, on GPUs and in exported files. A value that only discarded
-steps read gets a gradient of 0, and 0 times an infinite slope, as that of sqrt(x) at 0, is NaN;
-on the tape such a value has no gradient at all.
+With arrays they are Python's own loop and branch, which the tape follows. With symbols each
+function is traced once, and the loop or branch is one node with graphs inside
+(`passes/foreach.py`, `passes/control.py`). Only the branch that is taken runs, in the backward
+pass as well. A hybridized GPU call and exported code compute both branches and select one.
+What is left out: in eager mode, checking the branch that isn't taken.
 """
-
-import math
 
 import numpy as np
 
@@ -22,17 +17,18 @@ from minihybrid.core import lazy
 from minihybrid.core.arguments import arrays_in, restore
 from minihybrid.core.array import NDArray
 from minihybrid.core.attribute import AttrScope
-from minihybrid.core.graph import topological
+from minihybrid.core.graph import Graph, topological
 from minihybrid.core.hooks import FACES, own_names
 from minihybrid.core.name import NameManager
 from minihybrid.core.nd import array
-from minihybrid.core.op import AttrError, HybridError, Node
+from minihybrid.core.op import AttrError, HybridError, Node, Spec
 from minihybrid.core.placement import placed
 from minihybrid.core.sym import Symbol, opened, var
 from minihybrid.core.tape import modes
 from minihybrid.core.tracing import CURRENT, TraceError, is_tracing
 from minihybrid.ops import OPS
 from minihybrid.ops.shapes import axis_of
+from minihybrid.passes.control import Cond, While, check_variable, is_true
 from minihybrid.passes.foreach import Foreach, row_of
 from minihybrid.passes.scan import captured
 
@@ -97,24 +93,14 @@ def while_loop(cond, func, loop_vars, max_iterations=None, name=None):
     now = [loop_vars] if single else list(loop_vars)
     if not now:
         raise AttrError("while_loop: loop_vars is empty; one array at least is needed")
-    if all(isinstance(x, Symbol) for x in now) and isinstance(holds := cond(*now), Symbol):
-        found = _traced_while(cond, func, now, holds, int(max_iterations), name)
+    if all(isinstance(x, Symbol) and len(x.refs) == 1 for x in now):
+        found = _traced_while(cond, func, now, int(max_iterations), name)
         if found is not None:
             outs, now = found
             return outs, now[0] if single else now
-    steps, seen, active = [], None, None
-    for _ in range(int(max_iterations)):
-        holds = cond(*now)
-        if not isinstance(holds, Symbol):
-            if not holds:
-                break
-            out, new = _step(func, now)
-        else:
-            active = holds if active is None else OPS["where"](active, holds, active)
-            out, new = _step(func, now)
-            out = restore(out, iter([_kept(active, o) for o in arrays_in((out,))]))
-            new = [OPS["where"](active, a, b) for a, b in zip(new, now, strict=True)]
-        now = new
+    steps, seen = [], None
+    while len(steps) < max_iterations and is_true("while_loop: cond", cond(*now)):
+        out, now = _step(func, now)
         steps.append(out)
         seen = _same_variables("while_loop", len(steps), seen, out, now)
     outs = _stacked("while_loop", steps, int(max_iterations) - len(steps))
@@ -136,20 +122,20 @@ def _no_rows(body, data, states):
     return restore(out, iter([OPS["slice_axis"](x, axis=0, begin=0, end=0) for x in stacks]))
 
 
-def _traced_while(cond, func, now, holds, max_iterations, name):
-    """(outputs, last values) as one loop, of which nobody reads the rows."""
-
-    def turn(row, states):
-        active, *now = states
-        active = OPS["where"](active, cond(*now), active)
-        name = NameManager.current().get(None, "_while")
-        out, new = _branch(lambda: _step(func, now), name, active)
-        new = [OPS["where"](active, a, b) for a, b in zip(new, now, strict=True)]
-        return restore(out, iter([_kept(active, o) for o in arrays_in((out,))])), [active, *new]
-
-    rows = OPS["_zeros"].applied((), {"shape": (max_iterations,)}, base=Symbol)
-    found = traced(turn, rows, [OPS["ones_like"](holds), *now], name)
-    return found and (found[0], found[1][1:])
+def _traced_while(cond, func, now, max_iterations, name):
+    """(outputs, last values) as one node; `None` if Python knows what `cond` gives."""
+    name = NameManager.current().get(name, "_while_loop")
+    _, test = _side(cond, f"{name}_cond", now)
+    if not test:
+        return None
+    (out, new), body = _side(lambda *now: _step(func, now), f"{name}_func", now)
+    inputs = [x.refs[0] for x in now]
+    graphs, locs = _joined([test, body], inputs, len(now))
+    op = While(graphs, locs, range(len(now)), max_iterations)
+    made = Symbol.interpret(op, [Symbol([ref]) for ref in inputs], {}, name)
+    flat = [*arrays_in((out,)), *new]
+    found = [type(x)([ref]) for x, ref in zip(flat, made.refs, strict=True)]
+    return restore(out, iter(found)), found[len(flat) - len(new) :]
 
 
 def _step(func, now):
@@ -160,71 +146,87 @@ def _step(func, now):
         raise AttrError(
             f"while_loop: func gave {len(new)} new loop_vars, but {len(now)} are needed"
         )
+    for j, (x, y) in enumerate(zip(now, new, strict=True)):
+        if isinstance(x, NDArray) and isinstance(y, NDArray):
+            check_variable(j, Spec(x.shape, x.data.dtype), Spec(y.shape, y.data.dtype))
     return [] if out is None else out, new
 
 
 def cond(pred, then_func, else_func, name=None):
     """What `then_func()` gives if `pred` is true, else what `else_func()` gives.
 
-    pred:    a single number.
-    Symbols: both branches are traced, and their results must agree in shape. A compiled
-             plan skips the costly steps of the one that isn't taken, on the CPU.
+    pred:    one element.
+    Symbols: both branches are traced, and their results must agree in shape and dtype. Only the
+             one that is taken runs.
 
     >>> from minihybrid.core import nd
     >>> x = nd.array([-3]); cond(x < 0, lambda: -x, lambda: x).asnumpy()
     array([3.], dtype=float32)
     """
     if not isinstance(pred, Symbol):
-        return then_func() if pred else else_func()
-    shape = pred.spec.shape
-    if shape is not None and -1 not in shape and math.prod(shape) != 1:
-        raise AttrError(
-            f"cond: pred has shape {shape}, but one element is needed; reduce it first, for "
-            "example with (x > 0).sum(), or choose element by element with where"
-        )
-    if shape != (flat := () if pred.is_np else (1,)):  # it must not stretch what it chooses
-        pred = pred.reshape(flat)
+        return then_func() if is_true("cond: pred", pred) else else_func()
     name = NameManager.current().get(name, "_cond")
-    then = _branch(then_func, f"{name}_then", pred)
-    other = _branch(else_func, f"{name}_else", OPS["logical_not"](pred))
+    then, first = _side(then_func, f"{name}_then")
+    other, second = _side(else_func, f"{name}_else")
     pairs = arrays_in((then,)), arrays_in((other,))
     if len(pairs[0]) != len(pairs[1]):
         raise AttrError(
             f"cond: one branch gives {len(pairs[0])} values, the other "
             f"{len(pairs[1])}; both must give the same number"
         )
-    chosen = [OPS["where"](pred, a, b) for a, b in zip(*pairs, strict=True)]
-    return restore(then, iter(chosen))
-
-
-def _branch(func, name, chosen):
-    """What a branch gives, whose gradients stop unless it is the one that is chosen.
-
-    chosen:  whether it is. Each value that the branch reads passes a gate: 0 times the slope
-             of log at 0 would be nan.
-    """
-    owner = AttrScope.current().attrs.get(OWNER)
-    with AttrScope(**{OWNER: name}):
-        out = func()
-    refs = [ref for x in arrays_in((out,)) if isinstance(x, Symbol) for ref in x.refs]
-    trace = CURRENT.trace
-    made = trace.nodes if trace else topological(refs)
-    inside = [n for n in made if n.op and (n.info or {}).get(OWNER) == name]
-    mine, gates = {*inside}, {}
-    for node in inside:
-        node.info = {k: v for k, v in node.info.items() if k != OWNER}
-        if owner is not None:
-            node.info[OWNER] = owner
-        states = set(node.op.states(node.attrs))
-        for i, ref in enumerate(node.inputs):
-            if ref[0] not in mine and i not in states and ref not in gates:
-                gates[ref] = OPS["_gate"](Symbol([ref]), chosen).refs[0]
-        node.inputs = tuple(
-            [r if i in states else gates.get(r, r) for i, r in enumerate(node.inputs)]
+    if not (first and second):
+        raise AttrError(
+            "cond: a branch gives no symbols, but pred is one; compute what it gives with F's "
+            "operators"
         )
-    if trace:  # the branch reads what was made after it
-        trace.nodes[:] = [*(n for n in trace.nodes if n not in mine), *inside]
-    return out
+    inputs = [pred.one_ref(Cond)]
+    holds = Node(None, name="pred")
+    graphs, locs = _joined([first, second], inputs, 0)
+    op = Cond([Graph([holds], [(holds, 0)]), *graphs], [[0], *locs])
+    made = Symbol.interpret(op, [Symbol([ref]) for ref in inputs], {}, name)
+    found = [type(x)([ref]) for x, ref in zip(pairs[0], made.refs, strict=True)]
+    return restore(then, iter(found))
+
+
+def _side(func, name, arguments=()):
+    """(what a function gives, its graph): (graph, what its variables are outside), or `None` if it
+    gives no symbols.
+
+    arguments: symbols in whose place the function is called with variables.
+    """
+    variables = [_variable(x, f"var{j}", x.spec) for j, x in enumerate(arguments)]
+    with AttrScope(**{OWNER: name}):
+        out = opened(func(*variables))
+    refs = [ref for x in arrays_in((out,)) if isinstance(x, Symbol) for ref in x.refs]
+    inside = _taken(refs, name, variables)
+    if not refs:
+        return out, None
+    own = [x.refs[0] for x in variables]
+    graph, _, others = captured(inside, own, refs, _unmarked, lambda ref: None)
+    return out, (graph, others)
+
+
+def _taken(refs, name, variables):
+    """The nodes of a function, which leave the trace."""
+    mine = {x.refs[0][0] for x in variables}
+    inside = [n for n in topological(refs) if n.op and (n.info or {}).get(OWNER) == name]
+    if trace := CURRENT.trace:
+        mine.update(n for n in trace.nodes if n.op and (n.info or {}).get(OWNER) == name)
+        trace.nodes[:] = [n for n in trace.nodes if n not in mine]
+        trace.known -= mine
+    return inside
+
+
+def _joined(sides, inputs, first):
+    """(graphs, for each the inputs that its variables are); `inputs` grows by what they read.
+
+    first:   how many variables of each are the first inputs.
+    """
+    locs = []
+    for _, others in sides:
+        inputs += [ref for ref in others if ref not in inputs[first:]]
+        locs.append([*range(first), *(first + inputs[first:].index(ref) for ref in others)])
+    return [graph for graph, _ in sides], locs
 
 
 # -- loops as one node -----------------------------------------------------------------
@@ -246,12 +248,7 @@ def traced(body, data, init_states, name):
     out, new = opened(out), opened(new)
     outs, news = arrays_in((out,)), arrays_in((new,))
     refs = [ref for x in (*outs, *news) if isinstance(x, Symbol) for ref in x.refs]
-    mine = {x.refs[0][0] for x in (*rows, *states)}
-    inside = [n for n in topological(refs) if n.op and (n.info or {}).get(OWNER) == name]
-    if trace := CURRENT.trace:
-        mine.update(n for n in trace.nodes if n.op and (n.info or {}).get(OWNER) == name)
-        trace.nodes[:] = [n for n in trace.nodes if n not in mine]
-        trace.known -= mine
+    inside = _taken(refs, name, (*rows, *states))
     if (
         len(refs) != len(outs) + len(news)
         or len(news) != len(init)
@@ -299,11 +296,6 @@ def _rows(x):
         )
     parts = OPS["SliceChannel"](x, num_outputs=shape[0], axis=0, squeeze_axis=len(shape) > 1)
     return [parts] if shape[0] == 1 else list(parts)
-
-
-def _kept(active, out):
-    """The output of a step that is run, else zeros."""
-    return OPS["where"](active, out, OPS["zeros_like"](out))
 
 
 def _stacked(what, steps, missing=0):

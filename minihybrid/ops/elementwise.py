@@ -902,22 +902,3 @@ unbroadcast = register(
     expand=_unbroadcast_expand,
     doc="Sum over the axes along which `like` was stretched to the shape of the data.",
 )
-
-
-# -- the gradient of a branch ----------------------------------------------------------
-def _gate_infer(specs):
-    (data,), outs = same_shape("_gate", specs[:1])
-    return [data, specs[1]], outs
-
-
-gate = register(
-    "_gate",
-    inputs=("data", "condition"),
-    grad_barrier=True,
-    infer=_gate_infer,
-    eager=lambda data, condition: data.copy(),
-    expr="{a}",
-    is_identity=lambda: True,
-    grad=lambda g, out, a, c: (unbroadcast(choose(c, g, zeros_like(g)), a), None),
-    doc="The same values; a gradient passes only if the condition, one element, is not 0.",
-)

@@ -78,12 +78,7 @@ class Foreach(Loop):
     def known(self, specs: Sequence[Spec]) -> Loop:
         """The same loop, its nodes with their shapes; in mode of a `Loop`."""
         rows, states, others = self.sorted(specs)
-        found = self.specs_inside([*map(row_of, rows), *states, *others])
-        mapped: dict[Node, Node] = {}
-        for n in self.body.nodes:
-            inputs = tuple((mapped[m], i) for m, i in n.inputs)
-            mapped[n] = Node(n.op, inputs, n.attrs, n.name, tuple(found[n]), n.values, n.info)
-        body = Graph(mapped.values(), [(mapped[n], i) for n, i in self.body.heads])
+        body, mapped = typed(self.body, self.specs_inside([*map(row_of, rows), *states, *others]))
         return Loop(body, [mapped[v] for v in self.ins], self.n_rows, self.n_states)
 
     def in_rows(self, specs: Sequence, inputs: list[Value]) -> list[Value]:
@@ -193,6 +188,15 @@ def of_entry(entry: dict) -> Foreach | None:
     if any(n.op is not None and n.op.states(n.attrs) for n in body.nodes):
         return None
     return Foreach(body, [variables[i] for i in places], len(lists[0]), len(lists[1]))
+
+
+def typed(graph: Graph, specs: dict[Node, list[Spec]]) -> tuple[Graph, dict[Node, Node]]:
+    """(the same graph in nodes that have these specs, node -> its copy)."""
+    mapped: dict[Node, Node] = {}
+    for n in graph.nodes:
+        inputs = tuple((mapped[m], i) for m, i in n.inputs)
+        mapped[n] = Node(n.op, inputs, n.attrs, n.name, tuple(specs[n]), n.values, n.info)
+    return Graph(mapped.values(), [(mapped[n], i) for n, i in graph.heads]), mapped
 
 
 def only(found: tuple[Value, ...]) -> Value | tuple[Value, ...]:

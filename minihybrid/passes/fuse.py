@@ -23,7 +23,6 @@ import numpy as np
 from minihybrid.core.graph import Graph
 from minihybrid.core.op import Node, Op, Spec
 from minihybrid.core.passes import optimise
-from minihybrid.passes.branches import is_branch
 from minihybrid.passes.hoist_max_pool import pool_early
 from minihybrid.passes.loops import inside, is_loop, trimmed
 from minihybrid.passes.lower import lower
@@ -236,8 +235,6 @@ def _joins(
         or not group.has_room(node)
         or is_head
         and (is_literal(node) or node.op.view)
-        or has_loops(node)
-        and any(map(is_branch, group.nodes))  # apart, it can be skipped
     ):
         return False
     wanted = group.frame

@@ -1,8 +1,8 @@
-"""loops: what passes do with a loop, whose body is a graph of its own.
+"""loops: what passes do with loops and branches, which contain graphs of their own.
 
-Takes:   graphs with `Scan` in them (`passes/scan.py`).
-Gives:   `inside`, which applies a pass to each body; `trimmed`, without what nobody reads
-         of a loop.
+Takes:   graphs with `Scan` and `If` in them (`passes/scan.py`, `passes/branches.py`).
+Gives:   `inside`, which applies a pass to each of these graphs; `trimmed`, which drops outputs
+         that are never read.
 
 What is left out: moving out of a loop what is the same in each iteration.
 """
@@ -13,29 +13,35 @@ from minihybrid.core.graph import Graph, the_graph, topological
 from minihybrid.core.op import Node, Op
 from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.rewrite import rewrite
+from minihybrid.passes.branches import If
 from minihybrid.passes.scan import Scan
 
 LARGE = 2**20  # bytes of a stack of states: to keep it costs more than a copy each iteration
 
 
 def is_loop(op: Op | None) -> bool:
-    """Whether an operator is a loop of primitives."""
-    return isinstance(op, Scan)
+    """Whether an operator is a loop of primitives, or a branch."""
+    return isinstance(op, Scan | If)
 
 
 def loops_in(graph: Graph) -> list[Node]:
-    """The nodes of a graph that are loops."""
+    """The nodes of a graph that are loops or branches."""
     return [n for n in the_graph("loops_in", graph).nodes if is_loop(n.op)]
 
 
+def graphs_of(op: Scan | If) -> tuple[Graph, ...]:
+    """The graphs of a loop or a branch."""
+    return op.graphs if isinstance(op, If) else (op.body,)
+
+
 def inside(graph: Graph, run: Callable[[Graph], Graph]) -> Graph:
-    """The graph with a pass applied to the body of each loop."""
+    """The graph with a pass applied to the body of each loop and the sides of each branch."""
 
     def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         if not is_loop(node.op):
             return None
-        op = node.op.having(run(node.op.body))
-        new = emit(Node(op, inputs, {}, node.name, node.specs))
+        op = node.op.having(run if isinstance(node.op, If) else run(node.op.body))
+        new = emit(Node(op, inputs, node.attrs, node.name, node.specs))
         return [(new, i) for i in range(new.n_outputs)]
 
     return rewrite(graph, rule) if loops_in(graph) else graph
@@ -49,7 +55,10 @@ def trimmed(graph: Graph) -> Graph:
 
     def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         op = node.op
-        if not is_loop(op):
+        if isinstance(op, If):
+            outs = [k for k in range(node.n_outputs) if (node, k) in read]
+            return narrowed(node, op, inputs, outs, emit) if outs else None
+        if not isinstance(op, Scan):
             return None
         outs = [k for k in range(op.n_outs) if (node, k) in read]
         last = [j for j in range(op.n_states) if (node, op.n_outs + j) in read]
@@ -85,3 +94,11 @@ def trimmed(graph: Graph) -> Graph:
         return [(new, place.get(k, 0)) for k in range(node.n_outputs)]
 
     return dce(rewrite(graph, rule))
+
+
+def narrowed(node: Node, op: If, inputs: tuple, outs: list[int], emit: Callable) -> list:
+    """References in place of a branch's outputs, those in `outs` to one that has no others."""
+    less, keep = op.narrowed(outs)
+    specs, ins = [node.specs[k] for k in outs], tuple(inputs[k] for k in keep)
+    new = emit(Node(less, ins, node.attrs, node.name, tuple(specs)))
+    return [(new, outs.index(k) if k in outs else 0) for k in range(node.n_outputs)]

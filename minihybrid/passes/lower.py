@@ -45,4 +45,6 @@ def lower(graph: Graph, which: Callable[[Op], bool] = lambda op: True) -> Graph:
 
     if all(n.op is None or n.op.lower is None for n in graph.nodes):
         return graph
-    return dce(fold(rewrite(graph, rule)))
+    graph = dce(fold(rewrite(graph, rule)))
+    again = any(getattr(n.op, "nested", False) and which(n.op) for n in graph.nodes)
+    return lower(graph, which) if again else graph  # a branch in a loop

@@ -54,7 +54,7 @@ class Loop(Op):
     n_rows, n_states: how many of `ins` these are;  n_outs: how many outputs have rows.
     """
 
-    inputs, variadic, attrs = ("data",), True, {}
+    inputs, variadic, attrs, nested = ("data",), True, {}, True
     checked: Checked
     readers: dict
     __setattr__ = object.__setattr__  # unlike other records, made for one node
@@ -406,14 +406,22 @@ def products_of(graph: Graph) -> list[Ref]:
     return list(found)
 
 
-def without_loops(graph: Graph) -> Graph:
-    """A graph of primitives with each loop written down iteration by iteration."""
-    if not any(isinstance(n.op, Scan) for n in graph.nodes):
-        return graph
+def without_loops(graph: Graph, branches: bool = False) -> Graph:
+    """A graph of primitives with each loop written down iteration by iteration.
+
+    branches: whether both sides of each branch are computed, and one is selected.
+    """
+
+    def is_meant(op: Op | None) -> bool:
+        return isinstance(op, Scan) or branches and getattr(op, "nested", False)
 
     def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
-        if not isinstance(node.op, Scan):
-            return None
+        if not is_meant(node.op):
+            if not getattr(node.op, "nested", False):
+                return None
+            op = node.op.having(without_loops)
+            new = emit(Node(op, inputs, node.attrs, node.name, node.specs))
+            return [(new, i) for i in range(new.n_outputs)]
         with tracing(Trace(lower=True)) as trace, Prefix(f"{node.name}_"):
             trace.known.update(n for n, _ in inputs)
             found = node.op.lower(node.specs, *(Symbol([ref]) for ref in inputs))
@@ -421,7 +429,9 @@ def without_loops(graph: Graph) -> Graph:
             emit(made)
         return found.refs
 
-    return dce(fold(rewrite(graph, rule), walls=True))
+    if any(getattr(n.op, "nested", False) for n in graph.nodes):
+        graph = dce(fold(rewrite(graph, rule), walls=True))
+    return without_loops(graph, branches) if any(is_meant(n.op) for n in graph.nodes) else graph
 
 
 def captured(

@@ -43,8 +43,10 @@ def graph_text(graph: Graph) -> str:
             what = f"{node.op.name}({args}{'; ' * bool(attrs)}{attrs})"
         spec = " ".join(map(str, node.specs or (UNKNOWN,)))
         lines.append(legible(f"{names[node]:<15} = {what:<24} {spec}", LINE))
-        if body := getattr(node.op, "body", None):  # of a loop: what each turn computes
-            lines += [f"    {line}" for line in graph_text(body).split("\n")]
+        body = getattr(node.op, "body", None)  # of a loop: what each iteration computes
+        for k, inner in enumerate(getattr(node.op, "graphs", (body,) if body else ())):
+            lines += ["  --"] * (k > 0)
+            lines += [f"    {line}" for line in graph_text(inner).split("\n")]
     news = graph.heads[len(graph.outputs) :]
     lines += [f"{legible(name)} := {ref(*r)}" for name, r in zip(graph.states, news, strict=True)]
     return "\n".join([*lines, "return " + ", ".join(ref(*r) for r in graph.outputs)])

@@ -1,17 +1,18 @@
-"""Steps of a branch that isn't taken are skipped by compiled plans, and only those."""
+"""Only the branch that is taken runs, forward and backward, and a loop's iterations."""
 
 import gc
+import json
 
 import numpy as np
 import pytest
 
-from minihybrid import autograd, gluon, nd
-from minihybrid.core.op import Spec
+from minihybrid import AttrError, DTypeError, ShapeError, autograd, gluon, nd, sym
+from minihybrid.core.files import FileError
+from minihybrid.core.graph import Graph
 from minihybrid.core.plan import Plan
-from minihybrid.core.sym import trace
 from minihybrid.gluon import nn
-from minihybrid.ops import OPS
-from minihybrid.passes.branches import conditions
+from minihybrid.passes.branches import If
+from minihybrid.passes.control import Cond, While
 
 
 class Two(gluon.HybridBlock):
@@ -22,7 +23,7 @@ class Two(gluon.HybridBlock):
         self.a, self.b = nn.Dense(units, activation="tanh"), nn.Dense(units)
 
     def hybrid_forward(self, F, x, p):
-        return F.contrib.cond(p > 0, lambda: self.a(x), lambda: F.softmax(self.b(x)))
+        return F.contrib.cond(p > 0, lambda: self.a(x), lambda: F.softmax(F.cumsum(self.b(x), 1)))
 
 
 def nets(*shape, units=8):
@@ -44,17 +45,20 @@ def test_a_branch_is_skipped_and_its_memory_is_not_written():
     plan, _, bound = net.plan_for(x, nd.ones(1))
     plan.load()
     guarded = [line for line in plan.source.splitlines() if line.startswith("    if ")]
-    assert [("fullyconnected" in line, "!= 0" in line) for line in guarded] == [
+    assert [("fullyconnected" in line, "!= 0" in line) for line in guarded[:3]] == [
         (True, True),
         (True, False),
+        (False, False),
     ]
+    (node,) = [n for n in plan.graph.nodes if isinstance(n.op, If)]
+    at = plan.memory.offsets[plan.memory.scratch[node]] + node.op.flags[-1]
     for p in (1.0, 0.0, -0.0, np.nan):
         arena, out = plan._new_arena(), np.empty((4, 8), np.float32)
         arena[:] = 7
         inputs = [x.asnumpy(), np.float32([p])]
         plan.function(*inputs, out, arena, bound[0], 0, 100, 0, 0)
-        sevens = [(arena[at : at + 128] == 7).all() for at in products(plan)]
-        assert sorted(sevens) == [False, True]  # one of the two products was computed
+        # The second branch alone has a value between its two kernels.
+        assert (arena[at : at + 128] == 7).all() == bool(p > 0)
         np.testing.assert_allclose(out, eager(x, nd.array([p])).asnumpy(), rtol=1e-5, atol=1e-6)
 
 
@@ -70,11 +74,6 @@ def test_a_backward_pass_skips_the_products_of_a_branch():
     steps = plan.source.partition("def plan")[2].splitlines()
     products = [line.strip() for line in steps if "matmul" in line]
     assert len(products) == 4 and all(line.startswith("if ") for line in products)
-
-
-def products(plan):
-    """Where in the arena both products lie."""
-    return [at for ref, at in plan.memory.offsets.items() if ref[0].op is OPS["FullyConnected"]]
 
 
 @pytest.mark.parametrize("shape, units", [((4, 5), 8), ((256, 300), 200)], ids=["small", "large"])
@@ -97,26 +96,278 @@ def test_gradients_of_what_is_skipped_are_zero(shape, units):
             np.testing.assert_allclose(one, right, rtol=1e-3, atol=1e-4)
 
 
-def test_conditions_are_those_under_which_a_value_is_read():
-    node, where, exp = {}, OPS["_where"], OPS["exp"]
+class Nested(gluon.HybridBlock):
+    """Three branches with predicates of several dtypes, and a loop that one of them ends."""
 
-    def program(p, x, y):
-        condition, inside, shared, other = exp(p), exp(x), exp(y), exp(x + y)
-        nested = where(exp(condition), exp(inside), shared)
-        returned = exp(x * 2)
-        alone = where(inside, x, y)  # chooses element by element
-        values = {"condition": condition, "inside": inside, "shared": shared, "other": other}
-        values |= {"nested": nested, "alone": alone, "returned": returned}
-        node.update({name: value.refs[0][0] for name, value in values.items()})
-        out = where(condition, nested, other) + shared + alone * 0 + where(x, exp(alone), y)
-        return out, where(condition, returned, y), returned
+    def hybrid_forward(self, F, x, k):
+        cond = F.contrib.cond
+        y = cond(
+            x.sum() > 0,
+            lambda: cond(k == 1, lambda: F.log(x), lambda: cond(k, lambda: 1 / x, lambda: x + 1)),
+            lambda: cond(x.max() < -1, lambda: F.sqrt(x * -1), lambda: 3 * x),
+        )
+        outs, (last, n) = F.contrib.while_loop(
+            lambda v, n: F.sum(v) < 50,
+            lambda v, n: (F.broadcast_add(v, n), [v * 2 + 1, n + 1]),
+            [y, F.zeros_like(x).sum()],
+            max_iterations=6,
+        )
+        return y, outs, last, n
 
-    specs = {
-        n: Spec(s, np.dtype("float32")) for n, s in zip("pxy", [(1,), (3,), (3,)], strict=True)
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int64", "uint8"])
+@pytest.mark.parametrize("backend", ["numpy", "cpu"])
+def test_nested_branches_and_a_loop(dtype, backend):
+    net = Nested()
+    net.hybridize(backend=backend, wait=True)
+    for values in ([1, 2], [0.2, 0.3], [-1, -0.5], [-3, -4], [0, 0], [90, 1]):
+        for k in (0, 1, 2):
+            inputs = nd.array(values), nd.array([k], dtype=dtype)
+            found = []
+            for each in (Nested(), net):
+                inputs[0].attach_grad()
+                with autograd.record():
+                    outs = each(*inputs)
+                    loss = sum((o * o).sum() for o in outs if not isinstance(o, list))
+                loss.backward()
+                outs = [np.zeros((6, 2)) if isinstance(o, list) else o.asnumpy() for o in outs]
+                found.append([*outs, inputs[0].grad.asnumpy()])
+            for one, right in zip(*found[::-1], strict=True):
+                np.testing.assert_allclose(one, right, rtol=1e-5, atol=1e-6)
+
+
+def test_iterations_after_the_end_do_not_run(monkeypatch):
+    runs, eager = [], If.eager
+
+    def counted(self, predicate, *inputs, **more):
+        runs.append(bool(predicate[0]))
+        return eager(self, predicate, *inputs, **more)
+
+    monkeypatch.setattr(If, "eager", counted)
+
+    class Doubled(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.contrib.while_loop(lambda v: v < 9, lambda v: (v, v * 2), x, 7)[1]
+
+    net = Doubled()
+    net.hybridize(backend="numpy")
+    assert net(nd.ones(1)).asscalar() == 16
+    assert runs == [True] * 4 + [False] * 3
+
+
+class States(gluon.HybridBlock):
+    """A branch with a dropout mask, and one that moves running means, also in a loop."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm = nn.Dense(3), nn.BatchNorm()
+
+    def hybrid_forward(self, F, x, p):
+        y = F.contrib.cond(p > 0, lambda: F.Dropout(self.a(x), p=0.5), lambda: self.norm(x) * 1)
+        _, (y, _) = F.contrib.while_loop(
+            lambda v, n: F.lesser(n + 0.5, F.abs(p)),
+            lambda v, n: (v, [self.norm(v), n + 1]),
+            [y, F.zeros_like(p)],
+            max_iterations=3,
+        )
+        return y
+
+
+@pytest.mark.parametrize("backend", ["numpy", "cpu"])
+def test_only_the_taken_branch_moves_states_and_drops(backend):
+    eager, net = States(), States()
+    x, params = nd.random.normal(shape=(4, 3)), []
+    for each in (eager, net):
+        each.initialize()
+        each(x, nd.ones(1))
+        params.append([p for _, p in sorted(each.collect_params().items())])
+    for p, q in zip(*params, strict=True):
+        q.set_data(p.data())
+    net.hybridize(backend=backend, wait=True)
+    for p in (-1, 0, 2, -2):
+        found = []
+        for each in (eager, net):
+            x.attach_grad()
+            with autograd.record(train_mode=p <= 0):  # streams of random numbers differ
+                y = each(x, nd.array([p]))
+            y.backward()
+            means = each.norm.running_mean.data(), each.norm.running_var.data()
+            found.append([a.asnumpy() for a in (y, x.grad, *means)])
+        for one, right in zip(*found[::-1], strict=True):
+            np.testing.assert_allclose(one, right, rtol=1e-5, atol=1e-5)
+    x.attach_grad()
+    with autograd.record():
+        y = net(x, nd.array([0.5]))
+    y.backward()
+    mask = y.asnumpy() == 0
+    assert 0 < mask.sum() < mask.size
+
+
+@pytest.mark.parametrize(
+    "f, kind, words",
+    [
+        (lambda F, x: F.contrib.cond(x > 0, lambda: x, lambda: x), AttrError, "cond: pred has"),
+        (
+            lambda F, x: F.contrib.while_loop(lambda v: v < 9, lambda v: (v, v * 2), x, 3)[1],
+            AttrError,
+            "while_loop: cond has shape",
+        ),
+        (
+            lambda F, x: F.contrib.while_loop(
+                lambda v: v.sum() < 9, lambda v: (v, v.reshape((1, 2))), x, 3
+            )[1],
+            ShapeError,
+            r"while_loop: loop variable 0 has shape \(2,\), but its new value \(1, 2\)",
+        ),
+        (
+            lambda F, x: F.contrib.while_loop(
+                lambda v: v.sum() < 9, lambda v: (v, v.astype("int32")), x, 3
+            )[1],
+            DTypeError,
+            "while_loop: loop variable 0 is float32, but its new value int32; cast one",
+        ),
+    ],
+)
+def test_wrong_predicates_and_variables_are_sentences_in_both_modes(f, kind, words):
+    class Net(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return f(F, x)
+
+    for active in (False, True):
+        net = Net()
+        net.hybridize(active)
+        with pytest.raises(kind, match=words):
+            net(nd.ones(2))
+
+
+@pytest.mark.parametrize(
+    "other, kind, words",
+    [
+        (lambda x: x.reshape((1, 2)), ShapeError, r"output 0 has shape \(2,\) in the first"),
+        (lambda x: x.astype("int32"), DTypeError, "output 0 is float32 in the first .* cast one"),
+        (lambda x: [x, x], AttrError, "one branch gives 1 values, the other 2"),
+        (lambda x: 3, AttrError, "gives no symbols|gives 1 values, the other 0"),
+    ],
+)
+def test_branches_that_disagree_are_sentences(other, kind, words):
+    class Net(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.contrib.cond(x.sum() > 0, lambda: x * 2, lambda: other(x))
+
+    net = Net()
+    net.hybridize()
+    with pytest.raises(kind, match=words):
+        net(nd.ones(2))
+
+
+# -- files -----------------------------------------------------------------------------
+def variable(name):
+    return {"op": "null", "name": name, "inputs": []}
+
+
+def applied(op, name, inputs, **attrs):
+    attrs = {k: str(v) for k, v in attrs.items()}
+    return {"op": op, "name": name, "attrs": attrs, "inputs": [[i, 0, 0] for i in inputs]}
+
+
+def graph_of(*nodes, heads):
+    numbers = [i for i, n in enumerate(nodes) if n["op"] == "null"]
+    return {"nodes": nodes, "arg_nodes": numbers, "heads": [[i, 0, 0] for i in heads]}
+
+
+def as_mxnet_writes():
+    """A branch and a loop in MXNet's layout, with predicates that are graphs themselves.
+
+    y = x w if sum(x) > 1 else x - w;   while sum(v) < 20: out = v w; v = 2 v + w
+    """
+    test = graph_of(
+        variable("x"),
+        applied("sum", "sum0", [0]),
+        applied("_greater_scalar", "greater0", [1], scalar=1),
+        heads=[2],
+    )
+    then = graph_of(
+        variable("w"), variable("x"), applied("elemwise_mul", "mul0", [1, 0]), heads=[2]
+    )
+    then["nodes"][2]["inputs"].reverse()
+    other = graph_of(
+        variable("x"), variable("w"), applied("elemwise_sub", "sub0", [0, 1]), heads=[2]
+    )
+    branch = applied("_cond", "cond0", [0, 1], num_args=5, num_outputs=1)
+    branch["attrs"] |= {"cond_input_locs": "[0]", "then_input_locs": "[1, 0]"}
+    branch["attrs"]["else_input_locs"] = "[0, 1]"
+    holds = graph_of(
+        variable("v"),
+        applied("sum", "sum1", [0]),
+        applied("_lesser_scalar", "lesser0", [1], scalar=20),
+        heads=[2],
+    )
+    step = graph_of(
+        variable("v"),
+        variable("w"),
+        applied("elemwise_mul", "mul1", [0, 1]),
+        applied("_mul_scalar", "mul2", [0], scalar=2),
+        applied("elemwise_add", "add0", [3, 1]),
+        heads=[2, 4],
+    )
+    loop = applied("_while_loop", "loop0", [2, 1], num_args=4, num_outputs=2, num_out_data=1)
+    loop["attrs"] |= {"max_iterations": "4", "cond_input_locs": "[0]"}
+    loop["attrs"] |= {"func_input_locs": "[0, 1]", "func_var_locs": "[0]"}
+    nodes = [variable("x"), variable("w"), branch, loop]
+    branch["subgraphs"], loop["subgraphs"] = [test, then, other], [holds, step]
+    return graph_of(*nodes, heads=[2, 3]) | {
+        "heads": [[2, 0, 0], [3, 0, 0], [3, 1, 0]],
+        "attrs": {"mxnet_version": ["int", 10901]},
     }
-    found = conditions(trace(program, specs)[0])
-    condition = node["condition"], 0
-    assert found[node["nested"]] == (condition, True)
-    assert found[node["other"]] == (condition, False)
-    for always in ("condition", "shared", "inside", "alone", "returned"):
-        assert node[always] not in found
+
+
+def by_hand(x, w):
+    y = x * w if x.sum() > 1 else x - w
+    v, rows = y, []
+    while v.sum() < 20 and len(rows) < 4:
+        rows.append(v * w)
+        v = 2 * v + w
+    return y, np.array(rows + [0 * x] * (4 - len(rows))), v
+
+
+@pytest.mark.parametrize("active", [False, True])
+def test_files_of_mxnet_load_run_and_are_saved_again(active):
+    loaded = sym.load_json(json.dumps(as_mxnet_writes()))
+    again = sym.load_json(loaded.tojson())
+    assert again.tojson() == loaded.tojson() and loaded.list_inputs() == ["x", "w"]
+    ops = [n.op for n in Graph.of(again).nodes if n.op]
+    assert [type(op) for op in ops] == [Cond, While] and ops[1].max_iterations == 4
+    net = gluon.SymbolBlock(again, [sym.var("x"), sym.var("w")])
+    net.hybridize(active)
+    for x, w in ([1.0, 2.0], [1.0, 1.0]), ([0.5, 0.0], [1.0, 3.0]), ([-1.0, -1.0], [-20.0, 1.0]):
+        found = net(nd.array(x), nd.array(w))
+        for one, right in zip(found, by_hand(np.array(x), np.array(w)), strict=True):
+            np.testing.assert_allclose(one.asnumpy(), right, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda b, w: b["attrs"].update(then_input_locs="[1, 2]"),
+        lambda b, w: b["attrs"].update(else_input_locs="[0]"),
+        lambda b, w: b["attrs"].pop("cond_input_locs"),
+        lambda b, w: b["subgraphs"].pop(),
+        lambda b, w: b["subgraphs"][0]["heads"].append([1, 0, 0]),
+        lambda b, w: b["subgraphs"][1]["heads"].append([0, 0, 0]),
+        lambda b, w: w["attrs"].update(func_var_locs="[2]"),
+        lambda b, w: w["attrs"].update(func_var_locs="[0, 1]"),
+        lambda b, w: w["attrs"].update(max_iterations="0"),
+        lambda b, w: w["attrs"].update(num_out_data="2"),
+        lambda b, w: w["attrs"].update(num_out_data="x"),
+    ],
+)
+def test_damaged_graphs_are_refused(damage):
+    data = as_mxnet_writes()
+    damage(*data["nodes"][2:])
+    with pytest.raises(FileError, match="_cond 'cond0'|_while_loop 'loop0'"):
+        sym.load_json(json.dumps(data))
+
+
+def test_graphs_inside_are_shown():
+    text = Graph.of(sym.load_json(json.dumps(as_mxnet_writes()))).show()
+    assert "    sub0            = elemwise_sub(x, w)" in text and text.count("  --\n") == 3

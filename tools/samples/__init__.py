@@ -82,7 +82,6 @@ SAMPLES = {
         of((2, 3), like(1)),
         of((0, 3), like(3)),
     ],
-    "_gate": [of((2, 3), like(1)), of((3,), like(1)), of((0, 3), like(1)), of((), like())],
     "sum": reductions(),
     "prod": reductions(),
     "mean": reductions()[:-1],

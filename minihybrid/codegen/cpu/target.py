@@ -32,11 +32,11 @@ from minihybrid.codegen.bytecode import (
 from minihybrid.codegen.cpu.objects import load_kernels, make_runner
 from minihybrid.codegen.cpu.thread_pool import CHUNKS
 from minihybrid.codegen.source import WORTH_WAKING, Kernel, type_name
+from minihybrid.core.op import Spec
 from minihybrid.core.passes.memory import ALIGN
 from minihybrid.core.targets import Call, Table, in_order
 from minihybrid.ops.cpu.machine import threads
-from minihybrid.passes.branches import Condition, conditions
-from minihybrid.passes.loops import loops_in
+from minihybrid.passes.loops import graphs_of, is_loop
 from minihybrid.passes.scan import Scan
 from minihybrid.passes.slice_views import begin
 
@@ -133,8 +133,8 @@ def unsupported(graph):
             if spec.dtype.name not in SUPPORTED or not spec.dtype.isnative:
                 return f"'{node.name}' is {spec.dtype}, which has no compiled kernels"
         op = node.op
-        if isinstance(op, Scan):
-            if reason := unsupported(op.body):
+        if is_loop(op):
+            if reason := next(filter(None, map(unsupported, graphs_of(op))), None):
                 return reason
         elif op and not (
             op.view
@@ -174,8 +174,7 @@ def generate(graph, memory, inputs):
     inputs:  names of the variables that are arguments, in order; others are parameters.
     """
     table = Table(graph, inputs)
-    for loop in loops_in(graph):
-        table.constants += Table(loop.op.body, ()).constants
+    table.constants = [*dict.fromkeys(constants(graph))]
     writer = Writer(graph, table)
     writer.write(graph, memory)
     steps, scratch = writer.steps, writer.scratch
@@ -208,6 +207,12 @@ def generate(graph, memory, inputs):
     )
 
 
+def constants(graph):
+    """The constants of a graph, and of those in its loops and branches."""
+    inner = [each for n in graph.nodes if is_loop(n.op) for each in graphs_of(n.op)]
+    return Table(graph, ()).constants + [node for each in inner for node in constants(each)]
+
+
 def _whole_lines(nbytes):
     """Bytes rounded up to whole cache lines, of which threads must share none."""
     return -(-nbytes // ALIGN) * ALIGN
@@ -227,7 +232,7 @@ class Writer:
         self.kernels, self.steps, self.written = {}, [], []
         self.scratch = self.most = 0
         self.views, self.indent = {}, ""
-        self.guard = None  # (text, word, mask): when what is written now runs
+        self.guard = None  # of the side of a branch that is being written: `guard_of`
         variables = {n.name: n for n in graph.variables}
         for i, name in enumerate(table.inputs):
             if name in variables:
@@ -270,10 +275,7 @@ class Writer:
         """Write the steps of a graph whose values begin in the arena at an offset."""
         self.place(memory, offset)
         names, words = self.names, self.words
-        when, outer, there = conditions(graph), self.guard, set()
         for node in graph.nodes:
-            self.guard = outer or self.guard_of(when.get(node), there)
-            there.add(node)
             if node.op is not None and node.op.view:
                 (ref,), start = node.inputs, begin(node)
                 name = f"{names[ref]}[{start}:]" if start else names[ref]
@@ -281,8 +283,9 @@ class Writer:
                 continue
             if node.op is None or not any(s.size for s in node.specs):
                 continue
-            if isinstance(node.op, Scan):
-                self.turns(node, offset + memory.offsets.get(memory.scratch.get(node), 0))
+            if is_loop(node.op):
+                write = self.turns if isinstance(node.op, Scan) else self.sides
+                write(node, offset + memory.offsets.get(memory.scratch.get(node), 0))
                 continue
             body = Kernel(node, functions, threads())
             refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
@@ -293,23 +296,30 @@ class Writer:
                 passed.append(Word(WORK, at))
                 self.scratch = max(self.scratch, body.scratch)
             self.step(node, body, label(node), given, passed)
-        self.guard = outer
         for ref, k in memory.copies:
             self.copy(ref[0], (names[ref], words[ref]), self.heads[k], graph.heads[k])
 
-    def guard_of(self, condition: Condition | None, there):
-        """What a step checks that runs under a condition, if that was computed before it."""
-        if condition is None:
-            return None
-        (node, i), sense = condition
-        if node.op and node not in there:
-            return None
-        dtype = node.specs[i].dtype
-        mask = 2 ** (8 * dtype.itemsize - (dtype.kind == "f")) - 1  # -0.0 is 0
-        if mask >= 2**63:
-            return None
-        text = f"if {self.names[node, i]}[0] {'!=' if sense else '=='} 0: "
-        return text, self.words[node, i], mask if sense else -mask
+    def sides(self, node, offset):
+        """Write both sides of a branch: each step checks whether its own is taken."""
+        op, outer, heads = node.op, self.guard, self.heads
+        ins = [(self.names[ref], self.words[ref]) for ref in node.inputs]
+        outs = [(self.names[node, i], self.words[node, i]) for i in range(node.n_outputs)]
+        source, i = node.inputs[0]
+        for side, graph in enumerate(op.graphs):
+            guard = guard_of(*ins[0], source.specs[i].dtype, side == 0)
+            if outer:  # a branch in a branch has a flag: whether both are taken
+                at = offset + op.flags[side]
+                flag = self.view(at, FLAG), Word(ARENA, at)
+                both = Both(outer[3], guard[3])
+                passed = [outer[0], ins[0][0], flag[0]], [outer[1], ins[0][1], flag[1]]
+                self.guard = None
+                self.step(node, both, "both", *passed)
+                guard = guard_of(*flag, FLAG.dtype, True)
+            self.heads, self.guard = outs, guard
+            for v in graph.variables:
+                self.enter((v, 0), *ins[op.places[side][v.name]])
+            self.write(graph, op.memories[side], offset + op.flags[-1])
+        self.heads, self.guard = heads, outer
 
     def copy(self, node, source, target, ref):
         """Write the copy of a value that lies elsewhere."""
@@ -383,14 +393,41 @@ class Writer:
         kinds += ["uint64" if name == "key" else "int64" for name in body.numbers]
         text = "\n".join([f"@kernel({', '.join(kinds)})", body.text("NAME")])
         name = self.kernels.setdefault(text, f"k{len(self.kernels)}_{label}")
-        when, *guard = self.guard or ("",)
+        when, guard = "", ()
+        if self.guard:
+            where, word, mask, (_, sense) = self.guard
+            when, guard = f"if {where}[0] {'!=' if sense else '=='} 0: ", (word, mask)
         self.calls.append(f"{self.indent}{when}{name}({', '.join(given)})")
         self.written.append(Call(node, name, getattr(body, "made", {})))
         module = f"{header(text, '.')}\n\n{text.replace('NAME', f'k_{label}', 1)}\n"
         many = 1 if body.prelude else CHUNKS  # a thread
         chunks = min(body.turns, many * threads()) if body.turns > 1 else 1
         self.most = max(self.most, body.work if chunks > 1 else 0)
-        self.steps.append(Step(module, label, passed, chunks, guard=tuple(guard)))
+        self.steps.append(Step(module, label, passed, chunks, guard=guard))
+
+
+FLAG = Spec((1,), np.dtype("uint8"))
+
+
+def guard_of(name, word, dtype, sense):
+    """(name, word, mask, (spec, sense)): a predicate, its bits, and which side checks it."""
+    mask = 2 ** (8 * dtype.itemsize - (dtype.kind == "f")) - 1  # -0.0 is 0
+    return name, word, mask if sense else -mask, (Spec((1,), dtype), sense)
+
+
+class Both:
+    """The kernel that sets a flag if two predicates hold, each as its side needs it."""
+
+    numbers, turns, prelude, lengths = (), 1, False, {}
+
+    def __init__(self, outer, inner):
+        self.senses, self.arrays = (outer[1], inner[1]), [outer[0], inner[0], FLAG]
+
+    def text(self, name):
+        """The whole kernel under a name."""
+        a, b = ("!=" if sense else "==" for sense in self.senses)
+        test = f"a0[0] {a} 0 and a1[0] {b} 0"
+        return f"def {name}(a0, a1, out):\n    out[0] = 1 if {test} else 0"
 
 
 def further(word, view):

@@ -278,7 +278,7 @@ def _diagonal(places, attrs):
 
 
 LAYOUT = {
-    **dict.fromkeys(("_copy", "BlockGrad", "_detach", "_gate", "_np_copy", "_loss_head"), same),
+    **dict.fromkeys(("_copy", "BlockGrad", "_detach", "_np_copy", "_loss_head"), same),
     **dict.fromkeys(
         ("Reshape", "expand_dims", "squeeze", "_np_reshape", "_npx_reshape", "_np_squeeze"), reshape
     ),
