@@ -224,27 +224,26 @@ class Conv3DTranspose(_ConvTranspose):
 
 
 class _Pooling(HybridBlock):
-    """The parent of all pooling layers, with `_n` axes and the pooling type."""
+    """The parent of all pooling layers, with `_n` axes and the pooling type.
 
-    _n, _type = 2, "max"
+    The order of `layout` and `ceil_mode` in each layer is MXNet's.
+    """
+
+    _n, _type, _global = 2, "max", False
 
     def __init__(
         self,
-        pool_size,
-        strides,
-        padding,
-        layout,
-        ceil_mode,
+        pool_size=2,
+        strides=None,
+        padding=0,
+        layout=None,
+        ceil_mode=False,
         prefix=None,
         params=None,
-        global_pool=False,
-        **more,
     ):
         super().__init__(prefix, params)
         layer = type(self).__name__
         ceil_mode = checked(layer, "ceil_mode", ceil_mode, boolean)
-        for name, value in more.items():
-            checked(layer, name, value, boolean)
         kernel = _lengths(layer, "pool_size", pool_size, self._n, 1)
         self._kwargs = {
             "kernel": kernel,
@@ -252,11 +251,10 @@ class _Pooling(HybridBlock):
             if strides is None
             else _lengths(layer, "strides", strides, self._n, 1),
             "pad": _lengths(layer, "padding", padding, self._n, 0),
-            "global_pool": global_pool,
+            "global_pool": self._global,
             "pool_type": self._type,
             "layout": _layout(layer, layout, self._n),
             "pooling_convention": "full" if ceil_mode else "valid",
-            **more,
         }
 
     def _alias(self):
@@ -280,18 +278,6 @@ class MaxPool1D(_Pooling):
 
     _n = 1
 
-    def __init__(
-        self,
-        pool_size=2,
-        strides=None,
-        padding=0,
-        layout=None,
-        ceil_mode=False,
-        prefix=None,
-        params=None,
-    ):
-        super().__init__(pool_size, strides, padding, layout, ceil_mode, prefix, params)
-
 
 class MaxPool2D(_Pooling):
     """The maximum of each window: (N, C, H, W) -> (N, C, out H, out W).
@@ -304,18 +290,6 @@ class MaxPool2D(_Pooling):
 global_pool=False, pool_type=max, layout=NCHW)
     """
 
-    def __init__(
-        self,
-        pool_size=(2, 2),
-        strides=None,
-        padding=0,
-        layout=None,
-        ceil_mode=False,
-        prefix=None,
-        params=None,
-    ):
-        super().__init__(pool_size, strides, padding, layout, ceil_mode, prefix, params)
-
 
 class MaxPool3D(_Pooling):
     """The maximum of each window: (N, C, D, H, W) -> (N, C, out D, out H, out W)."""
@@ -324,7 +298,7 @@ class MaxPool3D(_Pooling):
 
     def __init__(
         self,
-        pool_size=(2, 2, 2),
+        pool_size=2,
         strides=None,
         padding=0,
         ceil_mode=False,
@@ -351,29 +325,23 @@ class AvgPool1D(_Pooling):
         prefix=None,
         params=None,
     ):
-        super().__init__(
-            pool_size,
-            strides,
-            padding,
-            layout,
-            ceil_mode,
-            prefix,
-            params,
-            count_include_pad=count_include_pad,
+        super().__init__(pool_size, strides, padding, layout, ceil_mode, prefix, params)
+        self._kwargs["count_include_pad"] = checked(
+            type(self).__name__, "count_include_pad", count_include_pad, boolean
         )
 
 
-class AvgPool2D(_Pooling):
+class AvgPool2D(AvgPool1D):
     """The mean of each window: (N, C, H, W) -> (N, C, out H, out W).
 
     count_include_pad:  whether the mean includes padding (zeros).
     """
 
-    _type = "avg"
+    _n = 2
 
     def __init__(
         self,
-        pool_size=(2, 2),
+        pool_size=2,
         strides=None,
         padding=0,
         ceil_mode=False,
@@ -383,14 +351,7 @@ class AvgPool2D(_Pooling):
         params=None,
     ):
         super().__init__(
-            pool_size,
-            strides,
-            padding,
-            layout,
-            ceil_mode,
-            prefix,
-            params,
-            count_include_pad=count_include_pad,
+            pool_size, strides, padding, layout, ceil_mode, count_include_pad, prefix, params
         )
 
 
@@ -399,27 +360,14 @@ class AvgPool3D(AvgPool2D):
 
     _n = 3
 
-    def __init__(
-        self,
-        pool_size=(2, 2, 2),
-        strides=None,
-        padding=0,
-        ceil_mode=False,
-        layout=None,
-        count_include_pad=True,
-        prefix=None,
-        params=None,
-    ):
-        super().__init__(
-            pool_size, strides, padding, ceil_mode, layout, count_include_pad, prefix, params
-        )
-
 
 class _GlobalPooling(_Pooling):
     """The parent of global pooling layers, whose window is the whole input."""
 
+    _global = True
+
     def __init__(self, layout=None, prefix=None, params=None):
-        super().__init__(1, None, 0, layout, True, prefix, params, global_pool=True)
+        super().__init__(1, None, 0, layout, True, prefix, params)
 
 
 class GlobalMaxPool1D(_GlobalPooling):

@@ -28,11 +28,12 @@ from minihybrid.ops.recurrent import CELLS, packed
 
 
 class _Layer(HybridBlock):
-    """The parent of the three kinds."""
+    """The parent of the three kinds, with the `mode` of the operator RNN."""
+
+    _mode = ""
 
     def __init__(
         self,
-        mode,
         hidden_size,
         num_layers=1,
         layout="TNC",
@@ -43,10 +44,10 @@ class _Layer(HybridBlock):
         h2h_weight_initializer=None,
         i2h_bias_initializer="zeros",
         h2h_bias_initializer="zeros",
+        dtype="float32",
         projection_size=None,
         h2r_weight_initializer=None,
         state_clip=(None, None, False),
-        dtype="float32",
         use_sequence_length=False,
         prefix=None,
         params=None,
@@ -56,7 +57,7 @@ class _Layer(HybridBlock):
         self._layout = checked(kind, "layout", layout, choice("TNC", "NTC"))
         use_sequence_length = checked(kind, "use_sequence_length", use_sequence_length, boolean)
         self._attrs = {
-            "mode": mode,
+            "mode": self._mode,
             "state_size": checked(kind, "hidden_size", hidden_size, count),
             "num_layers": checked(kind, "num_layers", num_layers, count),
             "bidirectional": checked(kind, "bidirectional", bidirectional, boolean),
@@ -235,9 +236,8 @@ class RNN(_Layer):
         dtype="float32",
         **kwargs,
     ):
-        activation = checked("RNN", "activation", activation, choice("relu", "tanh"))
+        self._mode = f"rnn_{checked('RNN', 'activation', activation, choice('relu', 'tanh'))}"
         super().__init__(
-            f"rnn_{activation}",
             hidden_size,
             num_layers,
             layout,
@@ -248,7 +248,7 @@ class RNN(_Layer):
             h2h_weight_initializer,
             i2h_bias_initializer,
             h2h_bias_initializer,
-            dtype=dtype,
+            dtype,
             **kwargs,
         )
 
@@ -264,6 +264,8 @@ class LSTM(_Layer):
     >>> out.shape, [s.shape for s in states]
     ((3, 2, 8), [(4, 2, 4), (4, 2, 4)])
     """
+
+    _mode = "lstm"
 
     def __init__(
         self,
@@ -286,7 +288,6 @@ class LSTM(_Layer):
         **kwargs,
     ):
         super().__init__(
-            "lstm",
             hidden_size,
             num_layers,
             layout,
@@ -297,10 +298,10 @@ class LSTM(_Layer):
             h2h_weight_initializer,
             i2h_bias_initializer,
             h2h_bias_initializer,
+            dtype,
             projection_size,
             h2r_weight_initializer,
             (state_clip_min, state_clip_max, state_clip_nan),
-            dtype,
             **kwargs,
         )
 
@@ -312,36 +313,7 @@ class GRU(_Layer):
     (2, 3, 4)
     """
 
-    def __init__(
-        self,
-        hidden_size,
-        num_layers=1,
-        layout="TNC",
-        dropout=0,
-        bidirectional=False,
-        input_size=0,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        dtype="float32",
-        **kwargs,
-    ):
-        super().__init__(
-            "gru",
-            hidden_size,
-            num_layers,
-            layout,
-            dropout,
-            bidirectional,
-            input_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            dtype=dtype,
-            **kwargs,
-        )
+    _mode = "gru"
 
 
 def __dir__():
