@@ -35,7 +35,7 @@ from minihybrid.core.op import (
 )
 from minihybrid.core.placement import HERE, Elsewhere, context_of, is_basic, placed, zeros_where
 from minihybrid.core.writes import SET_ITEM, is_whole, refuse_duplicates
-from minihybrid.ops.eager_cache import QUIET, at_once, own, quickly, specs_of, steps_of
+from minihybrid.ops.eager_cache import QUIET, at_once, own, specialize, specs_of, steps_of
 from minihybrid.ops.infix import Value, naming
 from minihybrid.ops.random import STREAM
 from minihybrid.ops.registry import OPS
@@ -200,7 +200,7 @@ class NDArray(Value):
             return lambda inputs, _: cls.interpret(op, [*inputs[: len(datas)]], attrs)
         (first, *more), n = steps, len(datas)
         if not (more or first.op.view) and (first.places, first.outs) == ([*range(n)], outs):
-            return path_of(cls.kind, first.op, first.attrs, quickly(first))
+            return path_of(cls.kind, first.op, first.attrs, specialize(first))
         return at_once(cls.kind, op, attrs, steps, outs, n, STATE, refs_of)
 
     def lines_up(self, other):

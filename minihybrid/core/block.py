@@ -17,7 +17,7 @@ from os.path import commonprefix
 from minihybrid.core import initial as initializers
 from minihybrid.core import nd, sym
 from minihybrid.core.arguments import arrays_in
-from minihybrid.core.checked_call import Signed
+from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.context import STACK
 from minihybrid.core.convert import dtype_of
 from minihybrid.core.formats import FORMATS
@@ -107,7 +107,7 @@ class Children(dict):
 PLANS_OWN = {"_active", "_compiled", "_hybrid", "_options", "_op_hook", "_seen"}
 
 
-class Block(metaclass=Signed):
+class Block(metaclass=CheckedCall):
     """A piece of a network: parameters, children, and `forward`.
 
     Blocks and parameters that are assigned to attributes are registered.

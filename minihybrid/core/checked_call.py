@@ -1,7 +1,7 @@
 """Calls that do not fit: one sentence in place of Python's.
 
 Takes:   classes and functions that users call, and the arguments of a call.
-Gives:   `Signed`, the metaclass of classes that say what they take; `Settings`, whose
+Gives:   `CheckedCall`, the metaclass of classes that say what they take; `Settings`, whose
          attributes have kinds; `signed`, the same for a function.
 
 A call that fits costs nothing more: only after Python's TypeError is it looked at.
@@ -17,12 +17,12 @@ from minihybrid.core.op import AttrError, HybridError, checked
 Parameter = inspect.Parameter
 
 
-class Signed(ABCMeta):
+class CheckedCall(ABCMeta):
     """The metaclass of classes that answer a wrong call with a sentence.
 
     Raises:  AttrError for arguments that `__init__` does not take.
 
-    >>> class Area(metaclass=Signed):
+    >>> class Area(metaclass=CheckedCall):
     ...     def __init__(self, width, height=1): pass
     >>> Area()
     Traceback (most recent call last):
@@ -68,7 +68,7 @@ width, height
         return inspect.signature(cls._init())
 
 
-class Settings(metaclass=Signed):
+class Settings(metaclass=CheckedCall):
     """A parent whose attributes are of a kind each, also when they are set later.
 
     >>> from minihybrid.core.op import rate

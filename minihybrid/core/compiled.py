@@ -50,7 +50,7 @@ class CompiledOp(Op):
             and name not in graph.states
         ]
         self.n_heads, self.gradients, self.readers = len(graph.outputs), {}, {}
-        self.flat = [i for i in range(self.n_heads) if _behind(graph, i).isdisjoint(self.wanted)]
+        self.flat = [i for i in range(self.n_heads) if _inputs(graph, i).isdisjoint(self.wanted)]
         self.forward, self.backward, self.backward_op = graph, None, None
         self.kept, self.checked, self.calls, self.bound = {}, Checked(), 0, None
         if keep:
@@ -95,10 +95,10 @@ class CompiledOp(Op):
         }
         return tuple(replay(graph.outputs, values))
 
-    def behind(self, index, inputs):
+    def dependencies(self, index, inputs):
         """Line by line, an output would have nothing to do with what others read."""
         if index not in self.readers:
-            self.readers[index] = _behind((self.forward, self.graph)[index < self.n_heads], index)
+            self.readers[index] = _inputs((self.forward, self.graph)[index < self.n_heads], index)
         return [v for v, n in zip(inputs, self.names, strict=True) if n in self.readers[index]]
 
     def grad(self, g, out, *inputs):
@@ -149,7 +149,7 @@ class CompiledOp(Op):
         return outs
 
 
-def _behind(graph, index):
+def _inputs(graph, index):
     """The names of the variables from which operators with a gradient compute an output."""
     found, ahead = {}, [graph.outputs[index][0]]
     for node in ahead:

@@ -365,9 +365,9 @@ class Op:
     # computes one of them
     attrs: dict = field(default_factory=dict)  # name -> (kind, default)
     expr: str | Callable | None = None  # elementwise: one scalar of the output
-    whole: str | Callable | None = None  # the same of whole numbers, if it is
+    int_expr: str | Callable | None = None  # the same of whole numbers, if it is
     # another; a function is given their dtype, too
-    file: tuple | None = None  # (name, attributes) in files, if MXNet's operator
+    mxnet_name: tuple | None = None  # (name, attributes) in files, if MXNet's operator
     # that does this is called otherwise
     reduce: tuple | None = None  # many numbers to one, as `ops.reduce.Steps` says
     strides: Callable | None = None  # (shape, **attrs) -> offset, strides of the reads
@@ -380,7 +380,7 @@ class Op:
     # then computes there what follows, too
     gpu: Callable | None = None  # threads, where the loops of `cpu` are no good ones
     gpu_scratch: Callable | None = None  # what these need beside, as `scratch` says
-    pair: tuple | None = None  # of an operator with `scalar`: the name of that with an
+    binary_form: tuple | None = None  # of an operator with `scalar`: the name of that with an
     # array in its place, and whether that array comes first
     numpy: str | Callable | None = None  # a NumPy statement over {a}, {b} and {out}
     expand: Callable | None = None  # (specs, *inputs, **attrs) -> simpler operators
@@ -396,7 +396,7 @@ class Op:
     grad_barrier: bool = (
         False  # the gradient from above counts for nothing: two such nodes stay two
     )
-    part: Callable | None = None  # (output shape, **attrs) -> (axis, begin, end, operator,
+    padded_slice: Callable | None = None  # (output shape, **attrs) -> (axis, begin, end, operator,
     # attrs): zeros but for the input between these places, and what joins such inputs
     is_identity: Callable | None = None  # attrs -> whether each number stays what it is
     rises: bool = False  # a larger first number never gives a smaller result, nor
@@ -475,7 +475,7 @@ class Op:
         if datas and own and {*map(type, datas)} == {ndarray}:
             self.checked.put(signature, known and above.path(self, datas, attrs))
 
-    def behind(self, index, inputs):
+    def dependencies(self, index, inputs):
         """Those of a node's inputs from which its output `index` is computed: all."""
         return inputs
 
@@ -592,12 +592,12 @@ class Op:
         dtype:   of the output: whole numbers may have an expression of their own.
         """
         if self.is_apart(dtype):
-            return self.whole(dtype, **attrs) if callable(self.whole) else self.whole
+            return self.int_expr(dtype, **attrs) if callable(self.int_expr) else self.int_expr
         return self.expr(**attrs) if callable(self.expr) else self.expr
 
     def is_apart(self, dtype):
         """Whether numbers of a dtype are computed in another way than floats."""
-        return self.whole is not None and dtype is not None and dtype.kind != "f"
+        return self.int_expr is not None and dtype is not None and dtype.kind != "f"
 
 
 class Node:

@@ -15,7 +15,7 @@ from minihybrid.core import initial as initializers
 from minihybrid.core import nd, sym
 from minihybrid.core.array import STATE
 from minihybrid.core.attribute import TYPE_FLAGS
-from minihybrid.core.checked_call import Signed
+from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.context import CPU, check_context
 from minihybrid.core.convert import dtype_of
 from minihybrid.core.files import FileError
@@ -64,7 +64,7 @@ def contexts_of(ctx):
 VERSION = SimpleNamespace(count=0)  # how often a parameter got another array; plans hold addresses
 
 
-class Parameter(metaclass=Signed):
+class Parameter(metaclass=CheckedCall):
     """An array with a name, a gradient, and an initialiser.
 
     >>> p = Parameter("weight", shape=(2, 3)); p.initialize(); p.data().shape

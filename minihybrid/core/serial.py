@@ -93,7 +93,7 @@ def file_attrs(node):
 
 def called(op):
     """(name, attributes) by which MXNet knows an operator."""
-    return op.file or (op.name, {})
+    return op.mxnet_name or (op.name, {})
 
 
 @dataclass(frozen=True, eq=False, repr=False)

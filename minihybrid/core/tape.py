@@ -51,7 +51,7 @@ def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
     """
     heads = heads if isinstance(heads, (list, tuple)) else [heads]
     refs, seeds = seeds_of(heads, head_grads)
-    nodes = _behind(refs)
+    nodes = _dependencies(refs)
     leaves = [n for n in nodes if isinstance(n.info, Leaf)]
     with modes(recording=False, training=train_mode, lent=hooks.donatable(nodes, leaves, seeds)):
         grads = gradient(refs, seeds, [(n, 0) for n in leaves], array_of)
@@ -113,14 +113,14 @@ def array_of(ref):
     return NDArray(node.values[i], node, i)
 
 
-def _behind(refs):
+def _dependencies(refs):
     """The nodes that values on the tape were computed from, each once."""
     found, nodes, ahead = set(refs), {}, [*refs]
     while ahead:
         node, i = ahead.pop()
         nodes[node] = None
         if node.inputs:
-            new = [r for r in node.op.behind(i, node.inputs) if r not in found]
+            new = [r for r in node.op.dependencies(i, node.inputs) if r not in found]
             found.update(new)
             ahead += new
     return nodes

@@ -12,7 +12,7 @@ import math
 
 import numpy
 
-from minihybrid.core.checked_call import Signed
+from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import (
@@ -62,7 +62,7 @@ def create(metric, *args, **kwargs):
     return REGISTRY[metric.lower()](*args, **kwargs)
 
 
-class EvalMetric(metaclass=Signed):
+class EvalMetric(metaclass=CheckedCall):
     """The parent: a sum and the number of things in it, whose quotient is the metric.
 
     A child gives `measure`: one batch -> what is added to the sum and to the number. One that

@@ -19,7 +19,7 @@ import numpy as np
 
 from minihybrid.core import nd
 from minihybrid.core.cache_entry import FEW, KEPT
-from minihybrid.core.checked_call import Signed, signed
+from minihybrid.core.checked_call import CheckedCall, signed
 from minihybrid.core.files import FileError
 from minihybrid.core.hooks import own_names
 from minihybrid.core.lru_cache import LRUCache
@@ -148,7 +148,7 @@ def memory(weights):
     return [a.data for weight, grad, states in weights for a in (weight, grad, *states)]
 
 
-class Trainer(metaclass=Signed):
+class Trainer(metaclass=CheckedCall):
     """Update parameters by their gradients.
 
     params:            a ParameterDict, or a dict or list of parameters.

@@ -14,7 +14,7 @@ import json
 
 import numpy as np
 
-from minihybrid.core.checked_call import Signed
+from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.convert import dtype_of
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
@@ -37,7 +37,7 @@ OF_YIQ = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.7
 TO_GREY = np.float32([[0.21] * 3, [0.72] * 3, [0.07] * 3])
 
 
-class Augmenter(metaclass=Signed):
+class Augmenter(metaclass=CheckedCall):
     """The parent: a child is a function of a picture; its settings are attributes."""
 
     def __init__(self, **kwargs):

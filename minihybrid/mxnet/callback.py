@@ -14,7 +14,7 @@ import math
 import time
 from collections import namedtuple
 
-from minihybrid.core.checked_call import Signed, signed
+from minihybrid.core.checked_call import CheckedCall, signed
 from minihybrid.core.hooks import own_names
 from minihybrid.core.op import checked, count
 from minihybrid.mxnet.model import save_checkpoint
@@ -63,7 +63,7 @@ def log_train_metric(period, auto_reset=False):
     return call
 
 
-class Speedometer(metaclass=Signed):
+class Speedometer(metaclass=CheckedCall):
     """After every `frequent` batches, samples a second, and the metric.
 
     auto_reset:  the metric begins again, so that it is that of these batches only.
@@ -104,7 +104,7 @@ class Speedometer(metaclass=Signed):
         )
 
 
-class ProgressBar(metaclass=Signed):
+class ProgressBar(metaclass=CheckedCall):
     """After each batch, a bar of `length` letters that is full after `total` batches."""
 
     def __init__(self, total, length=80):

@@ -15,7 +15,7 @@ from collections import namedtuple
 import numpy as np
 
 from minihybrid.core import lazy, nd
-from minihybrid.core.checked_call import Signed
+from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.convert import dtype_of
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
@@ -65,7 +65,7 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
         return [DataDesc(name, shape, types.get(name, np.float32)) for name, shape in shapes]
 
 
-class DataBatch(metaclass=Signed):
+class DataBatch(metaclass=CheckedCall):
     """Arrays of some samples: `data` and `label`, a list each.
 
     pad:    how many of the last samples are only there to fill the batch.
@@ -95,7 +95,7 @@ class DataBatch(metaclass=Signed):
         return f"{type(self).__name__}: data shapes: {data} label shapes: {label or None}"
 
 
-class DataIter(metaclass=Signed):
+class DataIter(metaclass=CheckedCall):
     """The parent: a child gives `iter_next`, `getdata`, `getlabel` and `getpad`, or `next`."""
 
     def __init__(self, batch_size=0):

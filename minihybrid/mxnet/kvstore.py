@@ -22,7 +22,7 @@ from functools import cache
 
 import numpy as np
 
-from minihybrid.core.checked_call import Signed, signed
+from minihybrid.core.checked_call import CheckedCall, signed
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, HybridError, ShapeError, described
@@ -47,7 +47,7 @@ LEFT = 7  # the tag of the message that a process sends when it ends
 PATIENCE_S = 1e-3  # between two looks at whether the others are there
 
 
-class KVStore(metaclass=Signed):
+class KVStore(metaclass=CheckedCall):
     """Arrays by key, into which several devices add their gradients.
 
     `push` adds up a key's arrays, one a device, and stores the sum, or gives it to the

@@ -22,7 +22,7 @@ import warnings
 import numpy as np
 
 from minihybrid.core import initial, nd
-from minihybrid.core.checked_call import Signed
+from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.context import CPU, check_context
 from minihybrid.core.files import FileError, parsed_json
 from minihybrid.core.hooks import INITIALIZERS, own_names
@@ -52,7 +52,7 @@ NOT_HERE = {
 }
 
 
-class Module(metaclass=Signed):
+class Module(metaclass=CheckedCall):
     """A symbol with its parameters, and with executors that train it.
 
     symbol:       it ends with losses, such as `sym.SoftmaxOutput`, to be trained.

@@ -16,7 +16,7 @@ from math import sqrt
 
 from minihybrid.core import nd
 from minihybrid.core.array import NDArray
-from minihybrid.core.checked_call import Signed
+from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.hooks import own_names
 from minihybrid.core.op import AttrError, checked, count, described
 
@@ -25,7 +25,7 @@ def _size_of_numbers(x):
     return nd.norm(x) / sqrt(x.size)
 
 
-class Monitor(metaclass=Signed):
+class Monitor(metaclass=CheckedCall):
     """Statistics of operators' outputs, parameters and states whose names fit a pattern.
 
     interval:    every how many batches; the first is one of them.

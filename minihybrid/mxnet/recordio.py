@@ -28,7 +28,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from minihybrid.core.checked_call import Signed
+from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.files import FileError, path_of, read_whole
 from minihybrid.core.fork_safe import ForkSafe
 from minihybrid.core.hooks import own_names
@@ -44,7 +44,7 @@ MAX_PART = 1 << 29  # bytes, which the lower 29 bits cannot say
 
 
 # -- records ---------------------------------------------------------------------------
-class MXRecordIO(metaclass=Signed):
+class MXRecordIO(metaclass=CheckedCall):
     """A file of records, to write ("w") or to read ("r") one after the other.
 
     What is written lies in a temporary file beside it until `close`, so an interrupted

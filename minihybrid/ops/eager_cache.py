@@ -1,7 +1,7 @@
 """Chapter 12. The steps of an operator that is made of others, written down once.
 
 Takes:   records, and the specs and attributes of an application.
-Gives:   `steps_of`, for whoever wants to go to those operators at once; `quickly`, what
+Gives:   `steps_of`, for whoever wants to go to those operators at once; `specialize`, what
          computes a step; `at_once`, what computes all.
 
 What is left out: operators that draw random numbers, or have states.
@@ -131,7 +131,7 @@ def keep_freed_memory() -> None:
             mallopt(option, nbytes)
 
 
-def quickly(step):
+def specialize(step):
     """NumPy's function of a step, with all choices made that its specs allow."""
     op, attrs, specs, *_ = step
     outs = op.specs_of(specs, attrs)[1]
@@ -149,7 +149,7 @@ def at_once(kind, op, attrs, steps, outs, n, state, refs_of):
     kind:    the class of these arrays.
     state:   whether the tape is kept;  refs_of: arrays -> their places on it.
     """
-    write = partial(straight, steps, [*map(quickly, steps)], n, outs, kind)
+    write = partial(unroll, steps, [*map(specialize, steps)], n, outs, kind)
     usual = (Node,) * n if state.recording else ()
     written = {usual: write(usual)}  # types of places on the tape -> the function
 
@@ -170,7 +170,7 @@ def at_once(kind, op, attrs, steps, outs, n, state, refs_of):
     return path
 
 
-def straight(steps, runs, n, outs, kind, on):
+def unroll(steps, runs, n, outs, kind, on):
     """What computes steps of `n` arrays of NumPy's: a function that is written out.
 
     kind:    the class of its arrays.

@@ -151,7 +151,7 @@ def binary(
     aliases=(),
     neutral=None,
     rises=False,
-    whole=None,
+    int_expr=None,
     files=(),
     floats=False,
     **rule,
@@ -162,7 +162,7 @@ def binary(
     `(g, out, a, b)`; either may be `None`, and `b` may be a Python number.
 
     neutral: the scalar on the right that changes nothing; no negative zero.
-    whole:   (expression, or function of a dtype that gives it; NumPy's function) of
+    int_expr: (expression, or function of a dtype that gives it; NumPy's function) of
              whole numbers, if these are others.
     files:   what MXNet calls it with two arrays, with a scalar, and with one first, if
              those names are others.
@@ -170,7 +170,7 @@ def binary(
     rule:    what `fits` asks of dtypes and scalars.
     """
     expr = of_floats(expr) if floats else expr
-    whole_expr, function = whole or (expr, ufunc)
+    whole_expr, function = int_expr or (expr, ufunc)
     eager = Ufunc(ufunc, floats, function)
 
     def given(out, v):
@@ -221,7 +221,7 @@ def binary(
         return infer
 
     pair_rule = rule | {"divisor": False}
-    file, by_scalar, from_scalar = [(n, {}) for n in files] or [None] * 3
+    mxnet_name, by_scalar, from_scalar = [(n, {}) for n in files] or [None] * 3
     call = f"np.{ufunc.__name__}({{a}}, {{b}}, out={{out}}, casting='unsafe')" * isinstance(
         ufunc, np.ufunc
     )
@@ -230,8 +230,8 @@ def binary(
         "expr": expr,
         "numpy": call,
         "rises": rises,
-        "whole": whole and whole_expr,
-        "file": file,
+        "int_expr": int_expr and whole_expr,
+        "mxnet_name": mxnet_name,
         "settled": partial(settled, ufunc),
     }
     register(
@@ -268,14 +268,14 @@ def binary(
     register(
         scalar,
         **one,
-        file=by_scalar,
+        mxnet_name=by_scalar,
         eager=scalar_eager,
         settled=partial(settled, ufunc),
-        pair=None if floats else (f"broadcast_{name}", False),
+        binary_form=None if floats else (f"broadcast_{name}", False),
         infer=infer_scalar(scalar, **rule),
         numpy=call.replace("{b}", "{scalar}"),
         expr=with_number(expr),
-        whole=whole and with_number(whole_expr),
+        int_expr=int_expr and with_number(whole_expr),
         is_identity=lambda scalar: scalar == neutral and math.copysign(1, scalar) > 0,
         grad=lambda g, out, a, scalar: (both[0](g, out, a, scalar),),
     )
@@ -284,14 +284,14 @@ def binary(
         register(
             rscalar,
             **one,
-            file=from_scalar,
+            mxnet_name=from_scalar,
             eager=rscalar_eager,
             settled=partial(settled, ufunc, reverse=True),
-            pair=None if floats else (f"broadcast_{name}", True),
+            binary_form=None if floats else (f"broadcast_{name}", True),
             infer=infer_scalar(rscalar, **pair_rule),
             numpy=call.replace("{a}, {b}", "{scalar}, {a}"),
             expr=with_number(expr, *swap),
-            whole=whole and with_number(whole_expr, *swap),
+            int_expr=int_expr and with_number(whole_expr, *swap),
             grad=lambda g, out, a, scalar: (both[1](g, out, scalar, a),),
         )
 
@@ -361,7 +361,7 @@ binary(
     "_rdiv_scalar",
     ("_div",),
     neutral=1,
-    whole=(_whole_div_expr, whole_div),
+    int_expr=(_whole_div_expr, whole_div),
     divisor=True,
 )
 binary(
@@ -374,7 +374,7 @@ binary(
     "_mod",
     "_mod_scalar",
     "_rmod_scalar",
-    whole=("whole_mod({a}, {b})", np.mod),
+    int_expr=("whole_mod({a}, {b})", np.mod),
     divisor=True,
 )
 
@@ -419,7 +419,7 @@ binary(
     "_rpower_scalar",
     ("_Power",),
     neutral=1,
-    whole=("whole_power(U({a}), {b})", whole_power),
+    int_expr=("whole_power(U({a}), {b})", whole_power),
 )
 binary(
     "maximum",
@@ -472,17 +472,17 @@ def unary(
     floats=True,
     aliases=(),
     numpy=None,
-    whole=None,
+    int_expr=None,
     bools=True,
     rises=False,
-    file=None,
+    mxnet_name=None,
     alone=None,
 ):
     """Enter a function of one number; `floats` turn whole numbers to float32.
 
     ufunc:   the function on NumPy arrays, which are floats if `floats`; its results are
              brought into their dtype.
-    whole:   (expression, NumPy's function) of whole numbers, if these are others.
+    int_expr: (expression, NumPy's function) of whole numbers, if these are others.
     bools:   whether it knows them.
     alone:   what `settled` makes of it, if `ufunc` is no function of NumPy's.
     """
@@ -492,7 +492,7 @@ def unary(
         fits(name, out.dtype, bools=bools)
         return specs, [Spec(out.shape, floating(out.dtype) if floats else out.dtype)]
 
-    whole_expr, function = whole or (None, None)
+    whole_expr, function = int_expr or (None, None)
     is_ufunc = isinstance(ufunc, np.ufunc)
     return register(
         name,
@@ -500,8 +500,8 @@ def unary(
         inputs=("data",),
         infer=infer,
         expr=of_floats(expr) if floats else expr,
-        whole=whole_expr,
-        file=file,
+        int_expr=whole_expr,
+        mxnet_name=mxnet_name,
         eager=Ufunc(ufunc, floats, function),
         settled=alone or partial(settled, ufunc),
         rises=rises,
@@ -602,7 +602,7 @@ softrelu = unary(
     "({a} if {a} > 0 else T(0)) + log1p(exp(-abs({a})))",
     lambda g, y, a: g * sigmoid(a),
     "y = log(1 + exp(a)), without overflow.",
-    file=("Activation", {"act_type": "softrelu"}),
+    mxnet_name=("Activation", {"act_type": "softrelu"}),
 )
 softsign = unary(
     "softsign",
@@ -640,7 +640,7 @@ floor = unary(
     lambda g, y, a: None,
     "The next whole number below.",
     floats=False,
-    whole=ITSELF,
+    int_expr=ITSELF,
 )
 ceil = unary(
     "ceil",
@@ -649,7 +649,7 @@ ceil = unary(
     lambda g, y, a: None,
     "The next whole number above.",
     floats=False,
-    whole=ITSELF,
+    int_expr=ITSELF,
 )
 logical_not = unary(
     "logical_not",
@@ -696,7 +696,7 @@ clip = register(
     infer=_clip_infer,
     eager=_clip_eager,
     expr=_clip_expr,
-    whole=lambda dtype, a_min, a_max: _clip_expr(held(a_min, dtype), held(a_max, dtype)),
+    int_expr=lambda dtype, a_min, a_max: _clip_expr(held(a_min, dtype), held(a_max, dtype)),
     grad=_clip_grad,
     doc="a, but not below a_min and not above a_max.",
 )
@@ -844,7 +844,7 @@ block_grad = register(
 detached = register(
     "_detach",
     inputs=("data",),
-    file=("BlockGrad", {}),
+    mxnet_name=("BlockGrad", {}),
     view=True,
     grad_barrier=True,
     infer=lambda specs: same_shape("detach", specs),

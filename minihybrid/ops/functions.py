@@ -139,7 +139,14 @@ log10 = unary(
 def rounding(name, function, expr, doc, aliases=()):
     """Enter a function that gives whole numbers."""
     return unary(
-        name, function, expr, lambda g, y, a: None, doc, floats=False, aliases=aliases, whole=ITSELF
+        name,
+        function,
+        expr,
+        lambda g, y, a: None,
+        doc,
+        floats=False,
+        aliases=aliases,
+        int_expr=ITSELF,
     )
 
 
@@ -335,7 +342,7 @@ binary(
     "sqrt(a * a + b * b), without overflow.",
     "_hypot",
     "_hypot_scalar",
-    whole=(WHOLE.format("hypot"), whole_function(np.hypot)),
+    int_expr=(WHOLE.format("hypot"), whole_function(np.hypot)),
 )
 binary(
     "arctan2",

@@ -409,7 +409,7 @@ def _put_slice_part(shape, begin, end, step):
 put_slice = register(
     "_put_slice",
     inputs=("data", "like"),
-    part=_put_slice_part,
+    padded_slice=_put_slice_part,
     eager=_put_slice_eager,
     cpu=_put_slice_cpu,
     attrs=slice_.attrs,

@@ -28,7 +28,7 @@ def lift(graph: Graph) -> tuple[Graph, dict[str, np.ndarray]]:
     numbers: dict[str, np.ndarray] = {}
 
     def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
-        if node.op is None or node.op.pair is None or not inputs:
+        if node.op is None or node.op.binary_form is None or not inputs:
             return None
         spec, number = inputs[0][0].specs[inputs[0][1]], node.attrs["scalar"]
         if spec.dtype.kind != "f" or not math.isfinite(number):
@@ -39,7 +39,7 @@ def lift(graph: Graph) -> tuple[Graph, dict[str, np.ndarray]]:
         numbers[name] = array = np.empty((), spec.dtype)
         array[()] = scalar_like(array, number)
         variable = emit(Node(None, name=name, specs=(Spec((), spec.dtype),)))
-        op, comes_first = node.op.pair
+        op, comes_first = node.op.binary_form
         pair = [inputs[0], (variable, 0)]
         return [(emit(apply(OPS[op], pair[::-1] if comes_first else pair, {}, node.name)), 0)]
 

@@ -29,7 +29,7 @@ SUM = "{a} + {b}"
 
 def side_by_side(graph: Graph) -> Graph:
     """Join parts whose sum with zeros around each is asked for."""
-    if not any(node.op and node.op.part for node in the_graph("fuse", graph).nodes):
+    if not any(node.op and node.op.padded_slice for node in the_graph("fuse", graph).nodes):
         return graph
     uses, heads = graph.uses(), set(graph.heads)
 
@@ -44,8 +44,8 @@ def side_by_side(graph: Graph) -> Graph:
             n, i = todo.pop()
             if n.op is None or (n is not node and not alone((n, i))):
                 return None
-            if n.op.part:
-                part = n.op.part(n.specs[0].shape, **n.attrs)
+            if n.op.padded_slice:
+                part = n.op.padded_slice(n.specs[0].shape, **n.attrs)
                 if part is None:
                     return None
                 found.append((*part[:3], n.inputs[0], *part[3:]))

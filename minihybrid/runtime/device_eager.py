@@ -41,9 +41,9 @@ def run_on_device(
         return run_here(context, op, datas, attrs)
     key = attrs.pop("key", 0) if op.random else 0
     device = device_of(context)
-    if op.pair and math.isfinite(attrs["scalar"]):
+    if op.binary_form and math.isfinite(attrs["scalar"]):
         number = number_on(device, datas[0].dtype, attrs["scalar"])
-        name, comes_first = op.pair
+        name, comes_first = op.binary_form
         op, datas, attrs = OPS[name], (*datas, number), {}
         datas = datas[::-1] if comes_first else datas
     specs = tuple([Spec(d.shape, d.dtype) for d in datas])

@@ -464,7 +464,7 @@ def test_a_planted_name_is_found():
     scope = {"sum_": sum_, "OPS": OPS}  # a record may give the name of another
     assert operators_named('"""sum."""\nif node.op.name in {"relu", "x"}: 1', scope) == {"relu"}
     assert operators_named("node.op is sum_ or OPS['exp']", scope) == {"sum_", "exp"}
-    assert not operators_named("OPS[node.op.pair[0]]", scope)
+    assert not operators_named("OPS[node.op.binary_form[0]]", scope)
 
 
 # -- parts side by side ----------------------------------------------------------------
@@ -507,7 +507,7 @@ def test_a_part_that_is_read_elsewhere_and_too_many_parts_stay():
     many, _ = summed_parts([(i, i + 1) for i in range(40)], 0, (40, 2))
     assert "Concat" not in [n.op.name for n in side_by_side(many).nodes if n.op]
     graph, arrays = summed_parts([(0, 2), (2, 3)], 0, (3, 2))
-    (put, *_) = [n for n in graph.nodes if n.op and n.op.part]
+    (put, *_) = [n for n in graph.nodes if n.op and n.op.padded_slice]
     both = graph.rebuilt(graph.nodes, [*graph.heads, (put, 0)])
     assert "Concat" not in [n.op.name for n in side_by_side(both).nodes if n.op]
 

@@ -95,7 +95,7 @@ def test_gradients_and_names_in_files_of_whole_numbers():
             passed += 1
             fault = (
                 check(program, [])
-                or BY_NAME[name].file
+                or BY_NAME[name].mxnet_name
                 and check(program.but(train=False), ["file"])
             )
             assert not fault, f"{fault}\n{source(program)}"

@@ -177,7 +177,7 @@ def test_whole_numbers_in_c_are_those_of_eager(dtype, tmp_path):
 
 # -- scalars beside them ---------------------------------------------------------------
 BESIDE = (np.inf, -np.inf, np.nan, 2**63, 2**62 + 1, 300, -1, 0, 0.5, 2.5)
-BY_SCALAR = sorted({op.name for op in OPS.values() if op.pair})
+BY_SCALAR = sorted({op.name for op in OPS.values() if op.binary_form})
 
 
 def outcome(function):

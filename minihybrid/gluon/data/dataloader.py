@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from minihybrid.core import nd
-from minihybrid.core.checked_call import Signed
+from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import (
@@ -53,7 +53,7 @@ def default_batchify_fn(data):
     return in_world(nd.array(data, dtype=data.dtype))
 
 
-class DataLoader(metaclass=Signed):
+class DataLoader(metaclass=CheckedCall):
     """Iterate over a dataset in batches. Each `for` loop is one epoch.
 
     sampler, batch_sampler:  which samples, or lists of samples, to use instead of `shuffle`

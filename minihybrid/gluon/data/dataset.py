@@ -6,7 +6,7 @@ Gives:   `Dataset` and its children.
 
 import os
 
-from minihybrid.core.checked_call import Signed
+from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.files import path_of
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
@@ -15,7 +15,7 @@ from minihybrid.core.op import length as lengths
 from minihybrid.gluon.data.sampler import FilterSampler, Sampler, SequentialSampler, each, indexed
 
 
-class Dataset(metaclass=Signed):
+class Dataset(metaclass=CheckedCall):
     """The parent. A subclass defines `__len__` and `__getitem__`."""
 
     def __getitem__(self, idx):

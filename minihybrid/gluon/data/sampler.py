@@ -10,7 +10,7 @@ Left out: weighted sampling.
 
 import numpy as np
 
-from minihybrid.core.checked_call import Signed
+from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.hooks import own_names
 from minihybrid.core.op import AttrError, checked, count, described, integer
 from minihybrid.core.op import length as lengths
@@ -35,7 +35,7 @@ def each(dataset):
     return (dataset[i] for i in range(len(dataset)))
 
 
-class Sampler(metaclass=Signed):
+class Sampler(metaclass=CheckedCall):
     """The parent. A subclass defines `__iter__`, over indices, and `__len__`."""
 
     def __iter__(self):
