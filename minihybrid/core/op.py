@@ -393,9 +393,8 @@ class Op:
     adds_rows: Callable | None = None  # attrs -> whether the output is a sum over the first
     # axis of all inputs: of longer ones, it is the sum of what their parts give
     view: bool = False  # the output is the input's memory under a new shape
-    grad_barrier: bool = (
-        False  # the gradient from above counts for nothing: two such nodes stay two
-    )
+    grad_barrier: bool = False  # the gradient from above counts for nothing: two such
+    # nodes stay two
     padded_slice: Callable | None = None  # (output shape, **attrs) -> (axis, begin, end, operator,
     # attrs): zeros but for the input between these places, and what joins such inputs
     is_identity: Callable | None = None  # attrs -> whether each number stays what it is
