@@ -57,6 +57,7 @@ PUBLIC = {
     "npx": "np.npx",
     "onnx": "formats.onnx",
     "optimizer": "gluon.optimizer",
+    "profiler": "mxnet.profiler",
     "recordio": "mxnet.recordio",
     "sym": "core.sym",
     "test_utils": "mxnet.test_utils",
@@ -96,7 +97,6 @@ LATER = PUBLIC | {
 INSTEAD = {  # what MXNet has and we have not
     "engine": "calls return when their result is there, and nd.waitall() has nothing to wait for",
     "operator": "an operator of yours is an autograd.Function, or a record (ops.register)",
-    "profiler": "mx.explain(net, x) tells the time of each kernel",
     "rnn": "gluon.rnn has the cells and layers, also for symbols",
     "rtc": "kernels of yours are written with numba.cuda, as in the book's part on CUDA",
     "tvmop": "mx.function(f) compiles what f computes",

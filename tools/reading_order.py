@@ -72,6 +72,7 @@ READING_ORDER = """
     formats.onnx.load.layers formats.onnx.load.model formats.convert formats.onnx formats
     gluon.control_flow gluon.metric
     mxnet.io mxnet.callback mxnet.augmenters mxnet.imageiter mxnet.monitor mxnet.module
+    mxnet.profiler
     mxnet.test_utils
     gluon.pytorch_names
     view.layers
