@@ -107,7 +107,9 @@ __getattr__ = lazy.face(globals(), LATER, INSTEAD)
 ALIASES = {"attribute": attribute, "context": context}
 # or one that has the same names, and shows those that programs use.
 ROADS = PUBLIC | {
+    "contrib.amp": "gluon.amp",
     "contrib.onnx": "formats.onnx",
+    "contrib.quantization": "gluon.quantization",
     "gluon.block": "core.block",
     "gluon.nn.activations": "gluon.nn",
     "gluon.nn.basic_layers": "gluon.nn",

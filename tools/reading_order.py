@@ -15,7 +15,7 @@ READING_ORDER = """
     ops.neural ops.functions ops.cpu.flatshift ops.cpu.imagelanes ops.cpu.imagecolumns
     ops.cpu.imagepoints ops.cpu.imageslides ops.gpu.images ops.im2col ops.convolution
     ops.windows ops.pooling ops.random ops.norm ops.outputs ops.recurrent ops.ctc
-    ops.cpu.flash ops.gpu.flash ops.attention
+    ops.cpu.flash ops.gpu.flash ops.attention ops.quantize
     ops.gpu.linalg ops.linalg ops.resizing ops.boxes ops.anchors ops.regions ops.np.names
     ops.np.shapes ops.np ops.signatures ops.infix ops.eager_cache ops.distributions ops
     core.files core.params core.writes core.graph core.source_lines core.tracing core.array core.nd
@@ -39,7 +39,7 @@ READING_ORDER = """
     passes.lower passes.reduction_schedule passes.scan passes.branches passes.foreach passes.control
     passes.loops
     passes.lift_constants passes.hoist_max_pool passes.pads_to_concat passes.slice_views
-    passes.fuse passes
+    passes.fuse passes.int8 passes
     codegen.rows codegen.source codegen.bytecode codegen.ir codegen.check codegen.evaluate
     codegen codegen.cpu codegen.cpu.scalar codegen.cpu.transcendental codegen.cpu.trig
     codegen.cpu.flat codegen.cpu.vector codegen.cpu.interpreter codegen.cpu.compiler
@@ -70,7 +70,7 @@ READING_ORDER = """
     formats.onnx.load.values formats.onnx.load.fold formats.onnx.load.elementwise
     formats.onnx.load.shapes formats.onnx.load.parts formats.onnx.load.images
     formats.onnx.load.layers formats.onnx.load.model formats.convert formats.onnx formats
-    gluon.control_flow gluon.metric
+    gluon.control_flow gluon.quantization gluon.amp gluon.metric
     mxnet.io mxnet.callback mxnet.augmenters mxnet.imageiter mxnet.monitor mxnet.module
     mxnet.profiler
     mxnet.test_utils

@@ -400,8 +400,10 @@ for _face in ("nd.contrib", "sym.contrib"):  # beside operators such as _contrib
     )
 
 
-__getattr__ = lazy.face(globals(), {"onnx": "formats.onnx"})  # where MXNet has it, too
+# where MXNet has them, too
+LATER = {"amp": "gluon.amp", "onnx": "formats.onnx", "quantization": "gluon.quantization"}
+__getattr__ = lazy.face(globals(), LATER)
 
 
 def __dir__():
-    return own_names(globals(), "onnx")
+    return own_names(globals(), *LATER)

@@ -207,6 +207,7 @@ class Trainer(metaclass=CheckedCall):
             self._optimizer = create(optimizer, **(optimizer_params or {}))
         self._optimizer.param_dict = dict(enumerate(self._params))
         self._scale = self._optimizer.rescale_grad
+        self._scaler = None  # a `LossScaler`, once `amp.init_trainer` gives it one
         self._update_on_kvstore = update_on_kvstore
         self._apart = self._params  # whose copies were not made alike yet
         from minihybrid.mxnet.kvstore import processes_of
@@ -333,7 +334,8 @@ class Trainer(metaclass=CheckedCall):
         """Update all copies, or update the first ones and copy them to the others."""
         self._bring_together()
         batch_size = checked("Trainer.step", "batch_size", batch_size, positive)
-        self._optimizer.rescale_grad = self._scale / batch_size
+        scale = self._scale if self._scaler is None else self._scale / self._scaler.applied
+        self._optimizer.rescale_grad = scale / batch_size
         groups, fresh = {}, []  # (number of the copy, device) -> place in the list -> array
         for i, param in enumerate(self._params):
             if param.grad_req == "null":
@@ -353,8 +355,10 @@ class Trainer(metaclass=CheckedCall):
                         f"{on} since the last step; is the parameter part of the loss? "
                         "step(..., ignore_stale_grad=True) leaves it as it is"
                     )
-        for (k, _), found in groups.items():  # one compiled call a device
-            self._step(k, found)
+        grads = [array.grad.asnumpy() for array in fresh if self._scaler]
+        if self._scaler is None or self._scaler.update(grads):
+            for (k, _), found in groups.items():  # one compiled call a device
+                self._step(k, found)
         self._bring_together()
         for array in fresh:
             array.node.info.fresh = False

@@ -85,7 +85,8 @@ def reduction(name, function, ufunc, reduce, grad, doc, aliases=(), **more):
         shape, end = data.shape, len(data.shape)
         gone = axes_of(name, axis, end, exclude)
         n = math.prod([shape[i] for i in gone])
-        if data.dtype.kind == "f" and 0 < n <= LONG and {*gone} == {*range(end - len(gone), end)}:
+        floats = data.dtype.kind == "f" and data.dtype != np.float16
+        if floats and 0 < n <= LONG and {*gone} == {*range(end - len(gone), end)}:
             reduce = ufunc.reduce
             if len(gone) == 1:
                 keeps = keepdims or end == 1
@@ -155,6 +156,8 @@ def total(data, axis, keepdims=False):
     >>> bool(tenths.sum(0)[0] < 9999), bool(abs(total(tenths, (0,)) - 1e4).max() < 0.01)
     (True, True)
     """
+    if data.dtype == np.float16:  # rounded once, at the end
+        return total(data.astype(np.float32), axis, keepdims).astype(np.float16)
     if data.size <= PART:
         return np.add.reduce(data, axis, keepdims=keepdims)
     shape, end = data.shape, data.ndim

@@ -1,6 +1,6 @@
 """Samples of operators: convolution, pooling and their kin."""
 
-from sampling import of
+from sampling import In, of
 
 # Their attributes are numbers that no law could guess: size, kernel, stride, ...
 PLAIN = {"size": (5, 6), "kernel": (3, 2), "stride": (1, 1), "dilate": (1, 1), "pad": (1, 0)}
@@ -134,5 +134,50 @@ SAMPLES = {
         of((2, 3, 2, 3), scale=2, sample_type="nearest"),
         of((2, 3, 2, 3), (3, 1, 4, 4), scale=2, sample_type="bilinear"),
         of((1, 2, 2, 2), (1, 3, 4, 4), scale=4, sample_type="nearest"),
+    ],
+    "_quantize": [of((2, 3), scale=0.01, smooth=False), of((0, 3), scale=2.0)],
+    "_windows": [
+        of((2, 4, 5), kernel=(3,), stride=(2,), dilate=(1,)),
+        of((1, 4, 6, 5), kernel=(2, 1), stride=(2, 3), dilate=(3, 1), num_group=2),
+    ],
+    "_int8_dot": [
+        of(In((2, 3, 5), "int8"), In((2, 7, 5), "int8"), smooth=False),
+        of(In((1, 2, 1100), "int8"), In((1, 4, 1100), "int8"), smooth=False),
+    ],
+    "_quantized_fully_connected": [
+        of(
+            In((3, 2, 4), "int8"),
+            In((5, 8), "int8"),
+            In((5,), "scale"),
+            In((5,), "scale"),
+            num_hidden=5,
+            data_scale=0.5,
+            smooth=False,
+        ),
+        of(
+            In((3, 2, 4), "int8"),
+            In((5, 4), "int8"),
+            In((5,), "scale"),
+            num_hidden=5,
+            data_scale=0.5,
+            smooth=False,
+            no_bias=True,
+            flatten=False,
+        ),
+    ],
+    "_quantized_convolution": [
+        of(
+            In((2, 4, 5, 6), "int8"),
+            In((6, 2, 3, 2), "int8"),
+            In((6,), "scale"),
+            In((6,), "scale"),
+            kernel=(3, 2),
+            stride=(2, 1),
+            pad=(1, 0),
+            num_filter=6,
+            num_group=2,
+            data_scale=0.5,
+            smooth=False,
+        )
     ],
 }

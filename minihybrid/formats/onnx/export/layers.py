@@ -58,6 +58,27 @@ def fully_connected(draft, node, data, weight, bias=None):
     return out if bias is None else draft.add("Add", out, bias)
 
 
+def quantize(draft, node, data):
+    """The same rounding, halves to even."""
+    data, scale = draft.cast(data, np.dtype("float32")), np.float32(node.attrs["scale"])
+    return draft.add("QuantizeLinear", data, np.array(scale), np.array(0, np.int8), dtype="int8")
+
+
+def quantized(layer):
+    """The rule of a layer of int8: its float form, after the integers become floats.
+
+    Engines that have products of int8 find these patterns.
+    """
+
+    def rule(draft, node, data, weight, scale, *bias):
+        step = np.array(node.attrs["data_scale"], np.float32)
+        data = draft.add("DequantizeLinear", data, step, dtype="float32")
+        weight = draft.add("DequantizeLinear", weight, scale, dtype="float32", axis=0)
+        return layer(draft, node, data, weight, *bias)
+
+    return rule
+
+
 def slogdet(draft, node, data):
     """The sign of the determinant, and the logarithm of its size."""
     shape, dtype = node.specs[0]
@@ -361,6 +382,9 @@ LAYERS = {
     "log_softmax": softmax("LogSoftmax"),
     "_attention": attention,
     "FullyConnected": fully_connected,
+    "_quantize": quantize,
+    "_quantized_convolution": quantized(convolution),
+    "_quantized_fully_connected": quantized(fully_connected),
     "_slogdet": slogdet,
     "_conv_data": in_floats(conv_data),
     "_conv_weight": in_floats(conv_weight),

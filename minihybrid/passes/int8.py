@@ -1,0 +1,87 @@
+"""Replace dense layers and convolutions by their quantized forms.
+
+Takes:   a traced graph, the scale of the data that each layer reads, and the weights.
+Gives:   `layers_of`, the layers that can be quantized; `int8_layers`, the new graph;
+         `quantized_weight`, integers and the scale of each output.
+
+Left out: layers whose weights are computed, and those of other dtypes than float32.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from minihybrid.core.graph import Graph, apply
+from minihybrid.core.op import Node, Spec
+from minihybrid.core.passes.rewrite import rewrite
+from minihybrid.ops.quantize import quantize, quantized_convolution, quantized_fully_connected
+
+QUANTIZED = {"FullyConnected": quantized_fully_connected, "Convolution": quantized_convolution}
+STEPS = 127  # integers on each side of 0
+
+
+def layers_of(graph: Graph, exclude: tuple = ()) -> list[Node]:
+    """The nodes with a quantized form: float32, and weights that are variables.
+
+    exclude: names of nodes, or of the blocks that made them, which stay.
+    """
+    return [
+        node
+        for node in graph.nodes
+        if node.op is not None
+        and node.op.name in QUANTIZED
+        and node.inputs[1][0].op is None
+        and node.specs[0].dtype == np.float32
+        and not any(node.name == name or node.name.startswith(f"{name}_") for name in exclude)
+    ]
+
+
+def quantized_weight(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(int8, scale) of weights (N, ...): the largest of each output becomes 127.
+
+    >>> quantized_weight(np.float32([[1, -2], [0, 0]]))[0]
+    array([[  64, -127],
+           [   0,    0]], dtype=int8)
+    """
+    largest = np.abs(weight).reshape(len(weight), -1).max(1)
+    scale = np.where(largest > 0, largest / STEPS, 1).astype(np.float32)
+    column = scale.reshape(-1, *(1 for _ in weight.shape[1:]))
+    return np.rint(weight / column).astype(np.int8), scale
+
+
+def int8_layers(graph: Graph, scales: dict, weights: dict) -> tuple[Graph, dict]:
+    """(graph, its new parameters) with quantized layers.
+
+    scales:  node of a layer -> the scale of its data.
+    weights: name -> ndarray.
+    """
+    made: dict = {}  # (value that is quantized, scale) -> the node that does it
+    params: dict = {}
+    variables: dict = {}  # name of a new parameter -> its node
+
+    def parameter(name: str, array: np.ndarray, emit: Callable) -> tuple:
+        params[name] = array
+        if name not in variables:
+            spec = Spec(array.shape, array.dtype)
+            variables[name] = emit(Node(None, name=name, specs=(spec,)))
+        return variables[name], 0
+
+    def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
+        if node not in scales:
+            return None
+        data, (weight, _), *bias = inputs
+        key = data, scales[node]
+        if key not in made:
+            name = f"{data[0].name}_quantize"
+            made[key] = emit(apply(quantize, [data], {"scale": scales[node]}, name))
+        numbers, scale = quantized_weight(weights[weight.name])
+        new = [
+            (made[key], 0),
+            parameter(f"{weight.name}_quantize", numbers, emit),
+            parameter(f"{weight.name}_scale", scale, emit),
+            *bias,
+        ]
+        op = QUANTIZED[node.op.name]
+        return [(emit(apply(op, new, {"data_scale": scales[node], **node.attrs}, node.name)), 0)]
+
+    return rewrite(graph, rule), params
