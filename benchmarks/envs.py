@@ -28,6 +28,7 @@ ENVS = {
     "jax": (None, ["jax==0.10.2", "flatbuffers==25.12.19"]),  # export writes with it
     "mxnet": ("3.11", ["mxnet==1.9.1", "numpy==1.23.5"]),  # wants Debian's libgomp1
     "onnxruntime": (None, ["onnxruntime==1.31.1", "onnx==1.22.0"]),
+    "openvino": (None, ["openvino==2026.4.1", "onnxruntime==1.31.1", "onnx==1.22.0"]),
     "tensorflow": (None, ["tensorflow-cpu==2.21.0"]),
     "tinygrad": (None, ["tinygrad==0.14.0", "numpy==2.4.6", "ziglang==0.17.1"]),
 }

@@ -23,14 +23,14 @@ from workloads import ALL, ROOFS, WORKLOADS
 RESULTS = Path(__file__).parent / "results"
 
 
-def measure(workloads, rivals, n_rounds, n_threads):
+def measure(workloads, rivals, n_processes, n_rounds, n_threads):
     """Workload -> rows, and workload -> yardsticks; the roofs of the machine first."""
     found, yardsticks = {}, {}
     with TemporaryDirectory() as scratch:
         session = Session(Path(scratch), n_threads)
         for workload in [*ROOFS, *workloads]:
             who = dict.fromkeys([*rivals, "numpy"]) if workload in ROOFS else rivals
-            rows, timings = session.run(workload, who, n_rounds)
+            rows, timings = session.run(workload, who, n_rounds, n_processes)
             found[workload] = rows
             yardsticks[workload] = [timing.times_s for timing in timings]
     return found, yardsticks
@@ -98,7 +98,8 @@ def main():
         default=list(WORKLOADS),
         help=f"of {', '.join(WORKLOADS)}; default: all",
     )
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=20, help="in each process; default: 20")
+    parser.add_argument("--processes", type=int, default=3, help="of each mode; default: 3")
     parser.add_argument(
         "--threads",
         type=numbers,
@@ -111,7 +112,9 @@ def main():
     failed = []
     for n_threads in args.threads:
         stem = "latest" if n_threads == args.threads[0] else f"latest-{n_threads}"
-        found, yardsticks = measure(args.workloads, args.rivals, args.rounds, n_threads)
+        found, yardsticks = measure(
+            args.workloads, args.rivals, args.processes, args.rounds, n_threads
+        )
         print(save(stem, found, yardsticks, n_threads, args.rounds))
         failed += [
             row for rows in found.values() for row in rows if row.problem and row.rival == OURS

@@ -223,6 +223,14 @@ BUILD = {
     "matmul": function(lambda x: x @ x, "data"),
     "copy": copy,
 }
+
+
+def frozen(net, data):
+    """Weights are constants, and products are timed before one is chosen."""
+    options = {"max_autotune": True, "freezing": True}
+    return torch.compile(net.eval() if isinstance(net, nn.Module) else net, options=options)
+
+
 MODES = {
     "eager": eager,
     "inference_mode": mode(lambda net, data: net),
@@ -230,6 +238,7 @@ MODES = {
         lambda net, data: torch.jit.optimize_for_inference(torch.jit.trace(net.eval(), data))
     ),
     "compile": mode(lambda net, data: torch.compile(net)),
+    "compile, max-autotune, frozen": mode(frozen),
 }
 TRAIN = {"eager": trained(lambda net: net), "compile": trained(torch.compile)}
 
