@@ -5,11 +5,16 @@ import platform
 from datetime import date
 from pathlib import Path
 
+WIDE = ("fma", "avx", "amx", "asimd", "sve")  # what decides how fast a product can be
+CACHE = ("level", "type", "size")
+
 
 def describe():
-    """{"cpu": ..., "cores": ..., "system": ..., "python": ..., "date": ...}"""
+    """{"cpu": ..., "flags": ..., "caches": ..., "cores": ..., "system": ..., ...}"""
     return {
-        "cpu": _cpu_model(),
+        "cpu": _cpuinfo("model name") or platform.processor() or platform.machine(),
+        "flags": [flag for flag in _cpuinfo("flags").split() if flag.startswith(WIDE)],
+        "caches": _caches(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
@@ -17,13 +22,21 @@ def describe():
     }
 
 
-def _cpu_model():
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+def _cpuinfo(key):
+    """What Linux says of the first core under `key`; "" where it says nothing."""
+    path = Path("/proc/cpuinfo")
+    for line in path.read_text().splitlines() if path.exists() else ():
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
+    return ""
+
+
+def _caches():
+    """Level and kind -> size of the first core's caches, such as {"1 Data": "48K"}."""
+    folders = sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"))
+    read = [{name: (f / name).read_text().strip() for name in CACHE} for f in folders]
+    return {f"{one['level']} {one['type']}": one["size"] for one in read}
 
 
 def limits(n_threads):

@@ -335,8 +335,8 @@ def dots():
         f'aria-label="{escape(summary())}" viewBox="0 0 {WIDE} {bottom + 4}" '
         f'style="min-width:640px;width:100%">{"".join(parts)}</svg></div><figcaption>'
         "Time of our fastest mode, divided by the time of the fastest rival. Left of the line, "
-        "we're ahead (green); right of it, behind (orange); gray: a draw. Bars are 95 % intervals, and "
-        "a hollow dot is marked busy or unsteady.</figcaption></figure>"
+        "we're ahead (green); right of it, behind (orange); gray: a draw. Bars are 95 % intervals, "
+        "and a hollow dot is marked busy or unsteady.</figcaption></figure>"
     )
 
 
