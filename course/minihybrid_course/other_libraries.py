@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tokenize
 from functools import cache
 from html import escape
 from importlib.util import find_spec
@@ -152,15 +153,30 @@ def _marked(source):
     for line in lines:
         starts.append(starts[-1] + len(line))
     parts, at = [], 0
-    for token in generate_tokens(StringIO(source).readline):
-        kind = {COMMENT: "i", STRING: "i"}.get(token.type)
-        if token.type == NAME and keyword.iskeyword(token.string):
+    for type_, text, *ends in _tokens(source):
+        kind = {COMMENT: "i", STRING: "i"}.get(type_)
+        if type_ == NAME and keyword.iskeyword(text):
             kind = "b"
         if kind:
-            first, last = (starts[line - 1] + column for line, column in (token.start, token.end))
+            first, last = (starts[line - 1] + column for line, column in ends)
             parts.append(f"{escape(source[at:first])}<{kind}>{escape(source[first:last])}</{kind}>")
             at = last
     return "".join([*parts, escape(source[at:])])
+
+
+def _tokens(source):
+    """(type, text, start, end) of each token; an f-string is one, in every Python."""
+    opens, closes = (getattr(tokenize, f"FSTRING_{end}", None) for end in ("START", "END"))
+    starts = []  # of the f-strings around a token, from Python 3.12 on
+    for type_, text, start, end, _ in generate_tokens(StringIO(source).readline):
+        if type_ == opens:
+            starts.append(start)
+        if not starts:
+            yield type_, text, start, end
+        elif type_ == closes and len(starts) == 1:
+            yield STRING, "", starts.pop(), end
+        elif type_ == closes:
+            starts.pop()
 
 
 def elsewhere(topic, *libraries):

@@ -11,6 +11,7 @@ What is left out: random numbers; loops of a graph, which are unrolled.
 
 import math
 from dataclasses import is_dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -300,10 +301,17 @@ def step_of(node) -> Step:
         size = body.scratch // buf.dtype.itemsize if buf == "work" else buf.size
         space = "work" if buf == "work" else "out" if buf in outs else "in"
         buffers.append(Buffer(str(buf), buf.dtype.name, (const(size),), space))
-    kernel = read("loops", body.text("NAME"), tuple(buffers), body.lengths)
-    verify(kernel)
+    kernel = kernel_of(body.text("NAME"), tuple(buffers), tuple(body.lengths.items()))
     refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
     return Step(kernel, refs, body.scratch)
+
+
+@lru_cache(256)
+def kernel_of(text: str, buffers: tuple, lengths: tuple) -> Kernel:
+    """A kernel's text as IR; layers of the same lengths have one text."""
+    kernel = read("loops", text, buffers, dict(lengths))
+    verify(kernel)
+    return kernel
 
 
 # -- any length ------------------------------------------------------------------------

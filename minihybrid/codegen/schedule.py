@@ -20,6 +20,7 @@ What is left out: loops whose bounds depend on another counter, and masks instea
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import lru_cache
 from itertools import count
 from typing import Any, NoReturn
 
@@ -928,6 +929,7 @@ def is_long(loop: For, least: int) -> bool:
     return not isinstance(length, Const) or length.value >= least
 
 
+@lru_cache(256)
 def scheduled(kernel: Kernel) -> Kernel:
     """The kernel with vectors where they fit: along reductions whose elements lie side by side,
     else across the loop around them; and with products jammed, so that loads are shared."""

@@ -38,7 +38,7 @@ from minihybrid.codegen.wasm import (
     SCALAR,
     SET,
     TEE,
-    Function,
+    encoded,
     imported,
     named,
     s,
@@ -93,8 +93,8 @@ def side_module(parts: Sequence[Sequence[Compiled]], n_arrays: int) -> bytes:
     kernels = list(dict.fromkeys(c.kernel for part in parts for c in part if c.kernel))
     imports = imported(kernels)
     numbers = table(kernels, len(imports))
-    bodies = [Function(k, table(imports, 0)).encoded() for k in kernels]
-    bodies += [encoded(part, n_arrays, numbers) for part in parts]
+    bodies = [encoded(k, tuple(imports)) for k in kernels]
+    bodies += [calls_of(part, n_arrays, numbers) for part in parts]
     entry = b"\x60" + several([bytes([I32])] * 3) + several([bytes([I32])])
     types, functions = types_of(imports, "env")
     types += [b"\x60" + several([bytes([I32])] * len(k.params)) + b"\0" for k in kernels]
@@ -114,7 +114,7 @@ def side_module(parts: Sequence[Sequence[Compiled]], n_arrays: int) -> bytes:
     )
 
 
-def encoded(part: Sequence[Compiled], n_arrays: int, numbers: dict) -> bytes:
+def calls_of(part: Sequence[Compiled], n_arrays: int, numbers: dict) -> bytes:
     """The function of one part of a plan.
 
     Its locals are the addresses of the arrays' data, of the arena and the table, how many

@@ -13,7 +13,8 @@ What is left out: vectors of other types than float32 and int32, and threads.
 """
 
 import struct
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -53,7 +54,7 @@ ORDER = "== != < > <= >=".split()
 WHOLE = "+ - * // / % %u & | ^ << >> >>u".split()
 
 
-def table(names: list, first: int) -> dict:
+def table(names: Sequence, first: int) -> dict:
     """name -> opcode, of names that come one after the other."""
     return {name: first + i for i, name in enumerate(names)}
 
@@ -469,6 +470,12 @@ class Function:
         self.emit(END, END)
 
 
+@lru_cache(256)
+def encoded(kernel: Kernel, imports: tuple) -> bytes:
+    """A kernel as a function of a module with these imports."""
+    return Function(kernel, table(imports, 0)).encoded()
+
+
 def is_guarded(e: Expr) -> bool:
     """Whether a value must not be computed where it isn't needed."""
     return any(
@@ -533,7 +540,7 @@ def module(calls: list, data: tuple, end: tuple) -> bytes:
     types, entries = types_of(imports, "math")
     types += [b"\x60" + several([b"\x7f"] * len(k.params)) + b"\0" for k in kernels]
     types.append(b"\x60" + several([b"\x7f"]) + b"\0")
-    bodies = [Function(k, table(imports, 0)).encoded() for k in kernels]
+    bodies = [encoded(k, tuple(imports)) for k in kernels]
     run = bytearray()
     for kernel, addresses in calls:
         for a, b in addresses:

@@ -127,7 +127,8 @@ def _take_rule(old, index, axis, mode):
 
 
 def _take_eager(a, indices, *, axis, mode):
-    return np.take(a, places("take", indices, a.shape[axis], mode), axis=axis)
+    at = places("take", indices, a.shape[axis], mode).astype(np.intp, copy=False)
+    return np.take(a, at, axis=axis)
 
 
 def _take_lengths(a, indices, out, axis, mode):

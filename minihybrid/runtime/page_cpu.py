@@ -26,9 +26,11 @@ from minihybrid.codegen.cpu.objects import make_runner
 from minihybrid.codegen.cpu.target import Source
 from minihybrid.core.graph import evaluate_node
 from minihybrid.core.op import HybridError
+from minihybrid.core.pipeline import Job
 from minihybrid.core.plan import ActivePlan, Plan
 from minihybrid.core.targets import TARGETS
 from minihybrid.runtime.tiers import CPU as COMPILED
+from minihybrid.runtime.tiers import SwappingBinding, waiting
 
 MODULES = count()  # the linker knows a module by the name of its file
 
@@ -56,7 +58,6 @@ def compiled(source: Source) -> tuple[list, dict[str, str]]:
     from minihybrid.codegen.schedule import scheduled
     from minihybrid.codegen.side_module import Compiled
 
-    known: dict = {}
     out: list = []
     reasons: dict[str, str] = {}
     for step, node in zip(source.steps, nodes_of(source), strict=True):
@@ -64,7 +65,7 @@ def compiled(source: Source) -> tuple[list, dict[str, str]]:
             kernel, work = None, 0
             if not step.copied:
                 kernel, _, work = step_of(node)
-                kernel = known[kernel] = known.get(kernel) or scheduled(kernel)
+                kernel = scheduled(kernel)
             size = 1 << (work - 1).bit_length() if work else 0
             out.append(Compiled(step, kernel, scratch(size).ctypes.data if work else 0))
         except (HybridError, AttributeError) as error:
@@ -182,12 +183,40 @@ def runner(plan: Plan) -> tuple[Callable, Callable]:
     """What runs a plan; its note names the steps that NumPy computes."""
     function, reasons = loaded(plan.made)
     if reasons:
-        names, why = ", ".join(reasons), next(iter(reasons.values()))
-        plan.target_note = f"NumPy computes {names}: {why}"
+        why = next(iter(reasons.values()))
+        plan.target_note = f"NumPy computes {', '.join(reasons)}: {why}"
     return function, plan._runner(function)
+
+
+class SecondCall(ActivePlan):
+    """A plan that NumPy runs once, and that is compiled when it is called again: compiling
+    takes as long as thousands of calls, and many a plan is called only once. With `wait`, or
+    MINIHYBRID_WAIT=1, it is compiled at once."""
+
+    calls = 0
+
+    def _first(self, job: Job, wait: bool | None) -> Plan:
+        self.settled = (waiting() if wait is None else wait) is True
+        return Plan.of(job)
+
+    def bind(self, arrays: dict[str, np.ndarray]) -> SwappingBinding:
+        """The plan tied to its parameters."""
+        return SwappingBinding(self, arrays)
+
+    def first(self, arrays: dict[str, np.ndarray]) -> tuple[Callable, Any]:
+        """The plan as NumPy runs it, and its table."""
+        steps = [*range(len(self.plan.made.steps))]
+        run = self.plan._runner(Interpreter(self.plan.made, steps))
+        return run, self.plan.bind([arrays[name] for name in self.plan.params])
+
+    def ask(self) -> bool:
+        """Whether the plan is compiled, or is to be now."""
+        self.calls += 1
+        self.settled = self.calls > 1
+        return self.settled
 
 
 CPU = COMPILED
 if sys.platform == "emscripten":  # Python in a page; there are no compilers for it
-    CPU = CPU._replace(load=load, runner=runner, tiers=ActivePlan)
+    CPU = CPU._replace(load=load, runner=runner, tiers=SecondCall)
 TARGETS["cpu"] = CPU

@@ -89,6 +89,10 @@ class Tiers(ActivePlan):
         """The plan in force, tied to its parameters, and to the next one."""
         return SwappingBinding(self, arrays)
 
+    def first(self, arrays: dict[str, np.ndarray]) -> tuple[Callable | None, Any]:
+        """What answers until the plan in force stays: its function, and its table."""
+        return (None, None) if self.plan is self.made else tied(self.plan, arrays)
+
     def last(self) -> Plan:
         """The plan that is in force in the end; not yet compiled, perhaps."""
         with PREPARER.lock:
@@ -139,13 +143,12 @@ class SwappingBinding(Bound):
     One write replaces function and table of `call`, so no thread sees half of each.
     """
 
-    def __init__(self, tiers: Tiers, arrays: dict[str, np.ndarray]) -> None:
+    def __init__(self, tiers: Any, arrays: dict[str, np.ndarray]) -> None:
         if tiers.settled:
             super().__init__(tiers, arrays)
         else:
             self.tiers, self.arrays = tiers, arrays
-            first = (None, None) if tiers.plan is tiers.made else tied(tiers.plan, arrays)
-            self.call = self._until_settled(*first)
+            self.call = self._until_settled(*tiers.first(arrays))
 
     def _until_settled(self, first: Any, table: Any) -> tuple[Callable, Any]:
         """The same call, which looks for the next plan; it keeps no plan that is not

@@ -1,10 +1,15 @@
 """Cells that run in the page: what they print there is what the page shows."""
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 import tomllib
 
+import envs
+import make_lite
+import pyodide_core
 import pytest
 from marks import external
 from nbformat import read
@@ -24,6 +29,15 @@ ELSE = {
     for stem in ("21_the_memory_planner", "22_files", "26_from_two_kernels_to_one")
 }
 
+# What differs in Pyodide, where kernels are WebAssembly.
+THERE: set = set()
+# What chapters say is faster: there it is, too.
+FASTER = {
+    ("00_tour", "a14"): r"about ([\d.]+) times as fast",
+    ("03_hybridize", "c85"): r"^5 elements: ([\d.]+) x faster",
+    ("10_the_same_idea_elsewhere", "c57"): r"about ([\d.]+) times as fast as eager",
+}
+
 
 def outputs(cell_outputs):
     """What nbval compares: kind -> the texts of that kind; pictures are only counted."""
@@ -39,20 +53,24 @@ def outputs(cell_outputs):
     return {kind: [sanitized("".join(t)) for t in texts] for kind, texts in found.items()}
 
 
-def differing(stem, libraries):
-    """(id, what the page shows, what the cell gives there) of cells where these differ."""
-    path = ROOT / f"notebooks/{stem}.ipynb"
-    done = subprocess.run(
-        [sys.executable, ROOT / "tests/in_page.py", path, *libraries],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+def printed(stem, *command):
+    """What a process prints last: cell id -> its outputs, of each code cell of a chapter."""
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
     told = json.loads(done.stdout.splitlines()[-1])
-    cells = [cell for cell in read(path, as_version=4).cells if cell.cell_type == "code"]
-    assert [cell.id for cell in cells] == list(told)
-    for cell in cells:
+    assert [cell.id for cell in code(stem)] == list(told)
+    return told
+
+
+def code(stem):
+    """The code cells of a chapter."""
+    cells = read(ROOT / f"notebooks/{stem}.ipynb", as_version=4).cells
+    return [cell for cell in cells if cell.cell_type == "code"]
+
+
+def differing(stem, told):
+    """(id, what the page shows, what the cell gives there) of cells where these differ."""
+    for cell in code(stem):
         shown, given = outputs(cell.outputs), outputs(told[cell.id])
         if "nbval-ignore-output" in cell.metadata.get("tags", []):  # as in the book: kinds only
             shown, given = set(shown), set(given)
@@ -63,11 +81,49 @@ def differing(stem, libraries):
 @pytest.mark.slow
 @pytest.mark.parametrize("stem", [*FIRST, *external(*sorted(set(CHAPTERS) - {*FIRST}))])
 def test_a_chapter_runs_in_the_page(stem):
-    found = list(differing(stem, CHAPTERS[stem]["libraries"]))
+    page = ROOT / "tests/in_page.py", ROOT / f"notebooks/{stem}.ipynb"
+    told = printed(stem, sys.executable, *page, *CHAPTERS[stem]["libraries"])
+    found = list(differing(stem, told))
     for cell, sentence in [(c, s) for (chapter, c), s in ELSE.items() if chapter == stem]:
         (given,) = [given for name, _, given in found if name == cell]
         assert sentence in str(given)
     assert [case for case in found if (stem, case[0]) not in ELSE] == []
+
+
+@pytest.fixture(scope="module")
+def pyodide(tmp_path_factory):
+    """(node, the folder of Pyodide's distribution, the wheels of the site)."""
+    folder = tmp_path_factory.mktemp("pyodide")
+    if not (node := shutil.which("node")):
+        pytest.skip("NOT CHECKED: there is no node; install Node.js 20 or newer")
+    try:
+        distribution = pyodide_core.whole(folder)
+        pyodide_core.download(folder, "tqdm")
+    except envs.NotAvailable as reason:
+        pytest.skip(f"NOT CHECKED: Pyodide: {reason}")
+    make_lite.wheel(folder)
+    return node, distribution, sorted(folder.glob("*.whl"))
+
+
+@pytest.mark.external
+@pytest.mark.parametrize("stem", sorted(CHAPTERS))
+def test_a_chapter_runs_in_pyodide(stem, pyodide, tmp_path):
+    """As the site has it: its own first cell, the wheel of the engine, kernels in WebAssembly."""
+    node, distribution, wheels = pyodide
+    path = tmp_path / "chapter.ipynb"
+    text = (ROOT / f"notebooks/{stem}.ipynb").read_text(encoding="utf-8")
+    path.write_text(make_lite.in_page(text, stem), encoding="utf-8")
+    libraries = {"numpy", *CHAPTERS[stem]["libraries"]} - {"tqdm"}
+    program = ROOT / "tests/in_pyodide.mjs"
+    told = printed(stem, node, program, distribution, path, ",".join(sorted(libraries)), *wheels)
+    known = ELSE.keys() | THERE
+    assert [case for case in differing(stem, told) if (stem, case[0]) not in known] == []
+    shown = {cell.id: cell.outputs for cell in code(stem)}
+    for cell in [cell for chapter, cell in FASTER if chapter == stem]:
+        for cells in (shown, told):
+            text = "".join(output.get("text", "") for output in cells[cell])
+            (ratio,) = re.findall(FASTER[stem, cell], text)
+            assert float(ratio) > 1
 
 
 @pytest.mark.slow
