@@ -57,6 +57,14 @@ def merge(a, b, corrects=True, safe=True, divides=False, turned=True):
     return new, total, mine / total[:, None] if divides else mine
 
 
+def merge_without_top(a, b):
+    """It forms exp(top), which overflows."""
+    new, left, right = np.maximum(a[0], b[0]), np.exp(a[0]), np.exp(b[0])
+    base = np.exp(np.where(np.isinf(new), 0, new))
+    mine = a[2] * left[:, None] + b[2] * right[:, None]
+    return new, (a[1] * left + b[1] * right) / base, mine / base[:, None]
+
+
 ANSWERS = {
     "31.1": (
         (135168, 69632, 36864),
@@ -84,6 +92,7 @@ ANSWERS = {
             (lambda a, b: merge(a, b, divides=True), "for 3 and 3 keys: mine is"),
             (lambda a, b: merge(a, b, safe=False), "for no keys on either side: total is [nan"),
             (lambda a, b: merge(a, b, turned=False), "for 3 and 3 keys: mine is"),
+            (merge_without_top, "for scores near 1,000: total is [nan"),
             (lambda a, b: merge(a, b)[1:], "expected a state (top, total, mine)"),
             (lambda a, b: (a[0].max(), *a[1:]), "top has shape ()"),
         ],

@@ -19,6 +19,16 @@ def curvature(f, x, v, part=1, first=0, gradient=True):
     return mx.jvp(slope, [x], [v])[part]
 
 
+def central_difference(f, x, v, h=1e-4):
+    """The forbidden way."""
+
+    def slope(x):
+        y, pullback = mx.vjp(f, x)
+        return pullback(nd.ones_like(y))[0]
+
+    return (slope(x + v * h) - slope(x - v * h)) / (2 * h)
+
+
 ANSWERS = {
     "30.1": (
         (784, 10, 1),
@@ -44,6 +54,7 @@ ANSWERS = {
             (lambda f, x, v: curvature(f, x, v, part=0), "but yours is [2.0, 4.0, 8.0]"),
             (lambda f, x, v: curvature(f, x, v, gradient=False), "not the function"),
             (lambda f, x, v: v * 2, "for `(x * x * x).sum()`"),
+            (central_difference, "only the first digits are right"),
             (lambda f, x, v: [curvature(f, x, v)], "it returns a list"),
         ],
     ),

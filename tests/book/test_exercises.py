@@ -132,6 +132,18 @@ def checkpoint(f, x, once=False, tape=False, handed=True, copy=mx.nd.NDArray.det
     return f(x), gradient
 
 
+def checkpoint_times_g(f, x):
+    y, gradient = checkpoint(f, x, handed=False)
+    return y, lambda g: gradient(g) * g
+
+
+def train_whole(model, trainer, x, label, parts):
+    with mx.autograd.record():
+        loss = model(x, label)
+    loss.backward()
+    trainer.step(len(x))
+
+
 def signs(graph, new=True, all_of_them=False):
     minus = OPS["negative"]
 
@@ -202,6 +214,7 @@ def residual(add=True, child=True, twice=False):
 
         def hybrid_forward(self, F, x):
             found = (self.block if child else self.block.call)(x)
+            x = x.detach() if add == mx.nd.NDArray.detach else x
             return found + found if twice else x + found if add else found
 
     return Residual
@@ -751,6 +764,7 @@ ANSWERS = {
             (train_in_parts(zero=False), "not for the second"),
             (train_in_parts(each=True), "called trainer.step 2 times"),
             (train_in_parts(part=True), "2 times as far"),
+            (train_whole, "4 of 4 rows at once"),
             (lambda *args: None, "called trainer.step 0 times"),
         ],
     ),
@@ -869,6 +883,7 @@ ANSWERS = {
         [
             (lambda f, x: checkpoint(f, x, tape=True), "a tape was kept"),
             (lambda f, x: checkpoint(f, x, handed=False), "pass g to backward"),
+            (checkpoint_times_g, "pass g to backward"),
             (lambda f, x: checkpoint(f, x, once=True), "f ran 2 times before"),
             (lambda f, x: f(x), "expected a pair"),
             (lambda f, x: checkpoint(f, x, copy=lambda x: x), "overwrote x.grad"),
@@ -927,6 +942,7 @@ ANSWERS = {
             (residual(add=False), "without the input"),
             (residual(child=False), "which makes it a child"),
             (residual(twice=True), "but the input plus the inner block's output"),
+            (residual(add=mx.nd.NDArray.detach), "lead back to it"),
             (lambda block: block(mx.nd.ones((1, 3))), "DeferredInitializationError"),
         ],
     ),

@@ -30,6 +30,8 @@ from minihybrid_course.exercises.judging import (
 class Scored(HybridBlock):
     """A dense layer and its loss, one value per row."""
 
+    most = 0  # rows of a call
+
     def __init__(self):
         super().__init__()
         self.layer = nn.Dense(2, in_units=3, weight_initializer="zeros")  # draws no numbers
@@ -40,6 +42,11 @@ class Scored(HybridBlock):
     def weight(self):
         """The parameter that is compared."""
         return self.layer.weight
+
+    def __call__(self, x, *args):
+        """Keep the largest number of rows in a call."""
+        self.most = max(self.most, len(x))
+        return super().__call__(x, *args)
 
     def hybrid_forward(self, F, x, label):
         """Shapes: x (n, 3), label (n, 2) -> (n,)."""
@@ -58,13 +65,13 @@ class Counted(Trainer):
 
 
 def trained(function, parts, batches=1):
-    """The weight after a step for each batch, and how many steps were made."""
+    """The weight after a step for each batch, the number of steps, and the most rows of a call."""
     x, label = np.float32([[1, 0, 2], [0, 1, 1], [2, 1, 0], [1, 3, 1]]), np.float32(np.eye(4, 2))
     model = Scored()
     trainer = Counted(model.collect_params(), "sgd", {"learning_rate": 0.02})
     for _ in range(batches):
         function(model, trainer, nd.array(x), nd.array(label), parts)
-    return model.weight.data().asnumpy(), trainer.steps
+    return model.weight.data().asnumpy(), trainer.steps, model.most
 
 
 def whole(model, trainer, x, label, parts):
@@ -79,14 +86,18 @@ def in_parts(function):
     """Check 7.3: equal to one step on the whole batch, once and twice."""
     before = Scored().weight.data().asnumpy()
     for batches in (1, 2):
-        wanted, _ = trained(whole, 1, batches)
+        wanted, *_ = trained(whole, 1, batches)
         for parts in (1, 2, 4):
             case = f"train_in_parts with {parts} part{'s' * (parts != 1)}"
-            found, steps = tried(case, trained, function, parts, batches)
+            found, steps, most = tried(case, trained, function, parts, batches)
             need(
                 steps == batches,
                 f"{case} called trainer.step {steps // batches} times; call it once, after the "
                 "last part",
+            )
+            need(
+                most <= 4 // parts,
+                f"{case} called the network on {most} of 4 rows at once, which is too much memory",
             )
             if np.allclose(found, wanted, atol=1e-5):
                 continue

@@ -9,7 +9,7 @@ import numpy as np
 from minihybrid.core import nd
 from minihybrid.core.block import Block
 from minihybrid.core.op import ShapeError
-from minihybrid.gluon import nn
+from minihybrid.gluon import autograd, nn
 from minihybrid_course.exercises.judging import (
     ELSEWHERE,
     Exercise,
@@ -49,6 +49,20 @@ def residual(make):
             f"{wanted.tolist()}",
         )
         block.hybridize()
+    x.attach_grad()
+    with autograd.record():
+        y = block(x)
+    y.backward()
+    z = x.detach()
+    z.attach_grad()
+    with autograd.record():
+        y = z + inner(z)
+    y.backward()
+    need(
+        np.allclose(x.grad.asnumpy(), z.grad.asnumpy(), atol=1e-5),
+        f"the block gives the input the gradient {x.grad.asnumpy().tolist()}, but both the input "
+        f"and the inner block lead back to it: {z.grad.asnumpy().tolist()}",
+    )
     return "the input bypasses the inner block, and shapes are inferred from the data"
 
 

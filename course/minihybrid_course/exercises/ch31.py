@@ -36,6 +36,10 @@ def merges(merge):
         halves = [state_of(scores[:, s], values[s]) for s in (slice(cut), slice(cut, None))]
         for order, (a, b) in (("", halves), (", swapped", halves[::-1])):
             compared(f"for {case}{order}", tried("merge", merge, a, b), state_of(scores, values))
+    halves = [state_of(999 * scores[:, s], values[s]) for s in (slice(3), slice(3, None))]
+    compared(
+        "for scores near 1,000", tried("merge", merge, *halves), state_of(999 * scores, values)
+    )
     none = state_of(scores[:, :0], values[:0])
     compared("for no keys on either side", tried("merge", merge, none, none), none)
     return "both halves are corrected to the larger maximum, in any order"
