@@ -327,16 +327,20 @@ def test_the_tape_has_values_and_the_graph_shapes():
 
 def test_shapes_flow_back_from_where_they_are_needed():
     total = sym.relu(sym.var("x")) + sym.var("bias")
-    (panel,) = figures.shape_flow(total, bias=(2, 3)).panels
+    figure = figures.shape_flow(total, bias=(2, 3))
+    assert figure.caption.endswith("inputs: 1; from the operators that read them: 2")
+    (panel,) = figure.panels
     assert panel.told[0] == "x: 2x3, from below."
-    assert panel.told[2] == "bias: 2x3, told."
+    assert panel.told[2] == "bias: 2x3, given."
     (panel,) = figures.shape_flow(total).panels
     assert all(told.endswith("open.") for told in panel.told)
 
 
 def test_views_share_and_copies_do_not():
-    (panel,) = figures.sharing(X, row=X[1], column=X[:, 0]).panels
-    assert panel.told == ["row looks into numbers 3 to 5 of x.", "column has 8 bytes of its own."]
+    figure = figures.sharing(X, row=X[1], column=X[:, 0])
+    assert figure.caption == "1 of 2 arrays alias the 24 bytes of x: row"
+    (panel,) = figure.panels
+    assert panel.told == ["row aliases elements 3 to 5 of x.", "column has 8 bytes of its own."]
 
 
 def test_the_files_hold_what_the_class_held(tmp_path):
@@ -347,8 +351,10 @@ def test_the_files_hold_what_the_class_held(tmp_path):
 
 
 def test_an_empty_field_is_said_to_be_empty():
-    (panel,) = figures.readers(OPS["dot"]).panels
-    assert panel.told[3] == "kernels: expr, one number of a loop: empty."
+    figure = figures.readers(OPS["dot"])
+    assert figure.caption == "One definition of dot serves 2 parts of the engine"
+    (panel,) = figure.panels
+    assert panel.told[3] == "kernels: expr, one element of a loop: empty."
 
 
 def test_lines_have_their_values():
@@ -451,7 +457,7 @@ def test_a_step_of_training_has_three_plans():
 def test_groups_that_wait_for_each_other_are_found():
     graph, groups = crossing()
     mixed, one = figures.grouped(graph, mixed_up=groups, all=dict.fromkeys(groups, "all")).panels
-    assert mixed.told == ["groups 1 and 2 wait for each other.", "2 groups."]
+    assert mixed.told == ["groups 1 and 2 need each other.", "2 groups."]
     assert (mixed.title, one.told) == ("mixed up: 2 groups", ["1 group."])
 
 

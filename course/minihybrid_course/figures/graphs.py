@@ -163,14 +163,17 @@ def tape(y, symbol, **names):
 
         _draw(panel, nodes, lines, _look)
         panel.tell(f"{', then '.join(' '.join(lines(n)) for n in nodes)}.")
-    return Figure("What recording and tracing leave behind", left, right)
+    n = plural(sum(node.op is not None for node in graph.nodes), "operator")
+    return Figure(
+        f"Tape and graph have the same {n}: one with values, one with shapes", left, right
+    )
 
 
 # -- shapes ----------------------------------------------------------------------------
 def shape_flow(symbol, **known):
     """How the shapes of a graph are found: forwards, and back from its operators.
 
-    known:   the shapes that are told, by the names of variables.
+    known:   the shapes that are given, by the names of variables.
     """
     graph = Graph.of(symbol)
     given = {name: Spec(tuple(shape), None) for name, shape in known.items()}
@@ -185,7 +188,7 @@ def shape_flow(symbol, **known):
             ]
         shape, at_once = found[node][0].shape, forwards[node][0].shape
         ways[node] = (
-            "told"
+            "given"
             if node.op is None and node.name in known
             else "unknown"
             if shape is None or -1 in shape
@@ -193,13 +196,13 @@ def shape_flow(symbol, **known):
             if at_once == shape
             else "back"
         )
-    inks = {"told": "given", "down": "kernel", "back": "python", "unknown": "gone"}
+    inks = {"given": "given", "down": "kernel", "back": "python", "unknown": "gone"}
     panel = Panel("which shape is found from where")
 
     def lines(node):
         shape = found[node][0].shape
         text = "?" if shape is None else "x".join("?" if n < 0 else str(n) for n in shape)
-        sign = {"told": "told", "down": "from above", "back": "from below", "unknown": "open"}
+        sign = {"given": "given", "down": "from above", "back": "from below", "unknown": "open"}
         return [_words(node)[0], text, sign[ways[node]]]
 
     upwards = {node for node, way in ways.items() if way == "back"}
@@ -212,18 +215,22 @@ def shape_flow(symbol, **known):
     )
     for node in graph.nodes:
         panel.tell(f"{': '.join(lines(node)[:2])}, {lines(node)[2]}.")
-    panel.note("from below: an operator has told what it needs")
-    return Figure("Shapes flow in both directions", panel)
+    panel.note("from below: inferred by the operator that reads it")
+    counts = [sum(way == one for way in ways.values()) for one in ("down", "back")]
+    caption = "Shapes inferred from inputs: {}; from the operators that read them: {}"
+    return Figure(caption.format(*counts), panel)
 
 
 # -- groups ----------------------------------------------------------------------------
 def grouped(graph, **ways):
-    """A graph whose nodes are in groups, and who waits for whom, for some groupings.
+    """A graph whose nodes are in groups, and which groups depend on which, for some groupings.
 
     ways:    title -> (node -> the name of its group, of those that compute).
     """
     panels = [_grouped(graph, title.replace("_", " "), groups) for title, groups in ways.items()]
-    return Figure("Each group becomes one kernel", *panels)
+    cyclic = [panel.title for panel in panels if any("each other" in told for told in panel.told)]
+    found = f"; cyclic, so it can't run: {', '.join(cyclic)}" * bool(cyclic)
+    return Figure(f"Each group becomes one kernel{found}", *panels)
 
 
 def _grouped(graph, title, groups):
@@ -247,9 +254,9 @@ def _grouped(graph, title, groups):
     _draw(panel, graph.nodes, lines, look)
     for one, other in sorted(waits):
         if (other, one) not in waits:
-            told = f"group {one} waits for group {other}"
+            told = f"group {one} needs group {other}"
         elif one < other:
-            told = f"groups {one} and {other} wait for each other"
+            told = f"groups {one} and {other} need each other"
         else:
             continue  # said already
         panel.note(told)

@@ -141,14 +141,14 @@ def sharing(x, **others):
     data, count = x.data, x.data.size
     if count > MOST:
         raise HybridError(
-            f"sharing: the array has {count} numbers, but at most {MOST} can be drawn"
+            f"sharing: the array has {count} elements, but at most {MOST} can be drawn"
         )
     across = WIDTH / max(count, 1)
-    panel = Panel(f"x: {count} numbers, {data.nbytes} bytes")
+    panel = Panel(f"x: {count} elements, {data.nbytes} bytes")
     y = panel.row(26)
     for k, number in enumerate(data.ravel()):
         panel.box(k * across, y, across, 26, f"{number:g}", "array")
-    start = data.ctypes.data
+    start, aliases = data.ctypes.data, []
     for name, other in others.items():
         other = getattr(other, "data", other) if not isinstance(other, np.ndarray) else other
         shares = np.shares_memory(data, other)
@@ -156,12 +156,17 @@ def sharing(x, **others):
         if shares:
             first = (other.ctypes.data - start) // data.itemsize
             panel.box(first * across, y, other.size * across, 26, name, "kernel")
-            panel.tell(f"{name} looks into numbers {first} to {first + other.size - 1} of x.")
+            aliases.append(name)
+            panel.tell(f"{name} aliases elements {first} to {first + other.size - 1} of x.")
             continue
         panel.box(0, y, other.size * across, 26, f"{name}: a copy", "gone", dashed=True)
         panel.tell(f"{name} has {other.nbytes} bytes of its own.")
     panel.note("solid: the same bytes as above; dashed: bytes of its own")
-    return Figure("Who looks into the memory of x", panel)
+    return Figure(
+        f"{len(aliases)} of {len(others)} arrays alias the {data.nbytes} bytes of x: "
+        f"{', '.join(aliases) or 'none'}",
+        panel,
+    )
 
 
 def cache_lines(n, steps, size=4, line=64):

@@ -53,7 +53,13 @@ def stages(plan):
         _down(panel, _idle(idle))
         idle = []
         _station(panel, lines, ink)
-    return Figure("The stages of one plan", panel)
+    first, last = plan.stages[0][1], plan.stages[-1][1]
+    caption = (
+        f"{plural(n_steps(first), 'loop')} that {'move' if n_steps(first) > 1 else 'moves'} "
+        f"{nbytes_moved(first):,} bytes become{'s' * (n_steps(first) == 1)} "
+        f"{plural(plan.n_kernels, 'kernel')} for {nbytes_moved(last):,} bytes"
+    )
+    return Figure(caption, panel)
 
 
 def _idle(names):
@@ -83,7 +89,8 @@ def tiers(first, last):
     panel.tell(f"First {first.target}, {plural(first.n_kernels, 'step')}, answers.")
     panel.tell(f"Meanwhile a thread compiles {plural(last.n_kernels, 'kernel')}.")
     panel.tell(f"Then {last.target} answers.")
-    return Figure("Nobody has to wait", panel)
+    answer = f"{first.target} answers in {plural(first.n_kernels, 'step')}"
+    return Figure(f"{answer} until {plural(last.n_kernels, 'kernel')} are compiled", panel)
 
 
 def training_step(model, trainer):

@@ -19,11 +19,11 @@ from minihybrid.core.sym import var
 from minihybrid.view.viz import plural
 from minihybrid_course.ink import LINE, WIDTH, Figure, Panel, fitting, wrapped
 
-READERS = {  # field of a record -> (who reads it, what it is for)
+READERS = {  # field of a definition -> (its user, its purpose)
     "eager": ("arrays", "compute with NumPy"),
     "grad": ("the tape", "the rule of the gradient"),
     "infer": ("symbols", "shapes and dtypes"),
-    "expr": ("kernels", "one number of a loop"),
+    "expr": ("kernels", "one element of a loop"),
     "name": ("files", "what JSON calls it"),
 }
 
@@ -87,8 +87,8 @@ def _spied(function, values):
 
 
 def readers(op):
-    """The fields of an operator's record, and who reads each of them."""
-    panel, left = Panel(f"the record of {op.name}"), 96
+    """The fields of an operator's definition, and the user of each."""
+    panel, left = Panel(f"the definition of {op.name}"), 96
     for field, (who, why) in READERS.items():
         value = getattr(op, field)
         said = [why, *wrapped(value, WIDTH - left - 16)] if isinstance(value, str) else [why]
@@ -101,7 +101,8 @@ def readers(op):
         for i, line in enumerate([who, *said]):
             panel.text(left + 8, y + LINE * (i + 1), line, anchor="start", bold=i == 0)
         panel.tell(f"{who}: {field}, {' '.join(said)}.")
-    return Figure("One record, five readers", panel)
+    n = sum(getattr(op, field) is not None for field in READERS)
+    return Figure(f"One definition of {op.name} serves {n} parts of the engine", panel)
 
 
 def journey(net, symbol, params):
