@@ -8,7 +8,7 @@ PACKAGE = Path(__file__).parents[1] / "minihybrid"
 READING_ORDER = """
     core core.pytree core.op core.hooks core.lazy core.checked_call core.convert
     core.fork_safe core.lru_cache core.attribute core.context core.switches core.placement
-    core.definition_checks
+    core.definition_checks core.lengths
     ops.registry ops.cpu ops.cpu.machine ops.gpu ops.shapes ops.integers ops.loops
     ops.elementwise ops.gpu.order ops.reduce ops.layout ops.filled ops.joining ops.indexing
     ops.tiling ops.ordering ops.sequence ops.cpu.products ops.gpu.tiles ops.gpu.products

@@ -83,7 +83,7 @@ def numbers_of(n_arrays, steps, addresses, scratch=(0, 0), longest=0):
         words = [*step.words, *guard]
         numbers += [addresses[step.kernel], step.chunks, len(words), step.turns, back, mask]
         numbers += [number for word in words for number in word]
-    return np.array([n % 2**64 for n in numbers], np.uint64).view(np.int64)
+    return np.array([int(n) % 2**64 for n in numbers], np.uint64).view(np.int64)
 
 
 def n_calls(steps):

@@ -13,6 +13,7 @@ What is left out: rows longer than the cache, which are read from memory in each
 import math
 from contextlib import contextmanager, nullcontext
 
+from minihybrid.core.lengths import Length
 from minihybrid.ops.shapes import row_major
 from minihybrid.passes.reduction_schedule import is_literal
 
@@ -246,7 +247,7 @@ class RowLoops(RowWriter):
         """A loop over tiles of the last axis, if rows lie across."""
         n, tile = self.across and self.shape[self.last], self.rows.tile
         self.column, self.ends = f"k{self.last}", f"{n}"
-        if n <= tile:
+        if n <= tile and not isinstance(n, Length):
             yield
             return
         self.column, self.ends = f"k{self.last} - c", f"c, min(c + {tile}, {n})"
@@ -315,7 +316,8 @@ class RowLoops(RowWriter):
             return
         axis, step = cut(self.n_gone, self.frame.block)
         name, stop = ranges[axis]
-        end = f"b + {step}" if stop % step == 0 else f"min(b + {step}, {stop})"
+        exact = stop % step == 0 and not isinstance(stop, Length)
+        end = f"b + {step}" if exact else f"min(b + {step}, {stop})"
         with (
             self.in_blocks(long),
             k.loops(ranges[:axis]),
@@ -388,9 +390,10 @@ def cut(lengths, most):
     """
     inner = 1
     for axis in reversed(range(len(lengths))):
-        if inner * lengths[axis] > most:
+        is_open = isinstance(lengths[axis], Length)  # then the same cut for all lengths
+        if is_open or inner * lengths[axis] > most:
             turns = most // inner
-            if inner > 1:
+            if inner > 1 and not is_open:
                 turns = min(turns, -(-lengths[axis] // PIECES))
             return axis, max(turns, 1)
         inner *= lengths[axis]

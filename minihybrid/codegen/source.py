@@ -8,13 +8,13 @@ from a name or a string out of a file: loading a model is not running a program.
 What is left out: loops inside others that threads share.
 """
 
+import math
 import re
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
 
-import numpy as np
-
 from minihybrid.codegen.rows import RowLoops
+from minihybrid.core.lengths import Length, symbolic
 from minihybrid.core.op import HybridError, legible
 from minihybrid.ops.cpu.machine import MOVED
 from minihybrid.ops.integers import limits
@@ -36,7 +36,7 @@ class Buf(str):
         """Name an array."""
         self = super().__new__(cls, name)
         self.shape, self.dtype = tuple(shape), dtype
-        self.size = int(np.prod(self.shape, dtype=np.int64))
+        self.size = math.prod(self.shape)
         return self
 
 
@@ -92,7 +92,7 @@ class Kernel:
     the core is computed there, in registers.
     """
 
-    def __init__(self, node, functions, threads=1):
+    def __init__(self, node, functions, threads=1, is_open=False):
         graph = node.attrs.get("graph")
         self.node, self.functions, self.n_threads = node, functions, threads
         self.turns, self.work = 1, 0  # of loops that threads may share
@@ -130,7 +130,10 @@ class Kernel:
         work = scratch_of(node)
         self.scratch = work[0].specs[0].nbytes if work else 0  # bytes per thread
         self.lengths = {}  # name of an argument -> the number that it stands for here
-        self.write()
+        with symbolic() if is_open else nullcontext({}) as symbols:
+            self.write()
+        text = "\n".join(self.lines)
+        self.lengths |= {s: n for s, n in symbols.items() if re.search(rf"\b{s}\b", text)}
 
     # -- lines
     def __call__(self, line):
@@ -169,7 +172,7 @@ class Kernel:
 
         stop:    a number, or the text of one that is known when the kernel runs.
         """
-        if not isinstance(stop, str) and 0 < stop - start <= step:
+        if not isinstance(stop, str | Length) and 0 < stop - start <= step:
             self(f"{name} = {start}")
             before = len(self.lines)
             yield
@@ -195,9 +198,11 @@ class Kernel:
                  one text.
         """
         named = stop in self.lengths
-        turns = self.lengths[stop] if named else len(range(start, stop, step))
-        much, alike = work >= WORTH_SHARING, named and self.core is not None
-        if self.n_threads == 1 or not (much or alike) or turns < 2 or self.depth > 1:
+        turns = self.lengths[stop] if named else -((start - stop) // step)
+        is_open = isinstance(work, Length)  # then one text, for little work and much
+        much, alike = work >= WORTH_SHARING, is_open or named and self.core is not None
+        few = turns < 2 and not (isinstance(stop, Length) and step == 1)
+        if self.n_threads == 1 or not (much or alike) or few or self.depth > 1:
             with self.loop(name, stop, start, step):
                 yield
             return
@@ -205,7 +210,7 @@ class Kernel:
             self.prelude = any(line.lstrip().startswith("for ") for line in self.lines)
         self.parted = True
         if much:
-            self.turns, self.work = max(self.turns, turns), max(self.work, work)
+            self.turns, self.work = int(max(self.turns, turns)), int(max(self.work, work))
         length = stop if named else turns
         ends = [f"{piece} * {length} // parts" for piece in ("part", "(part + 1)")]
         if step != 1:
@@ -268,7 +273,7 @@ class Kernel:
         """A piece of an array, `index` times its size from the start; or reshaped."""
         if index is None:
             return Buf(buf, shape, buf.dtype)
-        size = int(np.prod(shape))
+        size = math.prod(shape)
         name = self.name("part")
         self(f"{name} = {buf}[{index} * {size}:({index} + 1) * {size}]")
         return Buf(name, shape, buf.dtype)
@@ -368,7 +373,7 @@ class Kernel:
             axis, n = next(
                 (len(shape) - i, n) for i, n in enumerate(reversed(buf.shape), 1) if n != 1
             )
-            inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))
+            inner = math.prod(shape[axis + 1 :])
             place = f"({index}) // {inner}" if inner != 1 else f"({index})"
             return f"{buf}[{(at or {}).get(axis) or f'{place} % {n}'}]"
 
@@ -414,7 +419,7 @@ class Kernel:
         if len(joined) == 1 and self.core is None:  # one text for all sizes
             stops = [self.length("size", stops[0])]
 
-        work = int(np.prod(shape, dtype=np.int64)) * self.effort
+        work = math.prod(shape) * self.effort
         with ExitStack() as loops:
             for name, stop in zip(names, stops, strict=True):
                 loops.enter_context(

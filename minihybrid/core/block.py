@@ -67,7 +67,7 @@ def _prefix_and_params(prefix, params, hint):
     return full, ParameterDict(full, None if parent is None else parent._params._shared)
 
 
-OPTIONS = """backend clear wait static_alloc static_shape inline_limit forward_bulk_size
+OPTIONS = """backend clear wait dynamic static_alloc static_shape inline_limit forward_bulk_size
     backward_bulk_size""".split()  # of `hybridize`
 
 
@@ -425,7 +425,7 @@ class HybridBlock(Block):
         watched = self._forward_hooks or self._forward_pre_hooks or self._op_hook
         self._compiled = self.hybrid.caller() if self._active and not watched else None
 
-    def hybridize(self, active=True, backend=None, clear=True, wait=None, **kwargs):
+    def hybridize(self, active=True, backend=None, clear=True, wait=None, dynamic=None, **kwargs):
         """Trace and compile calls from now on; `hybridize(False)` goes back.
 
         backend:  the target of code generation: None for the best, "cpu", "numpy".
@@ -433,14 +433,21 @@ class HybridBlock(Block):
                   answers until they are ready (minihybrid/runtime/tiers.py); None: as the
                   environment's MINIHYBRID_WAIT says; without it, True once the program
                   was seeded or trains.
+        dynamic:  axes whose lengths vary: "batch" (axis 0 of each input), {0: "n", 1: "t"}
+                  (of each input), or a list with such a dict for each input. Kernels take
+                  these lengths as arguments, so another length is traced, but compiles
+                  nothing new unless another schedule suits it; `net.plans` lists the
+                  lengths that each plan serves.
         static_alloc, static_shape:  accepted as in Gluon; memory is planned ahead and
                   shapes are fixed in a plan always.
         """
-        super().hybridize(active, backend=backend, clear=clear, wait=wait, **kwargs)
+        super().hybridize(
+            active, backend=backend, clear=clear, wait=wait, dynamic=dynamic, **kwargs
+        )
         self._active = active
         if clear or active:
             self._hybrid = None
-        self._options = {"target": backend, "wait": wait}
+        self._options = {"target": backend, "wait": wait, "dynamic": dynamic}
         self._choose_call()
 
     def cast(self, dtype):

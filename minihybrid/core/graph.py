@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from minihybrid.core.op import UNEXPECTED, UNKNOWN, HybridError, Node, Op, ShapeError, Spec, legible
-from minihybrid.ops.shapes import agree
+from minihybrid.ops.shapes import agree, longer
 
 
 class GraphError(HybridError):
@@ -347,7 +347,7 @@ def refine(name, old, new):
     if old.shape is not None and new.shape is not None:
         if not agree(old.shape, new.shape):
             raise ShapeError(f"'{name}' has shape {old.shape}, but {new.shape} is needed")
-        shape = tuple(map(max, old.shape, new.shape))
+        shape = tuple(map(longer, old.shape, new.shape))
     else:
         shape = old.shape if new.shape is None else new.shape
     return Spec(shape, old.dtype or new.dtype)

@@ -7,9 +7,10 @@ Gives:   `Hybrid`, which keeps a plan for each signature: shapes, dtypes, mode.
 
 A call that meets a known signature costs one look-up and one crossing into compiled
 code.
-What is left out: signatures with unknown lengths; each new shape is a new plan.
+What is left out: plans for lengths not traced; of a marked axis, they share kernels.
 """
 
+from contextlib import nullcontext
 from itertools import repeat
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from minihybrid.core.arguments import arrays_in, restore
 from minihybrid.core.array import STATE, NDArray
 from minihybrid.core.cache_entry import KEPT, CacheEntry, CompiledGraph
 from minihybrid.core.fork_safe import ForkSafe
+from minihybrid.core.lengths import marked, marks_of, symbolic
 from minihybrid.core.lru_cache import LRUCache
 from minihybrid.core.op import AttrError, HybridError, Spec, described
 from minihybrid.core.parameter import VERSION
@@ -36,11 +38,15 @@ class Signature(NamedTuple):
     inputs: tuple  # specs of the arrays, and other arguments as they are
     training: bool
     recording: bool
+    lengths: tuple = ()  # (symbol, its values), if the plan serves several lengths
 
     def __str__(self):
         mode = "training" if self.training else "prediction"
         kept = ", with gradient" if self.recording else ""
-        return f"({', '.join(map(str, self.inputs))}) {mode}{kept}"
+        with symbolic() if self.lengths else nullcontext():
+            inputs = ", ".join(map(str, self.inputs))
+        values = "".join(f", {name} = {', '.join(map(str, v))}" for name, v in self.lengths)
+        return f"({inputs}) {mode}{kept}{values}"
 
 
 class Plans(dict):
@@ -78,12 +84,15 @@ class Hybrid(ForkSafe):
     wait:    whether calls wait for compiled kernels (minihybrid/runtime/tiers.py).
     parts:   () -> what the function is made of: others, and it is traced again.
     names:   of its inputs in graphs; usually data, or data0, data1, ...
+    dynamic: which axes of the inputs have symbols for lengths (core/lengths.py).
 
     Whoever makes one keeps `caller()`, which keeps this; nothing refers back, so a net
     that is dropped is gone at once.
     """
 
-    def __init__(self, find, params, title, target=None, wait=None, parts=tuple, names=()):
+    def __init__(
+        self, find, params, title, target=None, wait=None, parts=tuple, names=(), dynamic=None
+    ):
         super().__init__()
         if target == "cpu" and target in TARGETS and not TARGETS[target].usable():
             raise HybridError(
@@ -92,6 +101,7 @@ class Hybrid(ForkSafe):
             )
         self.find, self.params, self.title, self.names = find, params, title, names
         self.target, self.wait, self.parts = target or best_target(), wait, parts
+        self.marks = marks_of(dynamic)
         self.entries, self.warned, self.reasons = LRUCache(KEPT), set(), []
         self.values = LRUCache(KEPT)  # signature without numbers -> how many were traced
         self.programs = LRUCache(KEPT)  # of graphs whose numbers are inputs
@@ -186,6 +196,7 @@ class Hybrid(ForkSafe):
         while not taken.isdisjoint(names):  # a parameter may be called data, too
             names = ["_" + name for name in names]
         specs = {n: Spec(a.data.shape, a.data.dtype) for n, a in zip(names, arrays, strict=True)}
+        specs = marked(specs, self.marks, self.title) if self.marks else specs
         kinds = [a.kind for a in arrays]
         places = restore(args, repeat(SLOT))  # keeps no array alive
         find, training = self.find, STATE.training
@@ -240,7 +251,7 @@ class Hybrid(ForkSafe):
     @property
     def plans(self):
         """The plans in force: those of calls on the tape for the gradients of now."""
-        found = Plans()
+        found, groups = Plans(), {}
         found.uses, found.reasons = {}, [*self.reasons]
         for key, entry in self.entries.items():
             inputs = [n.specs[0] for n in entry.graph.variables if n.name in entry.names]
@@ -253,6 +264,18 @@ class Hybrid(ForkSafe):
                     signature = Signature((*inputs, *more), key[-1], source is not now)
                     calls = entry.calls - entry.taped if source is now else source.calls
                     found[signature], found.uses[signature] = source.plan, (entry, calls)
+                    with symbolic() as lengths:  # equal text: one plan for several lengths
+                        alike = f"{signature}", source.plan.target, source.plan.texts
+                    if lengths:
+                        groups.setdefault(alike, []).append((signature, lengths))
+        for those in groups.values():
+            values = {n: tuple(dict.fromkeys(at[n] for _, at in those)) for n in those[0][1]}
+            signature = those[0][0]._replace(lengths=tuple(values.items()))
+            uses, plan = [found.uses.pop(each) for each, _ in those], found[those[0][0]]
+            for each, _ in those:
+                del found[each]
+            found[signature] = plan
+            found.uses[signature] = uses[0][0], sum(calls for _, calls in uses)
         return found
 
     def plan_for(self, *args):

@@ -131,7 +131,9 @@ class Spec(NamedTuple):
         return self
 
     def __str__(self):
-        shape = "?" if self.shape is None else "x".join(map(str, self.shape)) or "()"
+        lengths = [*map(str, self.shape or ())]
+        by = " x " if any("len_" in n for n in lengths) else "x"  # symbols need room
+        shape = "?" if self.shape is None else by.join(lengths) or "()"
         return f"{self.dtype or '?'}[{shape}]"
 
 
@@ -206,14 +208,14 @@ def integer(value):
         raise ValueError
     if not -(2**63) <= value < 2**63:
         raise ValueError
-    return int(value)
+    return value if isinstance(value, int) else int(value)
 
 
 def number(value):
     """A real number; `inf` and `nan` are allowed."""
     if isinstance(value, str) or hasattr(value, "level"):
         raise ValueError
-    return float(value)
+    return value if isinstance(value, float) else getattr(value, "ratio", None) or float(value)
 
 
 def _such(read, fits, words):

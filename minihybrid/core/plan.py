@@ -48,7 +48,8 @@ class Plan:
         self.n_kernels = self.made.n_kernels
         self.params = [n.name for n in self.table.params]
         self.into = {k: self.params.index(v) for k, v in self.memory.into.items()}
-        self.out_specs = [(n.specs[i].shape, n.specs[i].dtype) for n, i in self.graph.heads]
+        specs = [n.specs[i] for n, i in self.graph.heads]
+        self.out_specs = [(tuple(map(int, s.shape)), s.dtype) for s in specs]
         self.compile_s = None  # seconds that compiling, or loading, took
         self.pool = []  # arenas that no thread is using
         self.makers = [hooks.reuse(*spec) for spec in self.out_specs]  # of their memory
@@ -155,6 +156,11 @@ class Plan:
     def source(self):
         """The generated text."""
         return self.made.text
+
+    @property
+    def texts(self):
+        """The text of each step's kernel: plans with the same texts share machine code."""
+        return tuple(step.kernel for step in self.made.steps if hasattr(step, "kernel"))
 
     @property
     def nbytes_moved(self):

@@ -20,7 +20,7 @@ from minihybrid.core.sym import Symbol, replay
 class HybridFunction:
     """A hybridized function. `plans` lists its compiled plans."""
 
-    def __init__(self, f, target=None, wait=None):
+    def __init__(self, f, target=None, wait=None, dynamic=None):
         functools.update_wrapper(self, f)
         title = getattr(f, "__name__", "function")
 
@@ -29,7 +29,7 @@ class HybridFunction:
                 return f(*args[:-1], **args[-1])
             return f(*args)
 
-        self.hybrid = Hybrid(lambda: by_place, dict, title, target, wait)
+        self.hybrid = Hybrid(lambda: by_place, dict, title, target, wait, dynamic=dynamic)
         self._call = self.hybrid.caller()
 
     def __call__(self, *args, **kwargs):
@@ -43,7 +43,12 @@ class HybridFunction:
         """Pickle the function by name if possible, without its plans."""
         if getattr(sys.modules.get(self.__module__), self.__qualname__, None) is self:
             return self.__qualname__
-        return HybridFunction, (self.__wrapped__, self.hybrid.target, self.hybrid.wait)
+        return HybridFunction, (
+            self.__wrapped__,
+            self.hybrid.target,
+            self.hybrid.wait,
+            self.hybrid.marks,
+        )
 
     @property
     def plans(self):
@@ -55,10 +60,10 @@ class HybridFunction:
         return self.hybrid.plan_for(*args, *[Keywords(kwargs)] * bool(kwargs))
 
 
-def function(f=None, *, target=None, wait=None):
+def function(f=None, *, target=None, wait=None, dynamic=None):
     """Hybridize a Python function of arrays. It can be used as a decorator.
 
-    target, wait:  as in `HybridBlock.hybridize`, where the target is `backend`.
+    target, wait, dynamic:  as in `HybridBlock.hybridize`, where the target is `backend`.
 
     >>> from minihybrid.core import nd
     >>> fused = function(lambda a, b: a * b + 1)
@@ -66,8 +71,8 @@ def function(f=None, *, target=None, wait=None):
     7.0
     """
     if f is None:
-        return functools.partial(function, target=target, wait=wait)
-    return HybridFunction(f, target, wait)
+        return functools.partial(function, target=target, wait=wait, dynamic=dynamic)
+    return HybridFunction(f, target, wait, dynamic)
 
 
 class CachedOp:

@@ -15,6 +15,7 @@ from functools import lru_cache, partial, wraps
 
 import numpy as np
 
+from minihybrid.core.lengths import is_symbolic
 from minihybrid.core.op import REQUIRED, AttrError, Spec, dtype, number
 from minihybrid.ops.integers import (
     EXACT,
@@ -128,7 +129,9 @@ def _full(number, dtype):
 
 
 def literal(value):
-    """A number as it stands in generated source; only digits ever get there."""
+    """A number as it stands in generated source; only digits ever get there, and symbols."""
+    if is_symbolic(value):
+        return f"T({value!r})"
     if value != value:
         return "T(NAN)"
     if value in (np.inf, -np.inf):

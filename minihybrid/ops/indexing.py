@@ -9,6 +9,8 @@ error of eager arrays, but compiled code clips, because a kernel cannot raise.
 What is left out: results whose shape depends on values.
 """
 
+import math
+
 import numpy as np
 
 from minihybrid.core.convert import check_range
@@ -291,7 +293,7 @@ def _one_a_line(specs, shape, index, axis, mode):
     """
     axis = axis_of("pick", axis, len(shape))
     n, one = shape[axis], as_codes((*shape[:axis], 1, *shape[axis + 1 :]))
-    if mode == "wrap" or 0 in shape or specs[1].size * n != int(np.prod(shape)):
+    if mode == "wrap" or 0 in shape or specs[1].size * n != math.prod(shape):
         return None
     at = cast(reshape(index, shape=one), dtype="int64")
     at = cast(at.clip(0, n - 1), dtype="int32")
@@ -451,7 +453,7 @@ def _gather_rule(old, index):
 def _gather_expand(specs, data, indices):
     old, m = specs[0].shape, specs[1].shape[0]
     flat = flat_places(indices, shape=old)
-    rows = (int(np.prod(old[:m])), *old[m:])
+    rows = (math.prod(old[:m]), *old[m:])
     return take(reshape(data, shape=as_codes(rows)), flat)
 
 
@@ -475,7 +477,7 @@ gather_nd = register(
 def _scatter_expand(specs, data, indices, shape):
     m = specs[1].shape[0]
     flat = flat_places(indices, shape=shape)
-    rows = made(data, zeros, shape=(int(np.prod(shape[:m])), *shape[m:]))
+    rows = made(data, zeros, shape=(math.prod(shape[:m]), *shape[m:]))
     return reshape(put_take(data, flat, rows), shape=as_codes(shape))
 
 

@@ -74,15 +74,15 @@ def infer_length(op, old, new):
 
     Where there are none, several may stand for 0, for which Reshape has no code.
     """
-    size = int(np.prod(old, dtype=np.int64))
-    rest = int(np.prod([n for n in new if n != -1], dtype=np.int64))
+    size = math.prod(old)
+    rest = math.prod(n for n in new if n != -1)
     if new.count(-1) > 1 and size:
         raise ShapeError(f"{op}: {tuple(new)} has more than one -1")
     if new.count(-1) > 1:
         new = [max(n, 0) for n in new]
     if -1 in new and rest and size % rest == 0:
         new = [size // rest if n == -1 else n for n in new]
-    if -1 in new or int(np.prod(new, dtype=np.int64)) != size:
+    if -1 in new or math.prod(new) != size:
         raise ShapeError(f"{op}: {old} has {size} elements, which do not fit into {tuple(new)}")
     return tuple(new)
 
@@ -132,7 +132,7 @@ reshape = view(
 flatten = view(
     "Flatten",
     "flatten",
-    rule=lambda old: (old[0], int(np.prod(old[1:], dtype=np.int64))),
+    rule=lambda old: (old[0], math.prod(old[1:])),
     doc="(N, a, b, ...) -> (N, a * b * ...).",
 )
 expand_dims = view(
@@ -345,7 +345,12 @@ def slices(old, begin, end, step):
     for i, n in enumerate(old):
         at = slice(*(part[i] if i < len(part) else None for part in (begin, end, step)))
         start, stop, by = at.indices(n)
-        parts.append((start, by, len(range(start, stop, by))))
+        count = len(range(start, stop, by))
+        if type(n) is not int and abs(by) == 1 and count:  # a symbolic length stays one
+            ends = [n, n - 1, *[e for e in (at.start, at.stop) if e is not None]]
+            start, stop = (next((e for e in ends if e == m), m) for m in (start, stop))
+            count = (stop - start) * by
+        parts.append((start, by, count))
     return parts
 
 

@@ -8,6 +8,8 @@ Source:  Giles, Collected Matrix Derivative Results (2008), for the gradients.
 What is left out: eigenvalues and the LQ factorisation.
 """
 
+import math
+
 import numpy as np
 
 from minihybrid.core.op import HybridError, ShapeError, Spec, boolean, integer, number
@@ -273,7 +275,7 @@ solve = register(
 def _as_batch(specs, *arrays):
     """Matrices as a batch with one axis: (n, m) becomes (1, n, m)."""
     return [
-        reshape(v, shape=as_codes((int(np.prod(s.shape[:-2])), *s.shape[-2:])))
+        reshape(v, shape=as_codes((math.prod(s.shape[:-2]), *s.shape[-2:])))
         for v, s in zip(arrays, specs, strict=True)
     ]
 

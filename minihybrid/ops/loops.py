@@ -391,9 +391,10 @@ class Writer:
             ends = ", ".join(map(ast.unparse, ends))
             with self.k.block(f"for {name} in range({ends}):"):
                 return self.write(inner)
-        turns = range(*(end.value for end in ends))
-        if turns:
-            with self.k.loop(name, turns.stop, turns.start, turns.step):
+        stop, *more = (end.value for end in ends)
+        start, stop, step = (0, stop, 1) if not more else (stop, *more, 1)[:3]
+        if range(start, stop, step):
+            with self.k.loop(name, stop, start, step):
                 self.write(inner)
 
     def is_long(self, name):

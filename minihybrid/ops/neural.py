@@ -6,6 +6,7 @@ Gives:   the records, with loops for the compiled target where they are not elem
 What is left out: convolutions and normalisations.
 """
 
+import math
 from functools import partial
 
 import numpy as np
@@ -185,7 +186,7 @@ def _batch_dot_eager(lhs, rhs, *, transpose_a, transpose_b):
 
 def _batch_dot_cpu(k, a, b, out, transpose_a, transpose_b):
     work = out.size * a.shape[-2 if transpose_a else -1]
-    with k.share("batch", int(np.prod(out.shape[:-2])), work=work):
+    with k.share("batch", math.prod(out.shape[:-2]), work=work):
         parts = [k.part(v, "batch", v.shape[-2:]) for v in (a, b, out)]
         product_loops(k, *parts, transpose_a, transpose_b, start=f"batch * {parts[2].size} + ")
 
@@ -237,7 +238,7 @@ def _fc_infer(specs, num_hidden, no_bias, flatten):
             "number is x.reshape((1, 1))"
         )
     rows, ks = (data[:1], data[1:]) if flatten else (data[:-1], data[-1:])
-    k = -1 if -1 in ks else int(np.prod(ks))
+    k = -1 if -1 in ks else math.prod(ks)
     wanted = {"weight": (num_hidden, k), "bias": (num_hidden,)}
     if flatten and (known := specs[1].shape) not in (None, wanted["weight"]):
         if -1 not in (*known, *data) and np.prod(data) == known[-1] != k:

@@ -9,6 +9,8 @@ gradient are written once. In half precision the sums are taken in float32.
 What is left out: statistics over several devices.
 """
 
+import math
+
 import numpy as np
 
 from minihybrid.core.op import (
@@ -187,7 +189,7 @@ def _batch_expand(
     beta, states = beta.reshape(wide), ()
     if training and not use_global_stats:
         mean, var, scale = _statistics(data, over, eps)
-        count = int(np.prod([shape[i] for i in over]))
+        count = math.prod([shape[i] for i in over])
         out = normalized(data, mean, scale, gamma, beta, count=count)
         mean, var = mean.reshape((-1,)), var.reshape((-1,))
         states = (
@@ -298,7 +300,7 @@ def _group_expand(specs, data, gamma, beta, num_groups, eps, output_mean_var):
         scale,
         gamma.reshape((1, -1, 1)),
         beta.reshape((1, -1, 1)),
-        count=int(np.prod(shape[1:])) // num_groups,
+        count=math.prod(shape[1:]) // num_groups,
     )
     mean, var = (v.reshape((0, 0)) for v in (mean, var))
     return _outputs(specs, output_mean_var, out.reshape_like(data), mean, var, eps)
@@ -339,12 +341,7 @@ def _instance_expand(specs, data, gamma, beta, eps):
     wide = _one_axis(shape, 1)
     return _back(
         normalized(
-            data,
-            mean,
-            scale,
-            gamma.reshape(wide),
-            beta.reshape(wide),
-            count=int(np.prod(shape[2:])),
+            data, mean, scale, gamma.reshape(wide), beta.reshape(wide), count=math.prod(shape[2:])
         ),
         specs,
     )

@@ -125,16 +125,16 @@ softmax_to = register(
 def _softmax_parts(shape, multi_output, preserve_shape):
     """(N, classes, S): softmax goes along the middle."""
     if multi_output:
-        return shape[0], shape[1], int(np.prod(shape[2:]))
+        return shape[0], shape[1], math.prod(shape[2:])
     if preserve_shape:
-        return int(np.prod(shape[:-1])), shape[-1], 1
-    return shape[0], int(np.prod(shape[1:])), 1
+        return math.prod(shape[:-1]), shape[-1], 1
+    return shape[0], math.prod(shape[1:]), 1
 
 
 def _softmax_labels(shape, multi_output, preserve_shape, **_):
     if multi_output:
         rest = shape[2:]
-        return ((shape[0], int(np.prod(rest))), (shape[0], *rest), (shape[0], 1, *rest), shape)
+        return ((shape[0], math.prod(rest)), (shape[0], *rest), (shape[0], 1, *rest), shape)
     return (shape[:-1] if preserve_shape else shape[:1], shape)
 
 
@@ -220,7 +220,7 @@ def _regression(name, doc, eager, expr, slope):
 
     def labels(shape, **_):
         flat = (shape[0],), shape
-        return flat if int(np.prod(shape)) == shape[0] else (shape,)
+        return flat if math.prod(shape) == shape[0] else (shape,)
 
     register(
         name,

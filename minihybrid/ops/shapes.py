@@ -36,7 +36,12 @@ def merge(op, name, got, wanted):
         return wanted
     if not agree(got, wanted):
         raise ShapeError(f"{op}: {name} has shape {got}, but {wanted} is needed")
-    return tuple(map(max, got, wanted))
+    return tuple(map(longer, got, wanted))
+
+
+def longer(m, n):
+    """The larger length; of equal ones the symbolic one, if there is one."""
+    return m if m > n or m == n and type(m) is not int else n
 
 
 def agree(a, b):
@@ -52,7 +57,7 @@ def same_shape(op, specs):
         if s.shape is None or shape is None:
             shape = shape if s.shape is None else s.shape
         elif agree(s.shape, shape):
-            shape = tuple(map(max, s.shape, shape))
+            shape = tuple(map(longer, s.shape, shape))
         else:
             shapes = " and ".join(str(t.shape) for t in specs)
             raise ShapeError(
@@ -62,20 +67,36 @@ def same_shape(op, specs):
     return [Spec(shape, dtype)] * len(specs), [Spec(shape, dtype)]
 
 
+def broadcast_shapes(*shapes):
+    """NumPy's function, but symbolic lengths stay symbolic (core/lengths.py).
+
+    Raises:  ValueError if the shapes do not broadcast.
+
+    >>> broadcast_shapes((4, 1), (3,))
+    (4, 3)
+    """
+    out = list(np.broadcast_shapes(*shapes))
+    for shape in shapes:
+        for i, n in enumerate(reversed(shape), 1):
+            if type(n) is not int and n == out[-i]:
+                out[-i] = n
+    return tuple(out)
+
+
 def broadcast(op, specs):
     """NumPy's rule: axes line up from the right, and length 1 stretches."""
     dtype = common_dtype(op, specs)
     if any(s.shape is None or -1 in s.shape for s in specs):
         return [Spec(s.shape, dtype) for s in specs], [Spec(None, dtype)]
     try:
-        out = np.broadcast_shapes(*(s.shape for s in specs))
+        out = broadcast_shapes(*(s.shape for s in specs))
     except ValueError:
         shapes = " and ".join(str(s.shape) for s in specs)
         raise ShapeError(
             f"{op}: shapes {shapes} do not broadcast; from the right, two lengths must "
             "be equal or one of them 1"
         ) from None
-    return specs, [Spec(tuple(out), dtype)]
+    return specs, [Spec(out, dtype)]
 
 
 def axis_of(op, axis, ndim):

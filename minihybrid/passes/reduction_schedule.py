@@ -11,12 +11,12 @@ cross entropy, and for the gradients of all these; none of them is mentioned her
 What is left out: reductions along different axes in one kernel.
 """
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from minihybrid.core.graph import Graph
+from minihybrid.core.lengths import Length
 from minihybrid.core.op import Node, Spec
 from minihybrid.ops.shapes import axes_of, row_major
 
@@ -41,7 +41,7 @@ def is_literal(node: Node) -> bool:
 
 def size_of(lengths: Sequence[int]) -> int:
     """How many elements these lengths make; 1 if there are none."""
-    return int(np.prod(lengths, dtype=np.int64))
+    return math.prod(lengths)
 
 
 def steps_of(ref: Ref, node: Node, shape: tuple) -> tuple[int, tuple]:
@@ -228,7 +228,7 @@ class ReductionSchedule:
         self.blocks = [
             n
             for n in self.stats
-            if frame.n > frame.block
+            if (frame.n > frame.block or isinstance(frame.n, Length))
             and n.op.reduce
             and n.op.reduce.rounds
             and n.specs[0].dtype.kind == "f"
@@ -283,7 +283,8 @@ class ReductionSchedule:
             if max(self.depth.values()) < 2
             else max(ACROSS, ROW_NBYTES // (max(self.frame.n, 1) * self.dtype.itemsize))
         )
-        return min(size_of(shape[start:]), most)
+        rows = size_of(shape[start:])
+        return most if isinstance(rows, Length) else min(rows, most)
 
 
 def rows_of(node: Node) -> ReductionSchedule | None:

@@ -518,7 +518,13 @@ def in_turns(
         lambda ref: (ref[0].specs[ref[1]],),
     )
     loop = Loop(graph, ins, len(rows), len(states))
-    op = scan(graph, loop, len(order), order[0] > order[-1], products=True)
+    op = scan(
+        graph,
+        loop,
+        rows[0].spec.shape[0] if rows else len(order),
+        order[0] > order[-1],
+        products=True,
+    )
     (found,), last = results(op, 1, [*rows, *states, *(Symbol([ref]) for ref in others)])
     return found, last
 

@@ -9,10 +9,12 @@ What is left out: guards on globals that the code reads, which nothing checks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from minihybrid.core.cache_entry import CacheEntry
 from minihybrid.core.hybrid import Hybrid, Plans, Signature
+from minihybrid.core.lengths import Length, symbolic
 from minihybrid.core.op import Spec, legible
 from minihybrid.core.plan import Plan
 from minihybrid.core.pytree import SLOT, Keywords
@@ -28,7 +30,8 @@ def in_words(guard: Any) -> str:
     >>> in_words(Spec((32, 64), np.dtype("float32")))
     'float32 (32, 64)'
     """
-    return f"{guard.dtype} {guard.shape}" if isinstance(guard, Spec) else str(guard)
+    with symbolic():
+        return f"{guard.dtype} {guard.shape}" if isinstance(guard, Spec) else str(guard)
 
 
 def guards(entry: CacheEntry) -> dict[str, Spec | str]:
@@ -68,7 +71,10 @@ def differences(mine: Mapping, other: Mapping) -> Iterator[str]:
             lengths = [(f"{name}.shape[{axis}]", *both) for axis, both in axes]
             shapes = lengths if len(a) == len(b) else [(f"{name}.shape", a, b)]
             pairs = [(f"{name}.dtype", new.dtype, old.dtype), *shapes]
-        yield from (f"{what} is {in_words(a)}, not {in_words(b)}" for what, a, b in pairs if a != b)
+        for what, a, b in pairs:
+            is_marked = isinstance(a, Length) and isinstance(b, Length)
+            if a != b and not is_marked:
+                yield f"{what} is {in_words(a)}, not {in_words(b)}"
 
 
 def changes(mine: Sequence, other: Sequence) -> list[str]:
@@ -92,7 +98,14 @@ def failed(hybrid: Hybrid, entry: CacheEntry, old: CacheEntry | None) -> str:
         rivals = [[*differences(mine, guards(e))] for e in hybrid.entries.values()]
         found = min(reversed(rivals), key=len)
     more = [f"and {len(found) - 3} more"] * (len(found) > 3)
-    return "; ".join(found[:3] + more) or "the arguments are of other types"
+    return "; ".join(found[:3] + more) or new_length(mine) or "the arguments are of other types"
+
+
+def new_length(mine: Mapping) -> str:
+    """What is new in a call that fails no guard: its lengths."""
+    with symbolic() as lengths:
+        str(list(mine.values()))
+    return ", ".join(f"{name} is {n}" for name, n in lengths.items())
 
 
 def explain_trace(hybrid: Hybrid, entry: CacheEntry, old: CacheEntry | None) -> None:
@@ -111,7 +124,14 @@ def reason(plans: Any, signature: Signature) -> str:
     entry, _ = plans.uses[signature]
     if plans[signature].title.endswith("backward"):
         return ""
-    return TAPED if signature.recording and entry.program.now else entry.reason
+    if signature.recording and entry.program.now:
+        return TAPED
+    own = plans[signature]
+    before = takewhile(lambda plan: plan is not own, plans.values())
+    known = {text for plan in before for text in plan.texts}
+    anew = [step.label for step in own.made.steps if step.kernel not in known]
+    more = f": another schedule of {few([*dict.fromkeys(anew)])}"
+    return entry.reason + more * bool(signature.lengths and entry.reason and anew)
 
 
 def recompiled(plans: dict, plan: Plan) -> str:

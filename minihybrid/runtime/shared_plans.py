@@ -6,9 +6,8 @@ Gives:   `many_plans`, which counts and warns; `share`, the program that several
 
 Numbers beside the arrays are part of the traced program, and each of them has a plan.
 After a few, a graph that reads them as inputs serves all. Each length of an axis has a
-plan of its own as well; there, a warning names the remedies.
-What is left out: numbers that are attributes of other kinds (passes/lift_constants.py); plans
-for lengths that are not known.
+plan of its own as well, unless the axis is marked; there, a warning names the remedies.
+What is left out: numbers that are attributes of other kinds (passes/lift_constants.py).
 """
 
 import warnings
@@ -21,6 +20,7 @@ from minihybrid.core.array import NDArray
 from minihybrid.core.cache_entry import FEW, KEPT, CacheEntry, CompiledGraph
 from minihybrid.core.context import Context
 from minihybrid.core.hybrid import Hybrid
+from minihybrid.core.lengths import Length
 from minihybrid.core.lru_cache import LRUCache
 from minihybrid.core.passes import expand
 from minihybrid.core.placement import placed
@@ -52,13 +52,13 @@ def many_lengths(hybrid: Hybrid, entry: CacheEntry) -> None:
                 shapes.setdefault((node.name, len(shape)), []).append(shape)
     for (name, _), those in shapes.items():
         for axis, lengths in enumerate(zip(*those, strict=True)):
-            if len({*lengths}) > LENGTHS:
+            if len({*lengths}) > LENGTHS and not isinstance(lengths[0], Length):
                 hybrid.warned.add("lengths")
                 return warnings.warn(
                     f"{hybrid.title}: axis {axis} of its input '{name}' has had "
                     f"{len({*lengths})} lengths, and each length is traced and compiled as a "
-                    "plan of its own; pad the arrays to a few lengths, or hybridize only the "
-                    "parts whose inputs keep one shape",
+                    f"plan of its own; mark the axis, hybridize(dynamic={{{axis}: 'n'}}), or pad "
+                    "the arrays to a few lengths",
                     RuntimeWarning,
                     stacklevel=7,
                 )

@@ -12,7 +12,8 @@ from lines import count
 from reading_order import PACKAGE, READING_ORDER, imports, path_of
 
 CORE = [m for m in READING_ORDER if m.split(".")[0] == "core"]
-MOST_LINES, MOST_MODULES = 5_096, 50  # of code, without the operators' records
+# Symbolic lengths (core/lengths.py) took the last 190 lines, and one more module.
+MOST_LINES, MOST_MODULES = 5_290, 51  # of code, without the operators' records
 # What only the whole package reads: checks of users' operators, and names that come later.
 NOT_ALONE = {"core.definition_checks", "core.lazy"}
 

@@ -240,7 +240,7 @@ def test_many_lengths_of_an_axis_are_named_once(axis, recorded):
     assert sentence.startswith(
         f"{net.name}: axis {axis} of its input 'data' has had 9 lengths, and each length is"
     )
-    assert "pad the arrays to a few lengths, or hybridize only the parts" in sentence
+    assert f"mark the axis, hybridize(dynamic={{{axis}: 'n'}}), or pad the arrays" in sentence
 
 
 def test_many_plans_of_other_reasons_are_not_lengths():

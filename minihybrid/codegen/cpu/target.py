@@ -287,7 +287,7 @@ class Writer:
                 write = self.turns if isinstance(node.op, Scan) else self.sides
                 write(node, offset + memory.offsets.get(memory.scratch.get(node), 0))
                 continue
-            body = Kernel(node, functions, threads())
+            body = Kernel(node, functions, threads(), is_open=True)
             refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
             given, passed = [names[r] for r in refs], [words[r] for r in refs]
             if body.scratch:

@@ -196,7 +196,7 @@ def _lifetimes(birth, death, chain):
     spans = {}
     for ref, born in birth.items():
         first = chain.get(ref, ref)
-        begin, end, nbytes = spans.get(first, (born, 0, first[0].specs[first[1]].nbytes))
+        begin, end, nbytes = spans.get(first, (born, 0, int(first[0].specs[first[1]].nbytes)))
         spans[first] = min(begin, born), max(end, death[ref]), nbytes
     return spans
 

@@ -23,6 +23,7 @@ import itertools
 from contextlib import contextmanager
 from math import prod
 
+from minihybrid.core.lengths import Length
 from minihybrid.ops.cpu.machine import registers, width
 from minihybrid.ops.shapes import blocks, row_major
 
@@ -37,7 +38,9 @@ def round_up(n, step=16):
 
 
 def divisor(n, limit):
-    """The largest divisor of n up to a limit; 1 at least."""
+    """The largest divisor of n up to a limit; 1 at least, and for a symbolic n."""
+    if isinstance(n, Length):
+        return 1
     return max((d for d in range(1, min(n, limit) + 1) if n % d == 0), default=1)
 
 

@@ -18,6 +18,7 @@ Source:  Goto and van de Geijn, Anatomy of high-performance matrix multiplicatio
 What is left out: a copy of a, which matrices of many thousand rows would repay.
 """
 
+from minihybrid.core.lengths import Length
 from minihybrid.ops.cpu.machine import READ, registers, width
 
 ROWS, COLUMNS = 72, 16  # of out: with fewer of either, copies of b do not pay
@@ -28,10 +29,15 @@ FEWEST = 4  # numbers of out: fewer are sums, one by one
 HIGH = 4  # rows of a tile of dot products
 
 
+def is_open(length):
+    """Whether a length is symbolic: then what is written must suit all lengths."""
+    return isinstance(length, Length)
+
+
 def product_scratch(m, n, depth, dtype, transpose_a, transpose_b):
     """Numbers beside the arrays: a strip of b, and a few rows before it."""
     if _is_plain(m, n, depth, dtype, transpose_a, transpose_b) or _is_few(
-        m, n, transpose_a, transpose_b
+        m, n, depth, transpose_a, transpose_b
     ):
         return 0
     high, wide = _tile_size(m, n, dtype)
@@ -51,16 +57,17 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
     if not out.size:
         return
     columns = _vectors(m, n, out.dtype)[1]
-    wide, unit, body = 64 // columns * columns, min(m, HIGH), _dot_products
+    wide, unit, body = 64 // columns * columns, int(min(m, HIGH)), _dot_products
     if _is_plain(m, n, depth, out.dtype, transpose_a, transpose_b):
         body = _sums
-    elif not _is_few(m, n, transpose_a, transpose_b):
+    elif not _is_few(m, n, depth, transpose_a, transpose_b):
         (unit, wide), body = _tile_size(m, n, out.dtype), _tiles
     high = _even(m, BLOCK, unit)
     if body is _tiles and transpose_a and m > high:
         wide = n  # a part of a serves all strips of b while it is in a near cache
     work = max(m, READ) * n * depth
-    with k.share("top", m, 0, high, work), k.share("n", n, 0, min(wide, n), work):
+    strip = wide if is_open(n) else min(wide, n)
+    with k.share("top", m, 0, high, work), k.share("n", n, 0, strip, work):
         k(f"below, right = min(top + {high}, {m}), min(n + {wide}, {n})")
         body(k, a, b, out, (m, n, depth), transpose_a, transpose_b)
         if bias is not None or k.after or (k.core, 0) not in k.outs:
@@ -74,13 +81,14 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
 def _is_plain(m, n, depth, dtype, transpose_a, transpose_b):
     """Whether there is less than a vector of whatever lies side by side."""
     short = depth < width(dtype.itemsize)
-    if not _is_few(m, n, transpose_a, transpose_b):
+    if not _is_few(m, n, depth, transpose_a, transpose_b):
         short = max(m, n) < width(dtype.itemsize) and (short or m * n < FEWEST)
     return not depth or dtype.kind == "b" or short
 
 
-def _is_few(m, n, transpose_a, transpose_b):
-    return (m < ROWS or n < COLUMNS) and transpose_b and not transpose_a
+def _is_few(m, n, depth, transpose_a, transpose_b):
+    few = m < ROWS or n < COLUMNS
+    return few and transpose_b and not transpose_a and not is_open(depth)
 
 
 def _deep(depth, lanes, transpose_a):
@@ -94,6 +102,8 @@ def _even(length, limit, unit):
     >>> _even(64, 256, 6), _even(300, 256, 6), _even(512, 256, 4)
     (66, 150, 256)
     """
+    if is_open(length):
+        return limit // unit * unit
     step = -(-length // -(-length // limit))
     return -(-step // unit) * unit
 
@@ -115,7 +125,7 @@ def _sums(k, a, b, out, lengths, transpose_a, transpose_b):
 
 def _last(k, name, at, length, step):
     """Let the last tile begin where it fits: where it begins, and what is not new."""
-    if length % step == 0 or length < step:
+    if length < step or length % step == 0 and not is_open(length):
         return at, "0"
     k(f"{name} = min({at}, {length - step})")
     return name, f"{at} - {name}"
@@ -124,15 +134,15 @@ def _last(k, name, at, length, step):
 # -- few rows, or few columns ----------------------------------------------------------
 def _vectors(m, n, dtype):
     """(rows, columns) of a tile of dot products; a strip of `out` is whole tiles."""
-    rows, most = _even(m, HIGH, 1), 16 if registers()[1] > 16 else 12
-    return rows, min(most // rows, 8, width(dtype.itemsize), n)
+    rows, most = int(min(_even(m, HIGH, 1), m)), 16 if registers()[1] > 16 else 12
+    return rows, int(min(most // rows, 8, width(dtype.itemsize), n))
 
 
 def _dot_products(k, a, b, out, lengths, transpose_a, transpose_b):
     """Rows of a times rows of b; each dot product is the total of one vector."""
     m, n, depth = lengths
     lanes, (rows, cols) = width(out.dtype.itemsize), _vectors(m, n, out.dtype)
-    step = min(_even(depth, DEPTH, lanes), depth) if m > rows else depth
+    step = min(_even(depth, DEPTH, lanes), depth) if m > rows or is_open(m) else depth
     rest = depth % lanes
     with k.loop("start", depth, 0, step), k.block(f"for c in range(n, right, {cols}):"):
         column, first = _last(k, "column", "c", n, cols)
@@ -157,16 +167,20 @@ def _tile_size(m, n, dtype):
     """
     lanes, many = width(dtype.itemsize), registers()[1] > 16
     wide = min(
-        (v * lanes for v in range(4 if many else 2, 0, -1) if v * lanes <= n or v == 1),
-        key=lambda step: -n % step,
+        (
+            v * lanes
+            for v in range(4 if many and not is_open(n) else 2, 0, -1)
+            if v * lanes <= n or v == 1
+        ),
+        key=lambda step: 0 if is_open(n) else -n % step,
     )
     most = min((24 if many else 12) * lanes // wide, 12)
-    high = min(range(most, most * 2 // 3 - 1, -1), key=lambda step: -m % step)
-    return min(high, m), wide
+    high = min(range(most, most * 2 // 3 - 1, -1), key=lambda step: 0 if is_open(m) else -m % step)
+    return int(min(high, m)), wide
 
 
 def _is_packed(m, n, high, wide, transpose_b):
-    return transpose_b or n < wide or m > 2 * high
+    return transpose_b or n < wide or m > 2 * high or is_open(m)
 
 
 def _tiles(k, a, b, out, lengths, transpose_a, transpose_b):
@@ -177,7 +191,7 @@ def _tiles(k, a, b, out, lengths, transpose_a, transpose_b):
     lanes = width(out.dtype.itemsize)
     step, front = _deep(depth, lanes, transpose_a), lanes * wide
     strips = k.block(f"for strip in range(n, right, {wide}):")
-    with k.loop("start", depth, 0, min(step, depth)), strips:
+    with k.loop("start", depth, 0, step if is_open(depth) else min(step, depth)), strips:
         column, first = _last(k, "column", "strip", n, wide)
         k(f"deep = min({step}, {depth} - start)")
         if packed:
@@ -185,9 +199,9 @@ def _tiles(k, a, b, out, lengths, transpose_a, transpose_b):
         with k.block(f"for m in range(top, below, {high}):"):
             row, top = _last(k, "row", "m", m, high)
             k(f"s = tile(T(0), {high}, {wide // lanes})")
-            if depth > step:
+            if depth > step or is_open(depth):
                 with k.block("if start:"):
-                    k(f"s = get(s, {out}, {row} * {n} + {column}, {n}, {min(wide, n)})")
+                    k(f"s = get(s, {out}, {row} * {n} + {column}, {n}, {int(min(wide, n))})")
             at, down = (
                 (f"(start + k) * {m} + {row}", 1)
                 if transpose_a
@@ -202,7 +216,7 @@ def _tiles(k, a, b, out, lengths, transpose_a, transpose_b):
                         else f"{b}, (start + k) * {n} + {column})"
                     )
                 )
-            k(f"put(s, {out}, {row} * {n} + {column}, {n}, {top}, {first}, {min(wide, n)})")
+            k(f"put(s, {out}, {row} * {n} + {column}, {n}, {top}, {first}, {int(min(wide, n))})")
 
 
 def _pack(k, b, column, lengths, transpose_b):
