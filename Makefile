@@ -89,12 +89,14 @@ quick: $(READY)
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest -q -n logical --maxprocesses 4 --dist worksteal -p no:nbval --quick
 
+MARKED = -m "not external"
+
 # Plain `-n logical --maxprocesses 4` would deal the cells of one notebook to two kernels; hence loadfile.
 test: $(READY)
 	$(BIN)/python -m ruff check --output-format concise .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
-	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval -m "not external"
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval $(MARKED)
 	$(BIN)/python -m pytest notebooks --nbval \
 	    --nbval-sanitize-with tests/nbval_sanitize.cfg \
 	    --nbval-cell-timeout 1200 --nbval-kernel-startup-timeout 600 \
@@ -102,8 +104,10 @@ test: $(READY)
 	$(BUILD_BOOK)
 	@touch $(BUILT)
 
+# One session for all: collecting the tests takes a minute, and other tests run while packages
+# are downloaded.
+test-all: MARKED =
 test-all: test
-	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval -m external
 
 site-test: $(READY) $(BUILT)
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal tests/site

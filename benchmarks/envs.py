@@ -129,7 +129,7 @@ def python_of(rival):
     python = env / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     stamp = env / "installed.txt"  # written last: a half-made environment has none
     wanted = "\n".join(requirements)
-    with _alone(rival):
+    with locked(HERE / f"{rival}.lock"):
         if not stamp.exists() or stamp.read_text() != wanted:
             print(f"{rival}: installing {', '.join(requirements)} ...", file=sys.stderr)
             shutil.rmtree(env, ignore_errors=True)
@@ -145,7 +145,7 @@ def node_package(name):
     if not npm:
         raise NotAvailable("npm is not installed")
     wanted = f"{name}@{NODE[name]}"
-    with _alone(name):
+    with locked(HERE / f"{name}.lock"):
         if not (HERE / name / wanted).exists():
             shutil.rmtree(HERE / name, ignore_errors=True)
             _run(npm, "install", "--silent", "--prefix", HERE / name, wanted)
@@ -154,10 +154,10 @@ def node_package(name):
 
 
 @contextmanager
-def _alone(rival):
-    """Two tests may want an environment at once: the second waits for the first."""
-    HERE.mkdir(exist_ok=True)
-    with open(HERE / f"{rival}.lock", "w") as file:
+def locked(path):
+    """Two tests may need an environment at once: the second blocks until the first has it."""
+    path.parent.mkdir(exist_ok=True)
+    with open(path, "w") as file:
         if fcntl:
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

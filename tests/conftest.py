@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -191,6 +192,24 @@ def poisoned_plans():
     """What a plan does not write is NaN, or -1."""
     with poisoned_memory.plans():
         yield
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory):
+    """`once(name, make)`: a folder for all workers, which `make(folder)` fills the first time."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def folder(name, make):
+        with envs.locked(base / f"{name}.lock"):
+            if not (base / name / "complete").exists():
+                shutil.rmtree(base / name, ignore_errors=True)
+                (base / name).mkdir()
+                make(base / name)
+                (base / name / "complete").touch()
+        return base / name
+
+    return folder
 
 
 @pytest.fixture

@@ -1,11 +1,13 @@
 """Notebooks run alone: in an empty folder, by a Python that has a wheel of ours.
 
-    python tests/wheel_notebooks.py NOTEBOOK PYTHON FOLDER
+    python tests/wheel_notebooks.py NOTEBOOK PYTHON FOLDER [twice]
 
-prints the id and the errors of each cell that fails, as JSON. A process of its own ends
+prints the id and the errors of each cell that fails, as JSON; `twice` runs each cell again right
+after itself, as a reader may. A process of its own ends
 with its sockets, which Jupyter's client leaves open.
 """
 
+import copy
 import json
 import os
 import subprocess
@@ -17,6 +19,7 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 
+AGAIN = "-again"
 VARIABLES = {"TQDM_DISABLE": "1", "PYTHONWARNINGS": "ignore"}
 
 
@@ -38,18 +41,33 @@ def run(notebook, python, folder):
     client.execute(env=variables | VARIABLES)
 
 
-def failing(notebook):
-    """(id, errors) of each cell that failed, or that was to fail and did not."""
+def doubled(notebook):
+    """The notebook with each code cell twice; the second one's id ends in AGAIN."""
+    cells = []
     for cell in notebook.cells:
-        found = [o.evalue for o in cell.get("outputs", []) if o.output_type == "error"]
-        if bool(found) != ("raises-exception" in cell.metadata.get("tags", [])):
-            yield cell.id, found
+        cells.append(cell)
+        if cell.cell_type == "code":
+            cells.append(copy.deepcopy(cell))
+            cells[-1].id = cell.id[:50] + AGAIN
+    return nbformat.v4.new_notebook(cells=cells)
 
 
-def asked(path, python, folder):
+def failing(notebook):
+    """(id, errors) of each cell that failed, or that was to fail and did not.
+
+    The second run of a cell that is to fail may pass.
+    """
+    for cell in notebook.cells:
+        errors = [o.evalue for o in cell.get("outputs", []) if o.output_type == "error"]
+        may_fail = "raises-exception" in cell.metadata.get("tags", [])
+        if bool(errors) != may_fail and not (may_fail and cell.id.endswith(AGAIN)):
+            yield cell.id, errors
+
+
+def asked(path, python, folder, twice=False):
     """What `failing` finds in a notebook that a process of its own runs."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", __file__, path, python, folder],
+        [sys.executable, "-W", "ignore", __file__, path, python, folder, *["twice"] * twice],
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -60,5 +78,7 @@ def asked(path, python, folder):
 
 if __name__ == "__main__":
     notebook = nbformat.read(sys.argv[1], as_version=4)
-    run(notebook, *sys.argv[2:])
+    if sys.argv[4:]:
+        notebook = doubled(notebook)
+    run(notebook, *sys.argv[2:4])
     print(json.dumps(list(failing(notebook))))

@@ -47,10 +47,7 @@ def environment(folder, version):
     return folder / "bin/python"
 
 
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory):
-    """A folder with a wheel of ours and the archive of a repository."""
-    folder = tmp_path_factory.mktemp("sources")
+def pack(folder):
     inside = folder / "repository/minihybrid-HEAD"
     for name in ("minihybrid", "course"):
         shutil.copytree(ROOT / name, inside / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -58,23 +55,39 @@ def sources(tmp_path_factory):
         shutil.copy(ROOT / name, inside)
     shutil.make_archive(folder / "HEAD", "zip", folder / "repository")
     run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, inside)
-    return folder
 
 
-@pytest.fixture(scope="module", params=RUNTIMES)
-def colab(request, sources, tmp_path_factory):
+@pytest.fixture
+def sources(once):
+    """A folder with a wheel of ours and the archive of a repository."""
+    return once("colab-sources", pack)
+
+
+@pytest.fixture
+def colab(request, sources, once):
     """Python with the packages of a runtime that minihybrid uses, and its wheel."""
-    versions = dict(SETS[f"colab-{request.param}"])
-    folder = tmp_path_factory.mktemp(request.param)
-    python = environment(folder / "env", versions.pop("python"))
-    pins = [f"{name}=={version}" for name, version in versions.items() if name != "pytest"]
-    run(python, "-m", "pip", "install", "-q", *KERNEL, *pins, *sources.glob("*.whl"))
-    return python
+
+    def install(folder):
+        versions = dict(SETS[f"colab-{request.param}"])
+        python = environment(folder / "env", versions.pop("python"))
+        pins = [f"{name}=={version}" for name, version in versions.items() if name != "pytest"]
+        run(python, "-m", "pip", "install", "-q", *KERNEL, *pins, *sources.glob("*.whl"))
+
+    return once(f"colab-{request.param}", install) / "env/bin/python"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+# Each notebook in one runtime, by turns: both together take twice as long, and the packages
+# whose versions differ are NumPy and Numba, which every notebook uses.
+@pytest.mark.parametrize(
+    "path, colab",
+    [(path, RUNTIMES[k % 2]) for k, path in enumerate(NOTEBOOKS)],
+    ids=lambda value: f"{value.parent.name}/{value.stem}" if isinstance(value, Path) else value,
+    indirect=["colab"],
+)
 def test_a_notebook_runs_alone(path, colab, tmp_path):
-    assert wheel_notebooks.asked(path, colab, tmp_path) == []
+    """And each cell of a chapter may run twice in a row, as a reader's may."""
+    is_chapter = path.parent.name != "build"
+    assert wheel_notebooks.asked(path, colab, tmp_path, twice=is_chapter) == []
 
 
 # -- what pip would do -----------------------------------------------------------------
@@ -84,21 +97,24 @@ def listed(runtime):
     return dict(line.split("==") for line in text.splitlines() if not line.startswith("#"))
 
 
-@pytest.fixture(scope="module", params=RUNTIMES)
-def runtime(request, tmp_path_factory):
+@pytest.fixture(params=RUNTIMES)
+def runtime(request, once):
     """(Python that takes all packages of a runtime for installed, their names)."""
-    folder = tmp_path_factory.mktemp(request.param)
-    python = environment(folder / "env", SETS[f"colab-{request.param}"]["python"])
-    (packages,) = folder.glob("env/lib/python*/site-packages")
-    found = listed(request.param)
-    assert len(found) > 600
-    for name, version in found.items():
-        if name != "pip":  # is there, and works
-            info = packages / f"{re.sub('[-.]', '_', name)}-{version}.dist-info"
-            info.mkdir()
-            text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-            (info / "METADATA").write_text(text)
-    return python, {normal(name) for name in found}
+    versions = listed(request.param)
+    assert len(versions) > 600
+
+    def claim(folder):
+        environment(folder / "env", SETS[f"colab-{request.param}"]["python"])
+        (packages,) = folder.glob("env/lib/python*/site-packages")
+        for name, version in versions.items():
+            if name != "pip":  # is there, and works
+                info = packages / f"{re.sub('[-.]', '_', name)}-{version}.dist-info"
+                info.mkdir()
+                text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+                (info / "METADATA").write_text(text)
+
+    folder = once(f"colab-{request.param}-listed", claim)
+    return folder / "env/bin/python", {normal(name) for name in versions}
 
 
 def normal(name):

@@ -32,20 +32,27 @@ def run(*command, **settings):
 def environment(folder, *packages):
     """Python of a new environment."""
     run(sys.executable, "-m", "venv", folder)
-    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    run(python, "-m", "pip", "install", "--quiet", *packages)
-    return python
+    run(python_in(folder), "-m", "pip", "install", "--quiet", *packages)
+    return python_in(folder)
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """(Python with the tools, wheel, source distribution)."""
-    folder = tmp_path_factory.mktemp("packaging")
+def python_in(folder):
+    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
+def build(folder):
+    """Fill a folder with an environment of the tools and the two distributions."""
     shutil.copytree(ROOT, folder / "sources", ignore=LEFT_OUT)
     python = environment(folder / "tools", *TOOLS)
     run(python, "-m", "build", "--outdir", folder / "dist", folder / "sources")
+
+
+@pytest.fixture
+def built(once):
+    """(Python with the tools, wheel, source distribution)."""
+    folder = once("packaging", build)
     (wheel,), (sdist,) = (folder.glob(f"dist/*{end}") for end in (".whl", ".tar.gz"))
-    return python, wheel, sdist
+    return python_in(folder / "tools"), wheel, sdist
 
 
 def test_the_tools_find_nothing(built):

@@ -94,10 +94,8 @@ def hand_in(attack, folder):
         path.write_text(json.dumps(notebook), "utf-8")  # nbformat would mend it
 
 
-@pytest.fixture(scope="module")
-def graded(tmp_path_factory):
-    """{student: (points, his page)}, of all together."""
-    home = tmp_path_factory.mktemp("class")
+def grade_all(home):
+    """Fill a folder with the class's notebooks, pages, and points.json."""
     folder, out = home / "in", home / "out"
     for student, texts in HONEST.items():
         (folder / student).mkdir(parents=True)
@@ -108,11 +106,19 @@ def graded(tmp_path_factory):
         patch.setattr(grading, "source", lambda name: assignment())
         patch.setattr(grading, "names", lambda: ["1_small"])
         patch.setattr(sandbox, "TEST_S", 10)
-        found = grading.grade(folder, "1", 0, out)
-    pages = {p.stem.rpartition("-")[0]: p for p in (out / "feedback").glob("*.html")}
-    known = {f["student"]: f["points"] for f in found}
-    assert len(pages) == len(known) == len(ATTACKS) + len(HONEST)
-    return {s: (known[s], unescape(pages[s].read_text("utf-8"))) for s in known}
+        rows = grading.grade(folder, "1", 0, out)
+    points = {row["student"]: row["points"] for row in rows}
+    (home / "points.json").write_text(json.dumps(points), "utf-8")
+
+
+@pytest.fixture
+def graded(once):
+    """{student: (points, their page)}, of all together; graded once for all workers."""
+    home = once("hostile-class", grade_all)
+    points = json.loads((home / "points.json").read_text("utf-8"))
+    pages = {p.stem.rpartition("-")[0]: p for p in (home / "out/feedback").glob("*.html")}
+    assert len(pages) == len(points) == len(ATTACKS) + len(HONEST)
+    return {s: (points[s], unescape(pages[s].read_text("utf-8"))) for s in points}
 
 
 def test_before_the_attack_it_is_half(graded):
