@@ -290,9 +290,9 @@ TABLES = {
 
 
 # -- the plot ----------------------------------------------------------------------------
-WIDE, LEFT, LONG, HIGH = 860, 370, 430, 24  # the picture, its names, its axis, a row
+WIDE, LEFT, LONG, HIGH = 640, 390, 206, 24  # the picture, its names, its axis, a row
 LEAST, MOST = 0.25, 2.0  # ratios at the ends of the axis
-TICKS = {0.25: "4 times as fast", 0.5: "2 times", 1: "equal", 2: "half as fast"}
+TICKS = {0.25: "4x as fast", 0.5: "2x", 1: "equal", 2: "half as fast"}
 INKS = {"ahead": "#2f9e6e", "draw": "#80868b", "behind": "#c8641c"}
 
 
@@ -300,7 +300,7 @@ def across(ratio):
     """Where a ratio is on the logarithmic axis; beyond an end, at the end.
 
     >>> across(9.0)
-    800.0
+    596.0
     """
     part = np.log(np.clip(ratio, LEAST, MOST) / LEAST) / np.log(MOST / LEAST)
     return round(LEFT + LONG * float(part), 1)
@@ -315,7 +315,7 @@ def dots():
         title = w["title"].replace(", float32", "")  # as all of them are
         rows.append((median_s(ours) / median_s(rival), low, high, title, verdict(w)))
     bottom = HIGH * (len(rows) + 1)
-    parts = ['<g stroke="currentColor" fill="currentColor" font-size="13">']
+    parts = ['<g stroke="currentColor" fill="currentColor" font-size="12">']
     for ratio, words in TICKS.items():
         x = across(ratio)
         parts.append(f'<path d="M{x} {HIGH - 4}V{bottom}" stroke-opacity="{0.2 + (ratio == 1)}"/>')
@@ -326,14 +326,14 @@ def dots():
         fill = "none" if "," in words else ink
         parts.append(
             f'<g stroke="{ink}" stroke-width="2"><title>{name}: {ratio:.2f}, {words}</title>'
-            f'<text x="{LEFT - 12}" y="{y + 5}" text-anchor="end" font-size="13" stroke="none" '
+            f'<text x="{LEFT - 12}" y="{y + 5}" text-anchor="end" font-size="12" stroke="none" '
             f'fill="currentColor">{name}</text><path d="M{across(low)} {y}H{across(high)}"/>'
             f'<circle cx="{across(ratio)}" cy="{y}" r="5" fill="{fill}"/></g>'
         )
     return (
-        f'<figure class="dots"><div style="overflow-x:auto" tabindex="0"><svg role="img" '
-        f'aria-label="{escape(summary())}" viewBox="0 0 {WIDE} {bottom + 4}" '
-        f'style="min-width:640px;width:100%">{"".join(parts)}</svg></div><figcaption>'
+        '<figure class="dots" style="margin:0"><div style="overflow-x:auto" tabindex="0">'
+        f'<svg role="img" aria-label="{escape(summary())}" viewBox="0 0 {WIDE} {bottom + 4}" '
+        f'style="min-width:560px;width:100%">{"".join(parts)}</svg></div><figcaption>'
         "Time of our fastest mode, divided by the time of the fastest rival. Left of the line, "
         "we're ahead (green); right of it, behind (orange); gray: a draw. Bars are 95 % intervals, "
         "and a hollow dot is marked busy or unsteady.</figcaption></figure>"
