@@ -9,6 +9,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import answers_attention
+import answers_formats
 import answers_guards
 import answers_inside
 import answers_threads
@@ -1064,6 +1065,7 @@ ANSWERS = {
 ANSWERS |= answers_inside.ANSWERS | answers_threads.ANSWERS | answers_transforms.ANSWERS
 ANSWERS |= answers_guards.ANSWERS
 ANSWERS |= answers_attention.ANSWERS
+ANSWERS |= answers_formats.ANSWERS
 NO_FUNCTIONS = {"12.3", "17.3", "24.1", "29.6"}  # an operator, a compiled kernel, a class
 SAMPLES = [(number, answer, words) for number in ANSWERS for answer, words in ANSWERS[number][1]]
 
