@@ -1,13 +1,14 @@
 """Datasets that come with the package, so that nothing is downloaded.
 
 Takes:   nothing.
-Gives:   `digits`, handwritten digits of 8 by 8 pixels, as arrays; `stored`, where a file
-         lies that a chapter reads.
+Gives:   `digits`, handwritten digits of 8 by 8 pixels, as arrays; `oz`, two stories as text;
+         `stored`, where a file lies that a chapter reads.
 
 Their origin and licence are in `data/NOTICE`. What is left out: larger pictures, and
 batches, which a notebook cuts by hand.
 """
 
+import bz2
 from pathlib import Path
 
 import numpy as np
@@ -37,9 +38,25 @@ def digits():
         )
 
 
+def oz() -> tuple[str, str]:
+    """The first nine tenths of two stories, and the rest: `(train, test)`.
+
+    Units:   characters, of 61 kinds; each paragraph is a line.
+    Source:  L. Frank Baum, The Wonderful Wizard of Oz (1900) and Ozma of Oz (1907).
+
+    >>> train, test = oz()
+    >>> len(train), len(test), train[:11]
+    (372205, 41357, 'The Cyclone')
+    """
+    text = bz2.decompress((FOLDER / "oz.txt.bz2").read_bytes()).decode("ascii")
+    cut = len(text) * 9 // 10
+    return text[:cut], text[cut:]
+
+
 def stored(name):
     """Path of a file that comes with the package.
 
+    `oz.params`: the float16 weights of a small language model (chapter 35).
     `ptx.json`:  what a GPU's compiler makes of some kernels (chapter 26).
     `onnx/`:     networks that PyTorch and TensorFlow wrote, and their answers (chapter 23).
 
