@@ -64,28 +64,28 @@ def resolve(path):
     Raises:  AttributeError if there is no such name; what Python's `object` gives to
              every class does not count.
     """
-    found = mx
+    actual = mx
     for part in path.removesuffix(" (set)").split("."):
-        if isinstance(found, type):
-            if getattr(found, part, None) is getattr(object, part, mx):
+        if isinstance(actual, type):
+            if getattr(actual, part, None) is getattr(object, part, mx):
                 raise AttributeError(f"{path}: inherited from object only")
-            if not hasattr(found, part) and found.__name__ in EXAMPLES:
-                found = EXAMPLES[found.__name__]()
-        owner, found = found, getattr(found, part)
+            if not hasattr(actual, part) and actual.__name__ in EXAMPLES:
+                actual = EXAMPLES[actual.__name__]()
+        owner, actual = actual, getattr(actual, part)
     if path.endswith(" (set)"):
         example = EXAMPLES[owner.__name__]() if isinstance(owner, type) else owner
         setattr(example, part, getattr(example, part))
-    return found
+    return actual
 
 
-def refused(path, found, keywords):
+def refused(path, actual, keywords):
     """The keywords that a call would not accept, as far as signatures tell."""
     names, free = set(), True
-    for function in inspect.getmro(found) if isinstance(found, type) else [found]:
+    for function in inspect.getmro(actual) if isinstance(actual, type) else [actual]:
         if (
             function is object
             or not free
-            or isinstance(found, type)
+            or isinstance(actual, type)
             and "__init__" not in vars(function)
         ):
             continue
@@ -108,11 +108,11 @@ def refused(path, found, keywords):
 def state(path, keywords):
     """`None` if the name is there and takes the keywords, else what is missing."""
     try:
-        found = resolve(path)
+        actual = resolve(path)
     except (AttributeError, TypeError) as error:
         return f"missing ({error})" if isinstance(error, TypeError) else "missing"
-    if keywords and callable(found):
-        wrong = refused(path, found, keywords)
+    if keywords and callable(actual):
+        wrong = refused(path, actual, keywords)
         return f"does not take {', '.join(wrong)}" if wrong else None
     return None
 
@@ -171,15 +171,15 @@ def words(tree):
 @cache
 def tested_words():
     """All words of all tests but this one, and of the cases that they read."""
-    found = {
+    actual = {
         w
         for file in HERE.rglob("*.py")
         if file != Path(__file__)
         for w in words(ast.parse(file.read_text("utf-8")))
     }
     for file in HERE.glob("golden/*/*.json"):
-        found |= set(re.findall(r"\w+", file.read_text("utf-8")))
-    return found
+        actual |= set(re.findall(r"\w+", file.read_text("utf-8")))
+    return actual
 
 
 def is_tested(path):
@@ -194,7 +194,7 @@ def is_tested(path):
 
 def report():
     """kind -> (number listed, [(name, use, what is missing)], [untested names])."""
-    found = {}
+    actual = {}
     for kind in "core", "wider":
         listed = [
             (full_name(section, name), *entry)
@@ -208,20 +208,20 @@ def report():
         ]
         gone = {path for path, *_ in missing}
         untested = [path for path, *_ in listed if path not in gone and not is_tested(path)]
-        found[kind] = len(listed), missing, untested
-    return found
+        actual[kind] = len(listed), missing, untested
+    return actual
 
 
 def main():
     """Print counts first, then names."""
-    found = report()
-    for kind, (listed, missing, untested) in found.items():
+    actual = report()
+    for kind, (listed, missing, untested) in actual.items():
         present = listed - len(missing)
         print(
             f"{kind}: {present} present / {listed} listed, "
             f"{present - len(untested)} present and tested / {listed} listed"
         )
-    for kind, (_, missing, untested) in found.items():
+    for kind, (_, missing, untested) in actual.items():
         for path, count, what in missing:
             reason = OUT_OF_SCOPE.get(path)
             print(

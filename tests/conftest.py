@@ -85,13 +85,13 @@ def pytest_collection_finish():
 
 def one_of_each(cases):
     """As few cases as have every operator: of those with the same, the first."""
-    found, seen = [], set()
+    actual, seen = [], set()
     for case in cases:
         ops = operators(case)
         if not ops <= seen:
-            found.append(case)
+            actual.append(case)
             seen |= ops
-    return found
+    return actual
 
 
 def operators(case):

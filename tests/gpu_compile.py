@@ -23,8 +23,8 @@ def figures(text, capability):
         return str(error)
 
     def widths(word):
-        found = re.findall(rf"{word}\.global(?:\.\w+)*?(?:\.v(\d))?\.[a-z]\d+\s", ptx)
-        return dict(Counter(int(width or 1) for width in found))
+        actual = re.findall(rf"{word}\.global(?:\.\w+)*?(?:\.v(\d))?\.[a-z]\d+\s", ptx)
+        return dict(Counter(int(width or 1) for width in actual))
 
     return {
         "f64": ptx.count(".f64"),

@@ -40,13 +40,13 @@ LOCAL = re.compile(r"\b(?:gauss|draw_\w+|sin|cos|tan)\(")
 
 def of_nets():
     """{text: net} of all kernels that the nets launch, trained and not."""
-    context, found = simulated_gpu(1), {}  # a device without kernels so far
+    context, actual = simulated_gpu(1), {}  # a device without kernels so far
     with mock.patch.object(SimulatedDriver, "start", lambda *launch: None):
         for name, net in NETS.items():
             answers(net, context)
             for text, _ in device_of(context).kernels:
-                found.setdefault(text, name)
-    return found
+                actual.setdefault(text, name)
+    return actual
 
 
 def of_sample(case, dtype):
@@ -110,17 +110,17 @@ def one_an_operator():
     return list({case.op: case for case in reversed(samples.CASES)}.values())
 
 
-def faults(text, found):
+def faults(text, actual):
     """What is wrong with a kernel, of the figures of `gpu_compile`, or an error."""
-    if isinstance(found, str):
-        return [found]
+    if isinstance(actual, str):
+        return [actual]
     wrong = []
-    if found["spilled_bytes"]:
-        wrong.append(f"{found['spilled_bytes']} bytes of registers are spilled")
-    if found["f64"] and NARROW.search(text) and not WIDE.search(text):
-        wrong.append(f"{found['f64']} times .f64")
-    if found["local"] and not LOCAL.search(text):
-        wrong.append(f"{found['local']} accesses of local memory")
+    if actual["spilled_bytes"]:
+        wrong.append(f"{actual['spilled_bytes']} bytes of registers are spilled")
+    if actual["f64"] and NARROW.search(text) and not WIDE.search(text):
+        wrong.append(f"{actual['f64']} times .f64")
+    if actual["local"] and not LOCAL.search(text):
+        wrong.append(f"{actual['local']} accesses of local memory")
     return wrong
 
 
@@ -146,9 +146,9 @@ def compiled(environment, texts, capabilities=CAPABILITIES):
     texts = list(texts)
     answers = run_in(environment, "gpu_compile.py", {"texts": texts, "capabilities": capabilities})
     return [
-        (text, capability, found)
+        (text, capability, actual)
         for text, row in zip(texts, answers, strict=True)
-        for capability, found in zip(capabilities, row, strict=True)
+        for capability, actual in zip(capabilities, row, strict=True)
     ]
 
 
@@ -156,8 +156,8 @@ def wrong_in(environment, texts, capabilities=CAPABILITIES):
     """{(who launches it, capability): faults} of {text: who launches it}."""
     return {
         (texts[text], capability): wrong
-        for text, capability, found in compiled(environment, texts, capabilities)
-        if (wrong := faults(text, found))
+        for text, capability, actual in compiled(environment, texts, capabilities)
+        if (wrong := faults(text, actual))
     }
 
 

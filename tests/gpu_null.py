@@ -37,7 +37,7 @@ def main():
     one = Recorded(device, [scaled(Word(ARRAY, 0), Word(PARAM, 0), Word(ARRAY, 1))], 0)
     chain = Recorded(device, CHAIN, 512)
     arena = chain.arena.address
-    found = {
+    actual = {
         "name": str(device.context),
         "gpus": mx.num_gpus(),
         "capability": list(device.capability),
@@ -49,9 +49,9 @@ def main():
     }
     x = nd.ones((3, 4), ctx=mx.gpu(0))
     y = nd.relu(x * 2 + 1)
-    found["shape"] = list(y.asnumpy().shape)
-    found["kernels"] = len(device.kernels)
-    print(json.dumps(found))
+    actual["shape"] = list(y.asnumpy().shape)
+    actual["kernels"] = len(device.kernels)
+    print(json.dumps(actual))
 
 
 if __name__ == "__main__":

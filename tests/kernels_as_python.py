@@ -168,18 +168,18 @@ def ranked(nan):
     def function(value):
         last = (1 << 8 * value.itemsize - 1) - 1
         bits = int(value.view(f"i{value.itemsize}"))
-        found = Rank(last ^ nan if value != value else bits ^ (last * (bits < 0)))
-        found.dtype = value.dtype
-        return found
+        actual = Rank(last ^ nan if value != value else bits ^ (last * (bits < 0)))
+        actual.dtype = value.dtype
+        return actual
 
     return function
 
 
-def unrank(found):
+def unrank(actual):
     """The float of a rank."""
-    last = (1 << 8 * found.dtype.itemsize - 1) - 1
-    bits = np.array(found ^ (last * (found < 0)), f"i{found.dtype.itemsize}")
-    return bits.view(found.dtype)[()]
+    last = (1 << 8 * actual.dtype.itemsize - 1) - 1
+    bits = np.array(actual ^ (last * (actual < 0)), f"i{actual.dtype.itemsize}")
+    return bits.view(actual.dtype)[()]
 
 
 def of_float32(function):

@@ -25,21 +25,21 @@ def entries(value):
         if isinstance(value, list)
         else ((v, v) for v in value)
     )
-    found = {}
+    actual = {}
     for key, item in pairs:
-        found[key] = entries(item) if isinstance(item, dict) else id(item)
-    return found
+        actual[key] = entries(item) if isinstance(item, dict) else id(item)
+    return actual
 
 
 def attributes(thing):
     """What can be changed in a module, a class or an object: name -> (identity, it)."""
     own = thing.__name__ if isinstance(thing, ModuleType) else None
-    found = {"__class__": type(thing)} | {
+    actual = {"__class__": type(thing)} | {
         name: value
         for name, value in vars(thing).items()
         if name not in OWN and not (own and getattr(value, "__name__", "") == f"{own}.{name}")
     }
-    return {name: (id(value), value) for name, value in found.items()}
+    return {name: (id(value), value) for name, value in actual.items()}
 
 
 class Watch:
@@ -108,8 +108,8 @@ def main(package):
     sys.meta_path.insert(0, watch)
     try:
         path = importlib.import_module(package).__path__
-        for found in pkgutil.walk_packages(path, f"{package}."):
-            importlib.import_module(found.name)
+        for actual in pkgutil.walk_packages(path, f"{package}."):
+            importlib.import_module(actual.name)
     finally:
         sys.meta_path.remove(watch)
     return sorted(set(watch.changes))

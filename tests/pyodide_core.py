@@ -35,10 +35,10 @@ def whole(folder):
     return folder / INSIDE
 
 
-def download(folder, *wanted):
+def download(folder, *expected):
     """Bring wheels into a folder; raises envs.NotAvailable."""
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", folder, *wanted],
+        [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", folder, *expected],
         capture_output=True,
         text=True,
         check=False,
@@ -49,13 +49,13 @@ def download(folder, *wanted):
 
 def wheels(packages, names):
     """name -> its entry of the lock file, of libraries and all that they depend on."""
-    found, left = {}, list(names)
+    actual, left = {}, list(names)
     while left:
         name = left.pop()
-        if name not in found:
-            found[name] = packages[name]
-            left += [needed.replace("_", "-") for needed in found[name]["depends"]]
-    return found
+        if name not in actual:
+            actual[name] = packages[name]
+            left += [needed.replace("_", "-") for needed in actual[name]["depends"]]
+    return actual
 
 
 def bring(folder):
@@ -63,11 +63,11 @@ def bring(folder):
     shutil.copytree(envs.node_package("pyodide"), folder)
     path = folder / "pyodide-lock.json"
     lock = json.loads(path.read_text(encoding="utf-8"))
-    wanted = wheels(lock["packages"], KERNEL)
-    versions = (f"{name}=={entry['version']}" for name, entry in wanted.items())
+    expected = wheels(lock["packages"], KERNEL)
+    versions = (f"{name}=={entry['version']}" for name, entry in expected.items())
     python = "--python-version", lock["info"]["python"]
     download(folder, "--only-binary=:all:", *python, *versions)
-    for entry in wanted.values():
+    for entry in expected.values():
         # The index's files are not those of Pyodide's site, but of the same version.
         content = (folder / entry["file_name"]).read_bytes()
         entry["sha256"] = hashlib.sha256(content).hexdigest()

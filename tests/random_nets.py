@@ -251,17 +251,17 @@ def results(block, x, states):
     params = block.collect_params()
     for name, value in states.items():
         params[name].set_data(nd.array(value, dtype=value.dtype))
-    found = {f"predicted {i}": o for i, o in enumerate(outputs())}
+    actual = {f"predicted {i}": o for i, o in enumerate(outputs())}
     x.attach_grad()
     nd.random.seed(5)
     with autograd.record():
         outs = outputs()
         loss = sum((o * o).mean() for o in outs)
     loss.backward()
-    found |= {f"trained {i}": o for i, o in enumerate(outs)} | {"gradient": x.grad}
-    found |= {f"gradient of {n}": p.grad() for n, p in params.items() if p.grad_req != "null"}
-    found |= {f"{n} afterwards": p.data() for n, p in params.items()}
-    return {name: value.asnumpy() for name, value in found.items()}
+    actual |= {f"trained {i}": o for i, o in enumerate(outs)} | {"gradient": x.grad}
+    actual |= {f"gradient of {n}": p.grad() for n, p in params.items() if p.grad_req != "null"}
+    actual |= {f"{n} afterwards": p.data() for n, p in params.items()}
+    return {name: value.asnumpy() for name, value in actual.items()}
 
 
 def second_derivatives(block, x, states):
@@ -284,8 +284,8 @@ def states_of(block):
     return {n: p.data().asnumpy() for n, p in block.collect_params().items()}
 
 
-def assert_all_close(got, wanted, tolerance):
-    for name, b in wanted.items():
+def assert_all_close(got, expected, tolerance):
+    for name, b in expected.items():
         assert got[name].dtype == b.dtype, name
         size = np.abs(b).max(initial=1.0)
         np.testing.assert_allclose(got[name], b, tolerance, tolerance * size, err_msg=name)
@@ -295,10 +295,10 @@ def check(net, backend):
     block, x, tolerance = network(net)
     note(repr(block))  # printed with a failure
     states = states_of(block)
-    wanted = results(block, x, states)
+    expected = results(block, x, states)
     block.hybridize(backend=backend)
     for _ in range(2):  # the second time from the plans, with used memory
-        assert_all_close(results(block, x, states), wanted, tolerance)
+        assert_all_close(results(block, x, states), expected, tolerance)
     assert all(p.target == backend for p in block.plans.values())
     block.hybridize(False)
-    assert_all_close(results(block, x, states), wanted, tolerance)
+    assert_all_close(results(block, x, states), expected, tolerance)

@@ -63,8 +63,8 @@ def small(case, fault):
     """The case shrunk, as long as the fault is of the same kind."""
 
     def same(other):
-        found = metamorphic.check(other, [fault.mode])
-        return found is not None and kind_of(found) == kind_of(fault)
+        actual = metamorphic.check(other, [fault.mode])
+        return actual is not None and kind_of(actual) == kind_of(fault)
 
     return metamorphic.shrunk(case, same)
 
@@ -147,11 +147,11 @@ def main():
     faults = collections.Counter()
     for first in range(given.seed, given.seed + given.programs, CHUNK):
         number = min(CHUNK, given.seed + given.programs - first)
-        found, ran = programs(first, number, faults, given.stop)
-        if given.stop and found:
+        actual, ran = programs(first, number, faults, given.stop)
+        if given.stop and actual:
             sys.exit(1)
         if given.save:
-            rate.save_programs(first, number, found, ran)
+            rate.save_programs(first, number, actual, ran)
     faults += random_nets(given.seed, given.nets)
     print(f"{given.programs} programs, {given.nets} nets, {sum(faults.values())} faults")
     for kind, n in faults.most_common():

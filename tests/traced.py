@@ -29,11 +29,11 @@ def apply(case, values):
     return list(out) if isinstance(out, tuple) else [out]
 
 
-def assert_close(got, wanted, what):
+def assert_close(got, expected, what):
     """Equal within the tolerance of the dtype; NaN and infinity at the same places."""
-    assert got.shape == wanted.shape and got.dtype == wanted.dtype, what
+    assert got.shape == expected.shape and got.dtype == expected.dtype, what
     tolerance = TOLERANCE.get(got.dtype.name, 0)
-    np.testing.assert_allclose(got, wanted, tolerance, tolerance, err_msg=str(what))
+    np.testing.assert_allclose(got, expected, tolerance, tolerance, err_msg=str(what))
 
 
 class Program:
@@ -104,13 +104,13 @@ LIKE_OTHERS = ALL_SHAPES | {OPS["broadcast_mul"], OPS["_power_scalar"]}
 
 def siblings():
     """Operators whose formula or rule another has, too, or has with a second array."""
-    seen, found = set(), set()
+    seen, actual = set(), set()
     for op in FIRST_OF:
         what = {op.scalar(op.normalize(dict(FIRST_OF[op].attrs))), op.eager} - {None}
         if what & seen or op.expr and op.name.endswith("_scalar"):
-            found.add(op)
+            actual.add(op)
         seen |= what
-    return found - LIKE_OTHERS
+    return actual - LIKE_OTHERS
 
 
 FIRST_OF = {op: cases_of(op)[0] for op in UNIQUE if has_samples(op)}
@@ -179,23 +179,23 @@ def together(cases, work):
         if len(ops) == 1:
             return {ops[0]: error}
         half = ops[: len(ops) // 2]
-        found = together([c for c in cases if c.op in half], work) | together(
+        actual = together([c for c in cases if c.op in half], work) | together(
             [c for c in cases if c.op not in half], work
         )
-        if not any(isinstance(f, Exception) for f in found.values()):
+        if not any(isinstance(f, Exception) for f in actual.values()):
             names = ", ".join(op.name for op in ops)
             raise AssertionError(f"these fail together, none alone: {names}") from error
-        return found
+        return actual
 
 
 def assert_all(cases, work, agree):
     """`agree(case, what work made of it)` for every case; a failure names its operator."""
     failures = []
-    for op, found in together(cases, work).items():
+    for op, actual in together(cases, work).items():
         try:
-            if isinstance(found, Exception):
-                raise found
-            for case, made in found:
+            if isinstance(actual, Exception):
+                raise actual
+            for case, made in actual:
                 agree(case, made)
         except Exception as error:
             error.add_note(f"so {op.name} breaks the law")

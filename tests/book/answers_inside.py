@@ -209,7 +209,7 @@ def safetensors(file, length=True, types=True, whole=True, product=True):
     size = int.from_bytes(file[:8], "little")
     if length and (len(file) < 8 or size > len(file) - 8):
         raise ValueError(f"a header of {size} bytes, but {len(file) - 8} are left")
-    header, numbers, found = json.loads(file[8 : 8 + size]), file[8 + size :], {}
+    header, numbers, actual = json.loads(file[8 : 8 + size]), file[8 + size :], {}
     for name, entry in header.items():
         shape, (begin, end) = entry["shape"], entry["data_offsets"]
         if types and entry["dtype"] != "F32":
@@ -219,8 +219,8 @@ def safetensors(file, length=True, types=True, whole=True, product=True):
         if (product and end - begin != 4 * math.prod(shape)) or end > len(numbers):
             raise ValueError(f"{name}: bytes {begin} to {end} for shape {shape}")
         array = np.frombuffer(numbers[begin:end], "<f4")
-        found[name] = array.reshape(shape) if product else array
-    return found
+        actual[name] = array.reshape(shape) if product else array
+    return actual
 
 
 # -- 26, 27: kernels ---------------------------------------------------------------------

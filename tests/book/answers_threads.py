@@ -100,12 +100,12 @@ def changed(number, old, new):
 
 def solutions():
     """Puzzle -> the text of the kernel that solves it, as the chapter has it."""
-    found = {}
+    actual = {}
     for cell in json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]:
         title, _, text = "".join(cell["source"]).partition("\n")
         if title.startswith("#@title Solution "):
-            found[title.split()[-1]] = text.partition("\n\n\ncheck(")[0] + "\n"
-    return {number: found[number] for number in CHANGES}
+            actual[title.split()[-1]] = text.partition("\n\n\ncheck(")[0] + "\n"
+    return {number: actual[number] for number in CHANGES}
 
 
 SOLUTIONS = solutions()

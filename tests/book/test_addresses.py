@@ -45,9 +45,9 @@ def addresses(text):
 
 
 def test_every_address_is_that_of_pyproject():
-    found = {name: set(homes) for name, text in texts() if (homes := addresses(text))}
-    assert {name: homes for name, homes in found.items() if homes != {HOME}} == {}
-    assert set(found) == ELSEWHERE, "another file names where the package lives"
+    actual = {name: set(homes) for name, text in texts() if (homes := addresses(text))}
+    assert {name: homes for name, homes in actual.items() if homes != {HOME}} == {}
+    assert set(actual) == ELSEWHERE, "another file names where the package lives"
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_files_that_are_opened_by_launch_buttons_exist():
     links = [link for link in re.findall(r"\]\((https://[^)]+)\)", text) if addresses(link)]
     links = [link for link in links if urlparse(link).hostname != "github.com"]
     hosts = {urlparse(link).hostname for link in links}
-    wanted = "colab.research.google.com mybinder.org codespaces.new hub.example.org"
-    assert hosts == set(wanted.split())
+    expected = "colab.research.google.com mybinder.org codespaces.new hub.example.org"
+    assert hosts == set(expected.split())
     opened = {path for link in links for path in re.findall(r"notebooks/\w+\.ipynb", unquote(link))}
     assert len(opened) == 1 and (ROOT / opened.pop()).exists()
     (puller,) = [parse_qs(urlparse(link).query) for link in links if "git-pull" in link]
@@ -84,14 +84,14 @@ def test_files_that_are_opened_by_launch_buttons_exist():
 # -- other files that name the project --------------------------------------------------
 def test_the_citation_is_of_this_version():
     """The fields that its schema, version 1.2.0, asks for, and no other."""
-    found = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert found["cff-version"] == "1.2.0" and found["type"] == "software"
-    assert {"authors", "cff-version", "message", "title"} <= set(found)
+    actual = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert actual["cff-version"] == "1.2.0" and actual["type"] == "software"
+    assert {"authors", "cff-version", "message", "title"} <= set(actual)
     allowed = "authors cff-version keywords license message repository-code title type version"
-    assert set(found) <= set(allowed.split())
-    assert found["authors"] == PROJECT["authors"] and found["license"] == PROJECT["license"]
-    assert found["version"] == PROJECT["version"]
-    assert found["repository-code"] == PROJECT["urls"]["Repository"]
+    assert set(actual) <= set(allowed.split())
+    assert actual["authors"] == PROJECT["authors"] and actual["license"] == PROJECT["license"]
+    assert actual["version"] == PROJECT["version"]
+    assert actual["repository-code"] == PROJECT["urls"]["Repository"]
 
 
 def test_the_changes_begin_with_this_version():
@@ -104,8 +104,8 @@ def test_codespaces_and_binder_install_what_there_is():
     assert container["image"].startswith("mcr.microsoft.com/devcontainers/python:3.12")
     assert container["postCreateCommand"].endswith("-r requirements.txt -e .")
     lines = (ROOT / "binder/requirements.txt").read_text(encoding="utf-8").splitlines()
-    (wanted,) = [line for line in lines if not line.startswith("#")]
-    assert wanted[2:-1] in PROJECT["optional-dependencies"] and wanted == ".[book]"
+    (expected,) = [line for line in lines if not line.startswith("#")]
+    assert expected[2:-1] in PROJECT["optional-dependencies"] and expected == ".[book]"
     assert (ROOT / "binder/runtime.txt").read_text(encoding="utf-8") == "python-3.12\n"
     assert "minihybrid --demo" in (ROOT / "binder/postBuild").read_text(encoding="utf-8")
 
@@ -113,11 +113,11 @@ def test_codespaces_and_binder_install_what_there_is():
 @pytest.mark.parametrize("form", ["fault", "chapter"])
 def test_a_form_for_issues_has_fields_of_its_own(form):
     path = ROOT / f".github/ISSUE_TEMPLATE/{form}.yml"
-    found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert {"name", "description", "body"} <= set(found)
-    assert [part["type"] in ("input", "textarea") for part in found["body"]] == [True] * len(
-        found["body"]
+    actual = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert {"name", "description", "body"} <= set(actual)
+    assert [part["type"] in ("input", "textarea") for part in actual["body"]] == [True] * len(
+        actual["body"]
     )
-    ids = [part["id"] for part in found["body"]]
+    ids = [part["id"] for part in actual["body"]]
     assert len(ids) == len(set(ids)) > 1
-    assert all(part["attributes"]["label"] for part in found["body"])
+    assert all(part["attributes"]["label"] for part in actual["body"])

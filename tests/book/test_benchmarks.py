@@ -208,11 +208,11 @@ def test_eager_modes_give_the_right_answer(name, rival):
     right = workload.reference({key: np.float64(a) for key, a in arrays.items()})
     net, data = rival.BUILD[workload.net](arrays)
     modes = rival.TRAIN if workload.net.startswith("train_") else rival.MODES
-    found = modes["eager"](net, data)()
-    found = found if isinstance(found, tuple) else (found,)
-    found = np.concatenate([rival.to_numpy(part).ravel() for part in found])
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, right.ravel(), atol=workload.tolerance, rtol=0)
+    actual = modes["eager"](net, data)()
+    actual = actual if isinstance(actual, tuple) else (actual,)
+    actual = np.concatenate([rival.to_numpy(part).ravel() for part in actual])
+    assert actual.dtype == np.float32
+    np.testing.assert_allclose(actual, right.ravel(), atol=workload.tolerance, rtol=0)
 
 
 @pytest.mark.parametrize("rival", envs.RIVALS)
@@ -232,8 +232,8 @@ def rows(ours_s, rival_s, ours_nbytes=5e6, rival_nbytes=10e6):
     ]
 
 
-def judged(found, n_threads=1):
-    return {v.bar: (v.found, v.limit, v.passed) for v in verdicts(found, n_threads)}
+def judged(actual, n_threads=1):
+    return {v.bar: (v.found, v.limit, v.passed) for v in verdicts(actual, n_threads)}
 
 
 def test_bars_of_the_mlp():
@@ -247,8 +247,8 @@ def test_bars_of_the_mlp():
 
 
 def test_a_bar_is_missed_by_less_speed_and_by_more_memory():
-    found = judged({"mlp-8": rows(ours_s=8.1, rival_s=8.0, ours_nbytes=11e6)})
-    assert found == {
+    actual = judged({"mlp-8": rows(ours_s=8.1, rival_s=8.0, ours_nbytes=11e6)})
+    assert actual == {
         "to the best rival": (8.1 / 8.0, 1.0, False),
         "peak memory": (11e6, 10.3e6, False),
     }
@@ -261,24 +261,24 @@ def test_nobody_needs_less_memory_than_inputs_weights_and_results():
 
 @pytest.mark.parametrize("n_threads, limit", [(1, 1.4), (2, 1.25)])
 def test_plain_is_the_fastest_of_anybody(n_threads, limit):
-    found = {"plain": rows(ours_s=3.0, rival_s=2.0), "elementwise": rows(ours_s=2.6, rival_s=4.0)}
-    assert judged(found, n_threads)["to a*b + c"] == (1.3, limit, 1.3 <= limit)
+    actual = {"plain": rows(ours_s=3.0, rival_s=2.0), "elementwise": rows(ours_s=2.6, rival_s=4.0)}
+    assert judged(actual, n_threads)["to a*b + c"] == (1.3, limit, 1.3 <= limit)
 
 
 @pytest.mark.parametrize("ours_s, passed", [(1.5, True), (1.6, False)])
 def test_compiling_is_held_against_jax(ours_s, passed):
-    found = rows(1.0, 1.0)
-    found[1].first_s = [ours_s, 0.1]
-    found.append(Row("jax", "slower", "1", [3.0], [1.0] * 3))
-    assert judged({"mobilenet-v2": found})["first call, to JAX's"] == (ours_s, 1.5, passed)
+    actual = rows(1.0, 1.0)
+    actual[1].first_s = [ours_s, 0.1]
+    actual.append(Row("jax", "slower", "1", [3.0], [1.0] * 3))
+    assert judged({"mobilenet-v2": actual})["first call, to JAX's"] == (ours_s, 1.5, passed)
 
 
 def test_a_net_of_ours_that_did_not_run_misses_every_bar():
     failed = rows(4.0, 8.0)
     failed[1] = Row("minihybrid", "hybridized", "0", problem="killed")
-    found = verdicts({"mlp": failed}, n_threads=1)
-    assert len(found) == 5 and not any(v.passed for v in found)
-    assert found[0].cells() == (
+    actual = verdicts({"mlp": failed}, n_threads=1)
+    assert len(actual) == 5 and not any(v.passed for v in actual)
+    assert actual[0].cells() == (
         "mlp",
         "to the best rival",
         "0.80",
@@ -289,9 +289,9 @@ def test_a_net_of_ours_that_did_not_run_misses_every_bar():
 
 
 def test_without_code_on_disk_there_is_no_second_process():
-    found = rows(4.0, 8.0)
-    found[1].first_s = [0.9]
-    assert judged({"mlp": found})["first call, 2nd process"] == (None, 0.25, False)
+    actual = rows(4.0, 8.0)
+    actual[1].first_s = [0.9]
+    assert judged({"mlp": actual})["first call, 2nd process"] == (None, 0.25, False)
 
 
 def test_without_rivals_only_our_own_bars_remain():
@@ -357,18 +357,18 @@ def test_the_nearer_roof_counts():
 
 
 def test_roofs_are_the_fastest_rows():
-    found = {
+    actual = {
         "matmul": [Row("a", "x", times_s=[2.0]), Row("b", "y", times_s=[1.0])],
         "copy": [Row("a", "x", times_s=[0.5]), Row("c", problem="none")],
     }
-    assert report.roofs(found) == Roofs(2 * 1024**3, 16e7, "b y", "a x")
+    assert report.roofs(actual) == Roofs(2 * 1024**3, 16e7, "b y", "a x")
 
 
 def test_a_run_is_saved_as_text_numbers_and_pictures(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "RESULTS", tmp_path)
-    found = {name: rows(1e-3, 2e-3) for name in ("matmul", "copy", "mlp", "mlp-8", "lenet")}
-    yardsticks = {name: [[1e-4] * 3, [2e-4] * 3] for name in found}
-    text = run.save("latest", found, yardsticks, n_threads=1, n_rounds=3)
+    actual = {name: rows(1e-3, 2e-3) for name in ("matmul", "copy", "mlp", "mlp-8", "lenet")}
+    yardsticks = {name: [[1e-4] * 3, [2e-4] * 3] for name in actual}
+    text = run.save("latest", actual, yardsticks, n_threads=1, n_rounds=3)
     assert (tmp_path / "latest.md").read_text() == text
     assert "100.0 us before, 200.0 us after" in text
     assert "**Bars**: 11 passed, 1 missed" in text
@@ -376,7 +376,7 @@ def test_a_run_is_saved_as_text_numbers_and_pictures(tmp_path, monkeypatch):
     assert saved["workloads"]["mlp"]["rows"][1]["times_s"] == [1e-3] * 3
     assert [v["passed"] for v in saved["bars"]].count(False) == 1
     assert {file.name for file in tmp_path.glob("*.svg")} == {
-        f"latest-{name}.svg" for name in (*found, "sweep", "roofline")
+        f"latest-{name}.svg" for name in (*actual, "sweep", "roofline")
     }
 
 

@@ -152,11 +152,11 @@ def test_a_chain_is_compiled_once_and_hands_nan_on():
     x[0, 0] = np.nan
     program = n["with_gradient"](graph)
     for _ in range(2):
-        found, back = n["compiled"](program)(x, y)
+        actual, back = n["compiled"](program)(x, y)
         assert n["machine"].cache_info().misses == 2  # the value's chain, and the gradients'
-    assert found.dtype == "f" and np.isnan(found[0, 0])
-    wanted = np.maximum(x * y + 1, 0) * 2
-    assert np.allclose(found, wanted, equal_nan=True)
+    assert actual.dtype == "f" and np.isnan(actual[0, 0])
+    expected = np.maximum(x * y + 1, 0) * 2
+    assert np.allclose(actual, expected, equal_nan=True)
     dx, dy = back(np.ones_like(x))
     assert np.allclose(dx[1:], ((x * y > -1) * 2 * y)[1:], atol=1e-6)
     assert np.allclose(dy[1:], ((x * y > -1) * 2 * x)[1:], atol=1e-6)

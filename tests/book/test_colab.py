@@ -121,10 +121,10 @@ def normal(name):
     return re.sub("[-_.]+", "-", name).lower()
 
 
-def changed(python, *wanted):
+def changed(python, *expected):
     """name -> address, of what pip would install."""
     report = run(
-        python, "-m", "pip", "install", "-q", "--dry-run", "--report", "-", *map(str, wanted)
+        python, "-m", "pip", "install", "-q", "--dry-run", "--report", "-", *map(str, expected)
     )
     return {
         normal(entry["metadata"]["name"]): entry["download_info"]["url"]
@@ -134,8 +134,8 @@ def changed(python, *wanted):
 
 def test_the_archive_changes_nothing(runtime, sources):
     python, names = runtime
-    found = changed(python, make_setup.wanted("03_hybridize").replace(*home(sources)))
-    assert list(found) == ["minihybrid"] and found["minihybrid"].endswith("HEAD.zip")
+    actual = changed(python, make_setup.wanted("03_hybridize").replace(*home(sources)))
+    assert list(actual) == ["minihybrid"] and actual["minihybrid"].endswith("HEAD.zip")
 
 
 def test_the_index_changes_nothing(runtime, sources):
@@ -144,17 +144,17 @@ def test_the_index_changes_nothing(runtime, sources):
     index.mkdir(parents=True, exist_ok=True)
     (wheel,) = sources.glob("*.whl")
     (index / "index.html").write_text(f'<a href="{wheel.as_uri()}">{wheel.name}</a>')
-    wanted = make_setup.wanted("03_hybridize", on_index=True)
-    found = changed(python, "--isolated", "--index-url", index.parent.as_uri(), wanted)
-    assert found == {"minihybrid": wheel.as_uri()}
+    expected = make_setup.wanted("03_hybridize", on_index=True)
+    actual = changed(python, "--isolated", "--index-url", index.parent.as_uri(), expected)
+    assert actual == {"minihybrid": wheel.as_uri()}
 
 
 def test_what_two_chapters_need_changes_nothing(runtime, sources):
     python, names = runtime
-    wanted = make_setup.wanted("23_other_engines").replace(*home(sources)).strip('"')
-    found = changed(python, wanted)
-    assert {"minihybrid", "onnx", "onnxruntime"} <= set(found)
-    assert set(found) & names == set()
+    expected = make_setup.wanted("23_other_engines").replace(*home(sources)).strip('"')
+    actual = changed(python, expected)
+    assert {"minihybrid", "onnx", "onnxruntime"} <= set(actual)
+    assert set(actual) & names == set()
 
 
 def home(sources):

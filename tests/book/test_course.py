@@ -54,8 +54,8 @@ def test_no_two_chapters_have_one_name():
     assert "3. Hybridize" in names
 
 
-def text_of(found):
-    return [" ".join(node.astext().split()) for node in found]
+def text_of(actual):
+    return [" ".join(node.astext().split()) for node in actual]
 
 
 @PLANS
@@ -74,8 +74,8 @@ def test_questions_have_answers():
     asked = course.course()["discussion"]
     assert len(asked) >= 12 and all(set(one) == {"chapter", "question", "answer"} for one in asked)
     assert all("?" in one["question"] and len(one["answer"]) > 100 for one in asked)
-    found = text_of(course.discussion())
-    assert len(found) == 4 * len(asked) and found[0].endswith("(1. Two ways to run a program)")
+    actual = text_of(course.discussion())
+    assert len(actual) == 4 * len(asked) and actual[0].endswith("(1. Two ways to run a program)")
 
 
 def test_wrong_solutions_stand_with_the_points_that_they_lose():

@@ -119,9 +119,9 @@ def test_pyright_finds_no_error_but_those_that_are_there(planted, errors, python
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
     command = [python, "-m", "pyright", "--outputjson", "--pythonpath", python, "program.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    found = json.loads(done.stdout)
-    assert found["summary"]["filesAnalyzed"] == 1
-    assert found["summary"]["errorCount"] == errors, found["generalDiagnostics"]
+    actual = json.loads(done.stdout)
+    assert actual["summary"]["filesAnalyzed"] == 1
+    assert actual["summary"]["errorCount"] == errors, actual["generalDiagnostics"]
 
 
 @pytest.mark.external

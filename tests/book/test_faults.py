@@ -10,9 +10,9 @@ FAULTS = tomllib.loads((TESTS / "mutation" / "faults.toml").read_text(encoding="
 
 def misfit(fault):
     """Why a fault cannot be planted, or is none; "" if it can."""
-    found = (PACKAGE / fault["module"]).read_text(encoding="utf-8").count(fault["before"])
-    if found != 1:
-        return f"{fault['module']}: {fault['before']!r} stands there {found} times, not once"
+    actual = (PACKAGE / fault["module"]).read_text(encoding="utf-8").count(fault["before"])
+    if actual != 1:
+        return f"{fault['module']}: {fault['before']!r} stands there {actual} times, not once"
     if fault["before"] == fault["after"]:
         return f"{fault['module']}: {fault['before']!r} changes nothing"
     gone = [name for name in fault["tests"].split() if not (TESTS / f"{name}.py").exists()]

@@ -41,16 +41,16 @@ FASTER = {
 
 def outputs(cell_outputs):
     """What nbval compares: kind -> the texts of that kind; pictures are only counted."""
-    found = {}
+    actual = {}
     for output in cell_outputs:
         if output["output_type"] == "stream":
-            found.setdefault(output["name"], []).append(output["text"])
+            actual.setdefault(output["name"], []).append(output["text"])
         elif output["output_type"] == "error":
-            found.setdefault("error", []).append(f"{output['ename']}: {output['evalue']}")
+            actual.setdefault("error", []).append(f"{output['ename']}: {output['evalue']}")
         else:
             for kind, value in output["data"].items():
-                found.setdefault(kind, []).append("" if kind == "image/png" else value)
-    return {kind: [sanitized("".join(t)) for t in texts] for kind, texts in found.items()}
+                actual.setdefault(kind, []).append("" if kind == "image/png" else value)
+    return {kind: [sanitized("".join(t)) for t in texts] for kind, texts in actual.items()}
 
 
 def printed(stem, *command):
@@ -83,11 +83,11 @@ def differing(stem, told):
 def test_a_chapter_runs_in_the_page(stem):
     page = ROOT / "tests/in_page.py", ROOT / f"notebooks/{stem}.ipynb"
     told = printed(stem, sys.executable, *page, *CHAPTERS[stem]["libraries"])
-    found = list(differing(stem, told))
+    actual = list(differing(stem, told))
     for cell, sentence in [(c, s) for (chapter, c), s in ELSE.items() if chapter == stem]:
-        (given,) = [given for name, _, given in found if name == cell]
+        (given,) = [given for name, _, given in actual if name == cell]
         assert sentence in str(given)
-    assert [case for case in found if (stem, case[0]) not in ELSE] == []
+    assert [case for case in actual if (stem, case[0]) not in ELSE] == []
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def test_what_a_page_lacks_is_missing(tmp_path):
         encoding="utf-8",
         check=True,
     )
-    told = {name: str(outputs(found)) for name, found in json.loads(done.stdout).items()}
+    told = {name: str(outputs(actual)) for name, actual in json.loads(done.stdout).items()}
     assert "No module named 'numba'" in told["numba"] and "'scipy'" in told["scipy"]
     assert "can't start new thread" in told["thread"]
     assert "does not support processes" in told["process"]

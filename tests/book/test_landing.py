@@ -5,8 +5,8 @@ import pytest
 from docutils import nodes
 
 
-def hrefs(found):
-    return [r["refuri"] for node in found for r in node.findall(nodes.reference)]
+def hrefs(actual):
+    return [r["refuri"] for node in actual for r in node.findall(nodes.reference)]
 
 
 def test_the_size_is_that_of_make_lines():

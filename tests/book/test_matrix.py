@@ -21,8 +21,8 @@ def number(version):
 def bounds(text):
     """("2.0", "2.6") of ">=2.0,<2.6"; `None` where there is no bound."""
     return [
-        found and found[1]
-        for found in (re.search(sign + r"([\d.]+)", text) for sign in (">=", "<"))
+        actual and actual[1]
+        for actual in (re.search(sign + r"([\d.]+)", text) for sign in (">=", "<"))
     ]
 
 

@@ -31,7 +31,7 @@ def test_the_tables_of_the_pages_have_no_findings():
     texts = [m[key] for m in TABLE for key in ("title", "why", "cure")]
     plans = tomllib.loads(mistakes.FILE.with_name("course.toml").read_text(encoding="utf-8"))
     texts += [d[key] for d in plans["discussion"] for key in ("question", "answer")]
-    assert [found for text in texts for found in findings(text)] == []
+    assert [actual for text in texts for actual in findings(text)] == []
 
 
 @pytest.mark.parametrize("mistake", TABLE, ids=lambda m: re.sub(r"\W+", "-", m["title"]))

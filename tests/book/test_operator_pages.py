@@ -20,10 +20,10 @@ MODULES = [
 
 
 def test_every_public_operator_stands_on_one_page():
-    found = [name for m in MODULES for names in operators.public(m).values() for name in names]
+    actual = [name for m in MODULES for names in operators.public(m).values() for name in names]
     ours = [n.replace("_contrib_", "contrib.") for n, op in OPS.items() if op_is_ours(op)]
     public = [name for name in ours if not name.startswith("_")]
-    assert len(found) > 200 and sorted(found) == sorted(public)
+    assert len(actual) > 200 and sorted(actual) == sorted(public)
 
 
 def op_is_ours(op):
@@ -40,9 +40,9 @@ def test_every_page_of_the_api_is_in_the_book():
 
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_run(module):
-    found = operators.public(module)
-    assert found
-    for op, names in found.items():
+    actual = operators.public(module)
+    assert actual
+    for op, names in actual.items():
         text = operators.session(*operators.example(op, operators.title(names))[:2])
         first, *_, last = text.splitlines()
         assert first.startswith(">>> ") and not last.startswith(">>> "), text

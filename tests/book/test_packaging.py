@@ -65,13 +65,13 @@ def test_the_tools_find_nothing(built):
 
 def test_the_wheel_is_the_package_and_nothing_else(built):
     names = {name for name in zipfile.ZipFile(built[1]).namelist() if ".dist-info/" not in name}
-    wanted = {
+    expected = {
         path.relative_to(root).as_posix()
         for root, package in ((ROOT, "minihybrid"), (ROOT / "course", "minihybrid_course"))
         for path in (root / package).rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
-    assert names == wanted and len(names) > 200
+    assert names == expected and len(names) > 200
 
 
 def test_tests_run_from_the_source_distribution(built, tmp_path):

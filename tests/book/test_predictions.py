@@ -23,14 +23,14 @@ KEYS = {"answer", "label", "options", "shown", "within"}
 
 def predictions(notebook):
     """(the cell that asks, the cells that answer), in order."""
-    found = []
+    actual = []
     for cell in notebook.cells:
         if cell.cell_type == "markdown" and re.search(r"^> \*\*Predict\.", cell.source, re.M):
-            found.append((cell, []))
+            actual.append((cell, []))
         elif "answer" in tags(cell):
-            assert found, "a cell answers before anything is asked"
-            found[-1][1].append(cell)
-    return found
+            assert actual, "a cell answers before anything is asked"
+            actual[-1][1].append(cell)
+    return actual
 
 
 def check_every_question_has_a_form(name, notebook):

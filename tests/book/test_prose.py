@@ -71,7 +71,7 @@ GOOD = [
 
 @pytest.mark.parametrize("rule, sentence", PLANTED)
 def test_a_planted_fault_is_found(rule, sentence):
-    assert rule in {found for found, _ in findings(f"Before it.\n\n{sentence}\n\nAfter it.")}
+    assert rule in {actual for actual, _ in findings(f"Before it.\n\n{sentence}\n\nAfter it.")}
 
 
 @pytest.mark.parametrize("text", GOOD)
@@ -116,8 +116,8 @@ def test_plain_text_keeps_the_words_of_links_and_no_code():
 def test_no_page_has_more_findings_than_listed(path):
     """Lower the number of a page in prose_findings.toml when you have improved it."""
     name = str(path.relative_to(ROOT))
-    found = [f"{place}: {rule}: {excerpt}" for place, rule, excerpt in of_file(path)]
-    assert len(found) <= CEILINGS.get(name, 0), "\n".join(found)
+    actual = [f"{place}: {rule}: {excerpt}" for place, rule, excerpt in of_file(path)]
+    assert len(actual) <= CEILINGS.get(name, 0), "\n".join(actual)
 
 
 def test_the_table_lists_pages_that_exist():

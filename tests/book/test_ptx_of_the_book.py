@@ -12,16 +12,16 @@ STORED = json.loads(make_ptx.FILE.read_text())
 COUNTED = "ld.global", "st.global", "bar.sync", "fma.rn", ".f64"
 
 
-def counts(found):
+def counts(actual):
     """What the chapter says of a kernel's PTX."""
-    return {what: found["ptx"].count(what) for what in COUNTED} | {
-        "registers": found["registers"],
-        "spilled_bytes": found["spilled_bytes"],
+    return {what: actual["ptx"].count(what) for what in COUNTED} | {
+        "registers": actual["registers"],
+        "spilled_bytes": actual["spilled_bytes"],
     }
 
 
 def test_stored_texts_are_those_of_today():
-    assert {name: found["text"] for name, found in STORED.items()} == make_ptx.texts()
+    assert {name: actual["text"] for name, actual in STORED.items()} == make_ptx.texts()
 
 
 @pytest.mark.external
@@ -38,6 +38,6 @@ def test_stored_ptx_is_what_compilers_make(environment, tmp_path):
         env=os.environ | {"PYTHONPATH": str(root)},
     )
     made = json.loads((tmp_path / "ptx.json").read_text())
-    assert {name: counts(found) for name, found in made.items()} == {
-        name: counts(found) for name, found in STORED.items()
+    assert {name: counts(actual) for name, actual in made.items()} == {
+        name: counts(actual) for name, actual in STORED.items()
     }

@@ -21,11 +21,11 @@ def recipes(makefile):
     makefile = re.sub(r"\$\(if \$\(\w+\),\w+,(\w+)\)", r"\1", makefile)  # not set
     extra = r"cd tests && (?:nice -n 10 )?\.\./| --quiet|(?<=\w) \$\(\w+\)| \|\| \{.*"
     makefile = re.sub(extra, "", makefile)
-    found = {}
+    actual = {}
     for target, body in re.findall(r"^([\w$()-]+): .*\n((?:\t.*\n)+)", makefile, re.M):
         commands = [line.strip().lstrip("@") for line in body.splitlines()]
-        found[target] = [c for c in commands if not c.startswith(("echo", "touch"))]
-    return found | {name: found["$(BUILT)"] + found[name] for name in ("book", "site-test")}
+        actual[target] = [c for c in commands if not c.startswith(("echo", "touch"))]
+    return actual | {name: actual["$(BUILT)"] + actual[name] for name in ("book", "site-test")}
 
 
 def listed(page):

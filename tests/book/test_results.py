@@ -63,13 +63,13 @@ def test_no_race_is_left_out():
 
 
 def test_every_ratio_is_a_dot_on_its_side_of_one():
-    found = page.dots()
-    assert found.count("<circle") == len(page.ratios()) - 1
+    actual = page.dots()
+    assert actual.count("<circle") == len(page.ratios()) - 1
     assert page.across(0.5) - page.across(0.25) == pytest.approx(
         page.across(1) - page.across(0.5), abs=0.2
     )
     assert page.across(0.01) == page.LEFT and page.across(99) == page.LEFT + page.LONG
-    assert found.count('fill="none"') == sum("," in line[2] for line in page.ratios()[1:])
+    assert actual.count('fill="none"') == sum("," in line[2] for line in page.ratios()[1:])
 
 
 def test_every_mode_stands_in_its_workloads_table():
@@ -112,7 +112,7 @@ def test_every_workload_with_a_rival_is_in_one_group():
 
 
 def test_the_error_rate_is_that_of_the_file():
-    found = {
+    actual = {
         "programs": {
             "commit": "0123456789abcdef",
             "date": "2026-01-02",
@@ -122,15 +122,15 @@ def test_the_error_rate_is_that_of_the_file():
             "modes": {"rewritten": 750, "np": 333, "plain": 200, "gpu": 100, "cpu": 20},
         }
     }
-    words = page.error_rate(found)
+    words = page.error_rate(actual)
     assert words.startswith(
         "0 differences in 1,000 programs at commit 01234567 (2026-01-02, seeds 7 to 1006)."
     )
     assert "planted" not in words and "MXNet" not in words
-    found["programs"]["differences"] = 1
-    found["faults"] = {"planted": 20, "caught": 19, "date": "2026-01-03"}
-    found["mxnet"] = {"programs": 600, "unexplained": 2, "date": "2026-01-04"}
-    words = page.error_rate(found)
+    actual["programs"]["differences"] = 1
+    actual["faults"] = {"planted": 20, "caught": 19, "date": "2026-01-03"}
+    actual["mxnet"] = {"programs": 600, "unexplained": 2, "date": "2026-01-04"}
+    words = page.error_rate(actual)
     assert words.startswith("1 difference in")
     assert "Of 20 faults planted in the engine on 2026-01-03, such programs caught 19." in words
     assert words.endswith("Beside MXNet 1.9.1 on 2026-01-04: 600 programs, 2 unexplained.")

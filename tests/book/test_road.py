@@ -6,9 +6,9 @@ MOST = 1_726  # statements, of the core, the records and the rest
 
 
 def test_the_road_of_one_call_is_short_and_in_the_core():
-    found = road.walked()
-    core, records, rest = road.count(found)
-    assert [name for name, _ in found] == list(road.STAGES)
+    actual = road.walked()
+    core, records, rest = road.count(actual)
+    assert [name for name, _ in actual] == list(road.STAGES)
     assert 1_000 < core + records + rest <= MOST
     # Why the gradient needed another trace is said when it is traced (runtime/guards.py).
     assert rest <= 45, "what is beside the core lets one call pass"
@@ -23,8 +23,8 @@ def test_a_statement_of_several_lines_is_one(monkeypatch, tmp_path):
 
 
 def test_a_second_call_runs_hardly_a_new_line():
-    found = dict(road.walked())
-    assert sum(map(len, found["call it again"].values())) <= 3
+    actual = dict(road.walked())
+    assert sum(map(len, actual["call it again"].values())) <= 3
 
 
 def test_planted_statements_are_counted(monkeypatch):
@@ -37,5 +37,5 @@ def test_planted_statements_are_counted(monkeypatch):
         metric.Accuracy()
 
     monkeypatch.setattr(road, "calls", lambda: (*stages[:-1], more))
-    found = road.walked()
-    assert "gluon.metric" in found[-1][1] and sum(road.count(found)) != before
+    actual = road.walked()
+    assert "gluon.metric" in actual[-1][1] and sum(road.count(actual)) != before

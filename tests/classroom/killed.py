@@ -38,13 +38,13 @@ def mark(submission, folder, *arguments):
         threading.Timer(0.7, die, [log, dies]).start()  # the student's cell sleeps for two seconds
 
     def graded(*more):
-        found = _graded(*more)
+        actual = _graded(*more)
         with open(log / f"graded {submission.student}", "a") as file:
             file.write("x")
-        return found
+        return actual
 
     grading.graded = graded
-    found = _mark(submission, folder, *arguments)
+    actual = _mark(submission, folder, *arguments)
     if dies == "after":
         die(log, dies)
-    return found
+    return actual

@@ -33,9 +33,9 @@ def code(notebook):
     return [copy.deepcopy(c) for c in notebook.cells if c.cell_type == "code"]
 
 
-def lost(found):
+def lost(actual):
     """Test -> points, of all that were lost."""
-    return {t["id"]: t["of"] - t["points"] for t in found["tests"] if t["points"] < t["of"]}
+    return {t["id"]: t["of"] - t["points"] for t in actual["tests"] if t["points"] < t["of"]}
 
 
 def worth(notebook, ids):
@@ -53,9 +53,9 @@ def with_change(cells, wrong):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_the_reference_has_full_marks_with_all_alternatives(name):
-    found = judged(source(name), code(source(name)))
-    assert lost(found) == {} and found["cells"] == [] and found["notes"] == []
-    assert len(found["tests"]) >= 6
+    actual = judged(source(name), code(source(name)))
+    assert lost(actual) == {} and actual["cells"] == [] and actual["notes"] == []
+    assert len(actual["tests"]) >= 6
 
 
 @pytest.mark.external
@@ -75,9 +75,9 @@ def test_a_blank_has_nothing(name):
         if kind(cell) == "solution":
             assert REFERENCE in cell.source
             cell.source = cell.source.partition("\n" + REFERENCE)[0].partition(REFERENCE)[0]
-    found = judged(notebook, cells)
-    assert sum(t["points"] for t in found["tests"]) == 0
-    assert all(t["wrong"] for t in found["tests"])
+    actual = judged(notebook, cells)
+    assert sum(t["points"] for t in actual["tests"]) == 0
+    assert all(t["wrong"] for t in actual["tests"])
 
 
 @pytest.mark.external
@@ -93,13 +93,13 @@ def test_wrong_solutions_lose_what_they_should(name):
         todo = [w for w in todo if w not in now.values()]
         for wrong in now.values():
             cells = with_change(cells, wrong)
-        wanted = {id for wrong in now.values() for id in wrong["loses"]}
+        expected = {id for wrong in now.values() for id in wrong["loses"]}
         for _ in range(3):  # what else runs on the machine may hide that a kernel is slow
-            found = lost(judged(notebook, cells))
-            differing = found.keys() ^ worth(notebook, wanted).keys()
+            actual = lost(judged(notebook, cells))
+            differing = actual.keys() ^ worth(notebook, expected).keys()
             if not differing or not all(id.endswith("_speed") for id in differing):
                 break
-        assert found == worth(notebook, wanted)
+        assert actual == worth(notebook, expected)
 
 
 @pytest.mark.external
@@ -109,10 +109,10 @@ def test_last_years_solutions_do_not_fit(name, variant):
     """All points are lost of what is drawn anew: of every part, if it is the next variant."""
     before, now = chosen(source(name), 0), chosen(source(name), variant)
     kept = set(drawn(source(name), 0).values())
-    found = judged(now, code(before))
+    actual = judged(now, code(before))
     anew = {id_of(c) for c in now.cells if kind(c) == "tests" and set(only(c)) - kept}
-    assert anew and anew <= set(lost(found))
-    assert any("is missing" in note for note in found["notes"])
+    assert anew and anew <= set(lost(actual))
+    assert any("is missing" in note for note in actual["notes"])
     assert variant != 1 or not kept & set(drawn(source(name), 1).values())
 
 
@@ -136,9 +136,9 @@ def test_an_object_that_acts_like_a_kernel_earns_nothing():
     for cell in cells:
         if id_of(cell) == "blended":
             cell.source = FAKE
-    found = judged(notebook, cells)
-    assert {t["points"] for t in found["tests"] if t["id"].startswith("blended")} == {0}
-    assert "a kernel is a function under @cuda.jit, not a Blended" in str(found["tests"])
+    actual = judged(notebook, cells)
+    assert {t["points"] for t in actual["tests"] if t["id"].startswith("blended")} == {0}
+    assert "a kernel is a function under @cuda.jit, not a Blended" in str(actual["tests"])
 
 
 # -- what a source must be -------------------------------------------------------------
@@ -216,9 +216,9 @@ def test_what_is_missing_is_named():
     notebook.cells = [c for c in notebook.cells if kind(c) != "tests"]
     notebook.metadata.variant["reduction"].pop()
     notebook.cells[-2].source = notebook.cells[-2].source.replace("| 1 |", "| 2 |")
-    found = set(missing(notebook))
-    assert {"learning goals", "a time", "three variants", "tests that are hidden"} <= found
-    assert "an open question" in found
+    actual = set(missing(notebook))
+    assert {"learning goals", "a time", "three variants", "tests that are hidden"} <= actual
+    assert "an open question" in actual
 
 
 @pytest.mark.parametrize("name", names())

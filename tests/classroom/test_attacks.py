@@ -37,8 +37,8 @@ def short(monkeypatch):
     monkeypatch.setattr(sandbox, "CELL_S", 15)
 
 
-def points(found):
-    return {t["id"]: t["points"] for t in found["tests"]}
+def points(actual):
+    return {t["id"]: t["points"] for t in actual["tests"]}
 
 
 HONEST = {"f_seen": 1, "f_hidden": 0, "g_seen": 2}
@@ -78,8 +78,8 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
 def test_lies_gain_nothing(lie):
-    found = points(judged(assignment(), cells(**WRONG | {"f": f"{lie}\n{WRONG['f']}"})))
-    assert found["f_hidden"] == 0 and found.items() <= HONEST.items() | {
+    actual = points(judged(assignment(), cells(**WRONG | {"f": f"{lie}\n{WRONG['f']}"})))
+    assert actual["f_hidden"] == 0 and actual.items() <= HONEST.items() | {
         ("g_seen", 0),
         ("f_seen", 0),
     }
@@ -87,9 +87,9 @@ def test_lies_gain_nothing(lie):
 
 def test_an_answer_that_equals_everything_does_not_cross():
     same = "class Same:\n    __eq__ = lambda *a: True\ndef f(x):\n    return Same()"
-    found = judged(assignment(), cells(**WRONG | {"f": same}))
-    assert points(found) == HONEST | {"f_seen": 0}
-    assert "the result is a Same" in found["tests"][0]["wrong"]
+    actual = judged(assignment(), cells(**WRONG | {"f": same}))
+    assert points(actual) == HONEST | {"f_seen": 0}
+    assert "the result is a Same" in actual["tests"][0]["wrong"]
 
 
 # -- code that does not come back ------------------------------------------------------
@@ -107,15 +107,15 @@ ENDS = {
 @pytest.mark.parametrize("attack", ENDS.values(), ids=ENDS)
 def test_who_does_not_come_back_loses_that_test_only(attack):
     body, said = attack
-    found = judged(assignment(), cells(**WRONG | {"f": f"def f(x):\n    {body}"}))
-    assert points(found) == {"f_seen": 0, "f_hidden": 0, "g_seen": 2}
-    assert said in found["tests"][0]["wrong"]
+    actual = judged(assignment(), cells(**WRONG | {"f": f"def f(x):\n    {body}"}))
+    assert points(actual) == {"f_seen": 0, "f_hidden": 0, "g_seen": 2}
+    assert said in actual["tests"][0]["wrong"]
 
 
 def test_a_cell_without_end_is_left_out_and_named():
-    found = judged(assignment(), cells(**WRONG | {"f": "while True: pass"}))
-    assert points(found) == {"f_seen": 0, "f_hidden": 0, "g_seen": 2}
-    assert found["cells"] == [("f", "it took more than 15 s")]
+    actual = judged(assignment(), cells(**WRONG | {"f": "while True: pass"}))
+    assert points(actual) == {"f_seen": 0, "f_hidden": 0, "g_seen": 2}
+    assert actual["cells"] == [("f", "it took more than 15 s")]
 
 
 def asked(code):
@@ -216,8 +216,8 @@ def test_links_to_elsewhere_are_not_followed(tmp_path):
     (folder / "anna/1.ipynb").symlink_to(outside)
     (folder / "otto").symlink_to(tmp_path)
     for path in (folder / "anna/1.ipynb", folder / "otto/secret.ipynb", folder / "../secret.ipynb"):
-        found = graded(assignment(), path, folder)
-        assert found["points"] is None and "link to elsewhere" in found["notes"][0]
+        actual = graded(assignment(), path, folder)
+        assert actual["points"] is None and "link to elsewhere" in actual["notes"][0]
 
 
 @pytest.mark.parametrize(
@@ -258,12 +258,12 @@ def test_too_many_cells_and_too_large_outputs_are_refused(tmp_path):
 def test_deleted_and_doubled_cells_are_named():
     ours = cells()
     without = [c for c in ours if c.metadata.nbgrader.grade_id != "g"]
-    found = judged(assignment(), without)
-    assert points(found) == {"f_seen": 1, "f_hidden": 3, "g_seen": 0}
-    assert found["notes"] == ["The cell g is missing, so its part could not be judged."]
+    actual = judged(assignment(), without)
+    assert points(actual) == {"f_seen": 1, "f_hidden": 3, "g_seen": 0}
+    assert actual["notes"] == ["The cell g is missing, so its part could not be judged."]
     again = cell("g", {"solution": True}, "def g(x):\n    return 0")
-    found = judged(assignment(), [*ours, again])
-    assert points(found)["g_seen"] == 0 and "more than once" in found["notes"][0]
+    actual = judged(assignment(), [*ours, again])
+    assert points(actual)["g_seen"] == 0 and "more than once" in actual["notes"][0]
 
 
 def test_tests_that_a_student_changed_or_deleted_are_asked_all_the_same():

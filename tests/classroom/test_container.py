@@ -63,8 +63,8 @@ def test_marks_are_the_same_in_a_container_which_is_shut_and_ended(docker, tmp_p
     for student, given in {"anna": {}, "otto": WRONG}.items():
         (folder / student).mkdir(parents=True)
         (folder / student / "1_small.ipynb").write_text(text(**given), "utf-8")
-    found = grade(folder, "1", 0, tmp_path / "out")
-    assert {f["student"]: f["points"] for f in found} == {"anna": 6, "otto": 3}
+    actual = grade(folder, "1", 0, tmp_path / "out")
+    assert {f["student"]: f["points"] for f in actual} == {"anna": 6, "otto": 3}
     assert "in a Docker container" in (tmp_path / "out/isolation.txt").read_text()
     asked = docker()
     started = [words for words in asked if words[0] == "run"]
@@ -120,8 +120,8 @@ def test_who_asks_for_docker_and_has_none_gets_no_fewer_walls(docker, monkeypatc
 
 
 def test_a_path_with_commas_and_quotes_is_one_path():
-    found = container.mount('/a, "b", ü', "/course")
-    assert found == '--mount=type=bind,"source=/a, ""b"", ü",target=/course,readonly'
+    actual = container.mount('/a, "b", ü', "/course")
+    assert actual == '--mount=type=bind,"source=/a, ""b"", ü",target=/course,readonly'
 
 
 def test_the_image_has_what_a_worker_of_a_cluster_has():

@@ -109,14 +109,14 @@ def test_the_little_hubs_settings_fit_its_schema():
 
 def test_the_hub_of_one_machine_names_files_that_there_are():
     def settings(name):
-        found = SimpleNamespace(
+        actual = SimpleNamespace(
             **{
                 k: SimpleNamespace()
                 for k in "Authenticator CourseDirectory Exchange Spawner".split()
             }
         )
-        runpy.run_path(str(FOLDER / name), {"get_config": lambda: found})
-        return found
+        runpy.run_path(str(FOLDER / name), {"get_config": lambda: actual})
+        return actual
 
     hub, nbgrader = settings("jupyterhub_config.py"), settings("nbgrader_config.py")
     assert os.path.isfile(hub.Spawner.cmd[-1])

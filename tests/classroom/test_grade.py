@@ -125,8 +125,8 @@ def test_two_notebooks_of_one_student_are_not_guessed_between(tmp_path):
     for name in ("a.ipynb", "b.ipynb"):
         (tmp_path / "anna").mkdir(exist_ok=True)
         (tmp_path / "anna" / name).write_text("{}")
-    found = submission_of(tmp_path / "anna", "1_small")
-    assert found.path is None and "1_small.ipynb" in found.why
+    actual = submission_of(tmp_path / "anna", "1_small")
+    assert actual.path is None and "1_small.ipynb" in actual.why
 
 
 def test_a_variant_that_was_forgotten_is_asked_for(folder, tmp_path, monkeypatch, capsys):
@@ -149,13 +149,13 @@ def test_a_variant_that_was_forgotten_is_asked_for(folder, tmp_path, monkeypatch
 
 
 def test_words_that_make_leaves_out_are_asked_for(capsys):
-    for words, wanted in {
+    for words, expected in {
         ("", "--assignment", "1"): "name the folder of submissions",
         ("in", "--assignment", ""): "name one of 1_autograd, ",
     }.items():
         with pytest.raises(SystemExit):
             grading.options().parse_args(words)
-        assert wanted in capsys.readouterr().err
+        assert expected in capsys.readouterr().err
 
 
 # -- one submission is nobody else's affair ----------------------------------------------
@@ -183,9 +183,9 @@ def test_a_fault_of_the_grader_itself_leaves_the_others_their_marks(small, tmp_p
         return real(notebook, path, folder)
 
     monkeypatch.setattr(grading, "graded", graded)
-    found = {f["student"]: f for f in grade(small, "1", 0, tmp_path / "out")}
-    assert found["anna"]["points"] == 6 and found["otto"]["points"] is None
-    assert "the grader stopped with UnicodeEncodeError" in found["otto"]["notes"][-1]
+    actual = {f["student"]: f for f in grade(small, "1", 0, tmp_path / "out")}
+    assert actual["anna"]["points"] == 6 and actual["otto"]["points"] is None
+    assert "the grader stopped with UnicodeEncodeError" in actual["otto"]["notes"][-1]
     assert len(list((tmp_path / "out/feedback").glob("*.html"))) == 2
     assert not list((tmp_path / "out/known").glob("*otto*"))  # tried again the next time
 
@@ -213,9 +213,9 @@ def test_a_folder_whose_paths_are_too_long_stops_nobody(small, tmp_path, monkeyp
         os.chdir("folder---")
     monkeypatch.chdir(tmp_path)
     os.mkfifo(small / "kim.ipynb")
-    found = {f["student"]: f["points"] for f in grade(small, "1", 0, tmp_path / "out")}
+    actual = {f["student"]: f["points"] for f in grade(small, "1", 0, tmp_path / "out")}
     subprocess.run(["rm", "-r", small / "otto"], check=True)  # shutil.rmtree gives up
-    assert found == {"anna": 6, "otto": 6, "kim": None}
+    assert actual == {"anna": 6, "otto": 6, "kim": None}
 
 
 def test_what_names_a_student_depends_on_the_kind_of_entry(small):
@@ -233,23 +233,23 @@ def test_what_names_a_student_depends_on_the_kind_of_entry(small):
             "zipped/work.zip": b"PK",
         },
     )
-    found = {(s.number or s.student): s for s in grading.submissions(small, "1_small")}
-    assert found.keys() == {"12", "55", "77", "78", "Zoë", "capital", "zipped"}
-    assert found["12"].path.name == "meier_12_100_1_small-1.ipynb"
-    assert found["55"].path.parent.name == "otto_55_assignsubmission_file_"
-    assert found["77"].student == found["78"].student == "kim"
-    assert found["77"].key != found["78"].key
-    assert found["Zoë"].path is None and "2 submissions have this name" in found["Zoë"].why
-    assert found["capital"].path.name == "1_SMALL.IPYNB"
-    assert "a zip was handed in; unpack it" in found["zipped"].why
+    actual = {(s.number or s.student): s for s in grading.submissions(small, "1_small")}
+    assert actual.keys() == {"12", "55", "77", "78", "Zoë", "capital", "zipped"}
+    assert actual["12"].path.name == "meier_12_100_1_small-1.ipynb"
+    assert actual["55"].path.parent.name == "otto_55_assignsubmission_file_"
+    assert actual["77"].student == actual["78"].student == "kim"
+    assert actual["77"].key != actual["78"].key
+    assert actual["Zoë"].path is None and "2 submissions have this name" in actual["Zoë"].why
+    assert actual["capital"].path.name == "1_SMALL.IPYNB"
+    assert "a zip was handed in; unpack it" in actual["zipped"].why
 
 
 def test_a_copy_of_an_earlier_variant_is_named_and_the_others_are_graded(small, tmp_path, capsys):
     old = text().replace('"variant": {}', '"variant": 3')
     assert old != text()
     hand_in(small, {"anna/1_small.ipynb": text(), "otto/1_small.ipynb": old})
-    found = {f["student"]: f["points"] for f in grade(small, "1", 0, tmp_path / "out")}
-    assert found == {"anna": 6, "otto": 6}  # the small assignment has no variants
+    actual = {f["student"]: f["points"] for f in grade(small, "1", 0, tmp_path / "out")}
+    assert actual == {"anna": 6, "otto": 6}  # the small assignment has no variants
     said = capsys.readouterr().out
     assert "otto: the notebook is of variant 3, perhaps a copy of an earlier year's" in said
     assert "anna:" not in said
@@ -265,8 +265,8 @@ def test_a_byte_order_mark_and_a_cell_split_in_two_are_read(small, tmp_path):
     notebook.cells.insert(place + 1, second)
     marked = b"\xef\xbb\xbf" + nbformat.writes(notebook).encode()
     hand_in(small, {"anna/1_small.ipynb": marked})
-    (found,) = grade(small, "1", 0, tmp_path / "out")
-    assert found["points"] == 6 and "all of them ran, in order" in found["notes"][0]
+    (actual,) = grade(small, "1", 0, tmp_path / "out")
+    assert actual["points"] == 6 and "all of them ran, in order" in actual["notes"][0]
 
 
 GIVEN = "from operator import pos\ndef value(f, x):\n    return pos(f(x))"
@@ -361,15 +361,15 @@ def test_a_killed_grader_leaves_no_process_and_no_folder(small, tmp_path):
     grader = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def workers():
-        found = []
+        actual = []
         for place in Path("/proc").iterdir():
             try:
                 words = (place / "cmdline").read_bytes() if place.name.isdigit() else b""
             except OSError:
                 continue
             if b"worker.py" in words or b"minihybrid_course.grading.judge" in words:
-                found.append(place.name)
-        return set(found)
+                actual.append(place.name)
+        return set(actual)
 
     others = workers()
     while not (new := workers() - others):

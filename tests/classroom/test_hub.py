@@ -61,29 +61,29 @@ def run(*command, **more):
 
 def ports(n):
     with contextlib.ExitStack() as stack:
-        found = [stack.enter_context(socket.socket()) for _ in range(n)]
-        for one in found:
+        actual = [stack.enter_context(socket.socket()) for _ in range(n)]
+        for one in actual:
             one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in found]
+        return [one.getsockname()[1] for one in actual]
 
 
 def mine(mark):
     """The processes, as number and command, that a mark in the environment tells to be ours."""
-    found = {}
+    actual = {}
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if mark.encode() in (path / "environ").read_bytes():
-                found[int(path.name)] = (path / "cmdline").read_bytes()
-    return found
+                actual[int(path.name)] = (path / "cmdline").read_bytes()
+    return actual
 
 
 def until(what, seconds, true):
     """Wait until something holds, and return it."""
     end = time.monotonic() + seconds
-    while not (found := true()):
+    while not (actual := true()):
         assert time.monotonic() < end, f"{what}: not within {seconds} s"
         time.sleep(0.3)
-    return found
+    return actual
 
 
 class Student:
@@ -129,10 +129,10 @@ class Student:
 
     def exchange(self, action):
         """Press a button of nbgrader's list of assignments."""
-        found = self.mine(
+        actual = self.mine(
             f"assignments/{action}", {"course_id": COURSE, "assignment_id": NAME}, form=True
         )
-        assert found["success"], found["value"]
+        assert actual["success"], actual["value"]
 
     def kernel(self, texts):
         """What a kernel, started in the assignment's folder, prints for each text."""

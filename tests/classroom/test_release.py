@@ -58,10 +58,10 @@ def test_only_what_was_drawn_is_there(release):
     variant, notebooks = release
     for name, notebook in notebooks.items():
         cells = [c for c in chosen(source(name), variant).cells if "hidden" not in tags(c)]
-        wanted = [id_of(c) for c in cells if id_of(c)]
-        assert [id_of(c) for c in notebook.cells if id_of(c)] == wanted
+        expected = [id_of(c) for c in cells if id_of(c)]
+        assert [id_of(c) for c in notebook.cells if id_of(c)] == expected
         assert {tag for c in notebook.cells for tag in tags(c)} <= {"judge", "apart"}
-        others = {o for c in source(name).cells for o in only(c)} - set(wanted)
+        others = {o for c in source(name).cells for o in only(c)} - set(expected)
         assert len(others) >= 2
 
 
@@ -88,8 +88,8 @@ def test_a_blank_release_is_worth_nothing(release):
     variant, notebooks = release
     for name, notebook in notebooks.items():
         cells = [c for c in notebook.cells if c.cell_type == "code"]
-        found = judged(chosen(source(name), variant), cells)
-        assert sum(t["points"] for t in found["tests"]) == 0
+        actual = judged(chosen(source(name), variant), cells)
+        assert sum(t["points"] for t in actual["tests"]) == 0
 
 
 def test_the_grader_needs_no_nbgrader():

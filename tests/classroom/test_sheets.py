@@ -80,10 +80,10 @@ def test_pages_need_no_other_file_and_say_what_they_are():
 
 # -- what a question needs -------------------------------------------------------------
 def cells(*sources, tag=None):
-    found = [nbformat.v4.new_code_cell(source) for source in sources]
-    for cell in found:
+    actual = [nbformat.v4.new_code_cell(source) for source in sources]
+    for cell in actual:
         cell.metadata["tags"] = [tag] if tag else []
-    return found
+    return actual
 
 
 @pytest.fixture

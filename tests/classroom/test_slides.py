@@ -35,18 +35,18 @@ def folder(tmp_path_factory):
 
 @CHAPTERS
 def test_all_of_a_chapter_is_there_once(chapter):
-    found = slides(chapter)
+    actual = slides(chapter)
     asked = [q.cell.id for q in chapter.questions()]
-    assert [s.asked.cell.id for s in found if s.asked] == asked
+    assert [s.asked.cell.id for s in actual if s.asked] == asked
     text = "\n".join(c.source for c in chapter.cells if c.cell_type == "markdown")
     exercises = re.findall(r"^### (Exercise .*)", text, re.MULTILINE)
-    assert [s.title for s in found if s.title.startswith("Exercise ")] == exercises
+    assert [s.title for s in actual if s.title.startswith("Exercise ")] == exercises
     titles = set(re.findall(r"^## (.*)\n+(?![#\n])", text, re.MULTILINE))
-    assert titles <= {s.title for s in found}
+    assert titles <= {s.title for s in actual}
     cells = [c for c in chapter.cells if c.cell_type == "code"][1:]
     kept = [c.id for c in cells if not {"hide-cell", "starter"} & set(tags(c))]
-    assert [c.id for s in found for c in s.cells] == kept
-    assert len(asked) + len(exercises) < len(found) < len(chapter.cells)
+    assert [c.id for s in actual for c in s.cells] == kept
+    assert len(asked) + len(exercises) < len(actual) < len(chapter.cells)
 
 
 @CHAPTERS

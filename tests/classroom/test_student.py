@@ -75,10 +75,10 @@ def ran(interpreter, path):
 def test_with_the_versions_of_colab(name, desk, tmp_path):
     path = solve(desk, name, tmp_path)
     *said, last = ran(python("colab"), path)
-    found = json.loads(last)
-    assert found["failed"] == [] and said == []
+    actual = json.loads(last)
+    assert actual["failed"] == [] and said == []
     for package in ("numpy", "numba"):
-        assert f"{package}=={found[package]}" in TOOLCHAINS["colab"][1]
+        assert f"{package}=={actual[package]}" in TOOLCHAINS["colab"][1]
     marks = graded(chosen(source(name), VARIANT), path, tmp_path)
     assert marks["points"] == marks["of"] and marks["notes"] == []
 

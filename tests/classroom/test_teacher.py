@@ -282,12 +282,12 @@ def test_results_fit_the_specification_of_gradescope(files, score, tmp_path, mon
     for name, contents in files.items():
         (tmp_path / "submission" / name).write_text(contents, encoding="utf-8")
     gradescope.run("1_small", 0, tmp_path)
-    found = json.loads((tmp_path / "results/results.json").read_text())
-    assert fits(found, SPECS) and all(fits(t, TEST_SPECS) for t in found["tests"])
-    assert found["score"] == sum(t["score"] for t in found["tests"]) == score
-    shown = {t["name"]: t["visibility"] for t in found["tests"]}
+    actual = json.loads((tmp_path / "results/results.json").read_text())
+    assert fits(actual, SPECS) and all(fits(t, TEST_SPECS) for t in actual["tests"])
+    assert actual["score"] == sum(t["score"] for t in actual["tests"]) == score
+    shown = {t["name"]: t["visibility"] for t in actual["tests"]}
     assert shown == {"f_seen": "visible", "f_hidden": "after_due_date", "g_seen": "visible"}
-    assert bool(files) or "no notebook was handed in" in found["output"]
+    assert bool(files) or "no notebook was handed in" in actual["output"]
 
 
 def test_the_zip_for_gradescope_grades_on_its_own(tmp_path):
@@ -306,8 +306,8 @@ def test_the_zip_for_gradescope_grades_on_its_own(tmp_path):
     path = os.pathsep.join([str(home / "source"), str(home / "source/course")])
     env = os.environ | {"PYTHONPATH": path, "UNSAFE": "1"}
     subprocess.run([sys.executable, "-c", code], cwd=home / "source", env=env, check=True)
-    found = json.loads((home / "results/results.json").read_text())
-    assert found["score"] == 21, found
+    actual = json.loads((home / "results/results.json").read_text())
+    assert actual["score"] == 21, actual
     for script in ("setup.sh", "run_autograder"):
         subprocess.run(["bash", "-n", home / "source" / script], check=True)
 

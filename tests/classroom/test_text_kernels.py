@@ -21,9 +21,9 @@ def kernel():
 
 def test_loads_and_stores_are_counted(kernel):
     text = "for i in range(3):\n        out[0] = a0[i] + a0[i] if i > 0 and i < 9 else -a0[i]"
-    found = kernel(HEAD + text)
-    assert found.run([1, 2, 3], size=1) == [6]
-    assert found.loads == {"a0": 5, "out": 0} and found.stores == {"a0": 0, "out": 3}
+    actual = kernel(HEAD + text)
+    assert actual.run([1, 2, 3], size=1) == [6]
+    assert actual.loads == {"a0": 5, "out": 0} and actual.stores == {"a0": 0, "out": 3}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_kernel_that_works_now_and_then_loses_the_race(where):
         if "apart" in tags(cell):
             exec(cell.source, names)
     text = f"if {where}:\n        out[0] = a0[0] + a0[1]"
-    found = names["raced"](HEAD + text, "x", [0], [[2]])
-    assert not found["out"] == pytest.approx(found["wanted"])
-    found = names["raced"](HEAD + "out[0] = a0[0] + a0[1]", "x", [0], [[2]])
-    assert found["out"] == pytest.approx(found["wanted"])
+    actual = names["raced"](HEAD + text, "x", [0], [[2]])
+    assert not actual["out"] == pytest.approx(actual["wanted"])
+    actual = names["raced"](HEAD + "out[0] = a0[0] + a0[1]", "x", [0], [[2]])
+    assert actual["out"] == pytest.approx(actual["wanted"])

@@ -71,11 +71,11 @@ def on_tape(net, arrays, mask, ctx=None):
 )
 def test_lengths_of_all_kinds(lead, length, keys, size, deep, is_causal):
     arrays = drawn(lead, length, keys, size, deep)
-    wanted = by_definition(*arrays, is_causal=is_causal)
+    expected = by_definition(*arrays, is_causal=is_causal)
     for hybrid in (False, True):
         net = Attention(is_causal=is_causal)
         net.hybridize(hybrid)
-        for got, want in zip(on_tape(net, arrays, ()), wanted, strict=True):
+        for got, want in zip(on_tape(net, arrays, ()), expected, strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
 
 
@@ -98,15 +98,15 @@ def test_a_gpu_hides_later_keys_as_well():
     arrays = drawn((2,), 5, 7, 4, 6)
     net = Attention(is_causal=True)
     net.hybridize()
-    wanted = by_definition(*arrays, is_causal=True)
-    for got, want in zip(on_tape(net, arrays, (), simulated_gpu()), wanted, strict=True):
+    expected = by_definition(*arrays, is_causal=True)
+    for got, want in zip(on_tape(net, arrays, (), simulated_gpu()), expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
 
 
 def test_a_given_mask_is_used_under_every_name():
     arrays = drawn((2,), 3, 4, 5, 6)
     mask = np.array([1, 0, 1, 1])
-    wanted, *_ = by_definition(*arrays, mask)
+    expected, *_ = by_definition(*arrays, mask)
     q, k, v, m = (nd.array(a, dtype=a.dtype) for a in (*arrays, mask))
     results = [
         nd.scaled_dot_product_attention(q, k, v, m),
@@ -117,7 +117,7 @@ def test_a_given_mask_is_used_under_every_name():
         ),
     ]
     for result in results:
-        np.testing.assert_allclose(result.asnumpy(), wanted, rtol=1e-12)
+        np.testing.assert_allclose(result.asnumpy(), expected, rtol=1e-12)
 
 
 def test_no_value_of_the_graph_has_an_element_for_each_pair():

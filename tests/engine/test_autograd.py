@@ -325,7 +325,7 @@ def test_gradients_go_only_to_what_the_head_was_computed_from(hybrid):
 
     net = nn.HybridLambda(four)
     net.hybridize(hybrid)
-    found = []
+    actual = []
     for k in range(4):
         x, y = nd.ones((2,)), nd.ones((2,))
         for v in (x, y):
@@ -334,8 +334,8 @@ def test_gradients_go_only_to_what_the_head_was_computed_from(hybrid):
         with autograd.record():
             outs = net(x, y)
         outs[k].backward()
-        found.append((x.grad.asnumpy()[0], y.grad.asnumpy()[0]))
-    assert found == [(2, 7), (7, 3), (0, 1), (0, 7)]
+        actual.append((x.grad.asnumpy()[0], y.grad.asnumpy()[0]))
+    assert actual == [(2, 7), (7, 3), (0, 1), (0, 7)]
 
 
 @pytest.mark.parametrize("hybrid", [False, True])

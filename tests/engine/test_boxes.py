@@ -68,9 +68,9 @@ def test_compiled_loops_give_the_same(op):
     program = drawn(op, 3)
     net = HybridLambda(lambda F, *args: apply(F, program.steps[0], args))
     args = [nd.array(each.array()) for each in program.inputs]
-    wanted = net(*args)
+    expected = net(*args)
     net.hybridize()
-    for got, want in zip(net(*args), wanted, strict=True):
+    for got, want in zip(net(*args), expected, strict=True):
         np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), rtol=1e-5, atol=1e-6)
 
 
@@ -82,8 +82,8 @@ def test_the_best_boxes_are_kept_and_gradients_stay_with_their_rows():
         out = nd.contrib.box_nms(x, overlap_thresh=0.1, id_index=0, force_suppress=True)
     np.testing.assert_array_equal(out.asnumpy(), [*ROWS[[3, 0]], [-1] * 6, [-1] * 6])
     out.backward(nd.array([[0.1] * 6, [0.2] * 6, [0.3] * 6, [0.4] * 6]))
-    wanted = np.float32([[0.2] * 6, [0] * 6, [0] * 6, [0.1] * 6])
-    np.testing.assert_array_equal(x.grad.asnumpy(), wanted)
+    expected = np.float32([[0.2] * 6, [0] * 6, [0] * 6, [0.1] * 6])
+    np.testing.assert_array_equal(x.grad.asnumpy(), expected)
 
 
 def test_other_classes_suppress_nothing():
@@ -98,10 +98,10 @@ def test_no_boxes_stay_no_boxes():
 
 def test_a_region_of_no_image_or_of_no_numbers_gives_zeros():
     rois = nd.array([[-1, 0, 0, 2, 2], [2, 0, 0, 2, 2], [0, np.nan, np.nan, 2, np.nan]])
-    found = nd.contrib.ROIAlign(X + 1, rois, pooled_size=(2, 2), spatial_scale=1).asnumpy()
-    assert not found.any()
-    found = nd.ROIPooling(X + 1, rois, pooled_size=(2, 2), spatial_scale=1).asnumpy()
-    assert not found[:2].any()
+    actual = nd.contrib.ROIAlign(X + 1, rois, pooled_size=(2, 2), spatial_scale=1).asnumpy()
+    assert not actual.any()
+    actual = nd.ROIPooling(X + 1, rois, pooled_size=(2, 2), spatial_scale=1).asnumpy()
+    assert not actual[:2].any()
     far = nd.array([[0, 90, 90, 99, 99]])  # no pixel is there
     for function in (nd.ROIPooling, nd.contrib.ROIAlign):
         assert not function(X + 1, far, pooled_size=(2, 2), spatial_scale=1).asnumpy().any()
@@ -109,8 +109,8 @@ def test_a_region_of_no_image_or_of_no_numbers_gives_zeros():
 
 def test_a_cell_has_the_largest_number_also_beside_one_that_is_none():
     x = nd.array(np.float32([3, np.nan, -1, 5, np.nan, 4]).reshape(1, 1, 2, 3))
-    found = nd.ROIPooling(x, nd.array([[0, 0, 0, 2, 1]]), pooled_size=(2, 1), spatial_scale=1)
-    assert found.asnumpy().ravel().tolist() == [3, 5]
+    actual = nd.ROIPooling(x, nd.array([[0, 0, 0, 2, 1]]), pooled_size=(2, 1), spatial_scale=1)
+    assert actual.asnumpy().ravel().tolist() == [3, 5]
 
 
 def test_a_mean_between_pixels_is_that_of_a_plane():
@@ -118,9 +118,9 @@ def test_a_mean_between_pixels_is_that_of_a_plane():
     y, x = np.mgrid[:6, :8]
     rois = nd.array([[0, 1, 0.5, 6, 4.5]])
     plane = nd.array((2 * y + x).reshape(1, 1, 6, 8))
-    found = nd.contrib.ROIAlign(plane, rois, (2, 5), 1).asnumpy()[0, 0]
-    wanted = 2 * np.array([[1.5], [3.5]]) + np.array([1.5, 2.5, 3.5, 4.5, 5.5])
-    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    actual = nd.contrib.ROIAlign(plane, rois, (2, 5), 1).asnumpy()[0, 0]
+    expected = 2 * np.array([[1.5], [3.5]]) + np.array([1.5, 2.5, 3.5, 4.5, 5.5])
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
 def test_anchors_find_their_labels_and_are_detected_again():
@@ -131,8 +131,8 @@ def test_anchors_find_their_labels_and_are_detected_again():
     assert classes.asnumpy().tolist() == [[2, 0, 0, 1]]
     assert mask.asnumpy().reshape(4, 4)[:, 0].tolist() == [1, 0, 0, 1]
     rows = nd.contrib.MultiBoxDetection(chances, offsets, anchors, threshold=0.5).asnumpy()[0]
-    wanted = [[1, 0.8, 0, 0, 0.5, 0.4], [0, 0.7, 0.5, 0.5, 1, 1], [-1] * 6, [-1] * 6]
-    np.testing.assert_allclose(rows, wanted, atol=1e-6)
+    expected = [[1, 0.8, 0, 0, 0.5, 0.4], [0, 0.7, 0.5, 0.5, 1, 1], [-1] * 6, [-1] * 6]
+    np.testing.assert_allclose(rows, expected, atol=1e-6)
 
 
 def test_what_is_encoded_is_decoded_again():
@@ -141,8 +141,8 @@ def test_what_is_encoded_is_decoded_again():
     samples, matches = nd.ones((1, 3)), nd.array([[1, 0, 1]])
     means, stds = nd.zeros(4), nd.array([0.1, 0.1, 0.2, 0.2])
     offsets, mask = nd.contrib.box_encode(samples, matches, anchors, boxes, means, stds)
-    found = nd.contrib.box_decode(offsets, anchors, 0.1, 0.1, 0.2, 0.2, format="corner")
-    np.testing.assert_allclose(found[0].asnumpy(), boxes[0].asnumpy()[[1, 0, 1]], atol=1e-5)
+    actual = nd.contrib.box_decode(offsets, anchors, 0.1, 0.1, 0.2, 0.2, format="corner")
+    np.testing.assert_allclose(actual[0].asnumpy(), boxes[0].asnumpy()[[1, 0, 1]], atol=1e-5)
     assert (mask.asnumpy() == 1).all()
 
 

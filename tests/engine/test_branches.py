@@ -82,7 +82,7 @@ def test_gradients_of_what_is_skipped_are_zero(shape, units):
     eager, net, x = nets(*shape, units=units)
     x.attach_grad()
     for k in range(20):
-        found = []
+        actual = []
         for each in (eager, net):
             params = [p for _, p in sorted(each.collect_params().items())]
             for p in params:
@@ -91,8 +91,8 @@ def test_gradients_of_what_is_skipped_are_zero(shape, units):
                 y = each(x, nd.array([k % 3 - 1]))
                 loss = (y * y).sum()
             loss.backward()
-            found.append([a.asnumpy() for a in (y, x.grad, *(p.grad() for p in params))])
-        for one, right in zip(*found[::-1], strict=True):
+            actual.append([a.asnumpy() for a in (y, x.grad, *(p.grad() for p in params))])
+        for one, right in zip(*actual[::-1], strict=True):
             np.testing.assert_allclose(one, right, rtol=1e-3, atol=1e-4)
 
 
@@ -123,7 +123,7 @@ def test_nested_branches_and_a_loop(dtype, backend):
     for values in ([1, 2], [0.2, 0.3], [-1, -0.5], [-3, -4], [0, 0], [90, 1]):
         for k in (0, 1, 2):
             inputs = nd.array(values), nd.array([k], dtype=dtype)
-            found = []
+            actual = []
             for each in (Nested(), net):
                 inputs[0].attach_grad()
                 with autograd.record():
@@ -131,8 +131,8 @@ def test_nested_branches_and_a_loop(dtype, backend):
                     loss = sum((o * o).sum() for o in outs if not isinstance(o, list))
                 loss.backward()
                 outs = [np.zeros((6, 2)) if isinstance(o, list) else o.asnumpy() for o in outs]
-                found.append([*outs, inputs[0].grad.asnumpy()])
-            for one, right in zip(*found[::-1], strict=True):
+                actual.append([*outs, inputs[0].grad.asnumpy()])
+            for one, right in zip(*actual[::-1], strict=True):
                 np.testing.assert_allclose(one, right, rtol=1e-5, atol=1e-6)
 
 
@@ -185,15 +185,15 @@ def test_only_the_taken_branch_moves_states_and_drops(backend):
         q.set_data(p.data())
     net.hybridize(backend=backend, wait=True)
     for p in (-1, 0, 2, -2):
-        found = []
+        actual = []
         for each in (eager, net):
             x.attach_grad()
             with autograd.record(train_mode=p <= 0):  # streams of random numbers differ
                 y = each(x, nd.array([p]))
             y.backward()
             means = each.norm.running_mean.data(), each.norm.running_var.data()
-            found.append([a.asnumpy() for a in (y, x.grad, *means)])
-        for one, right in zip(*found[::-1], strict=True):
+            actual.append([a.asnumpy() for a in (y, x.grad, *means)])
+        for one, right in zip(*actual[::-1], strict=True):
             np.testing.assert_allclose(one, right, rtol=1e-5, atol=1e-5)
     x.attach_grad()
     with autograd.record():
@@ -340,8 +340,8 @@ def test_files_of_mxnet_load_run_and_are_saved_again(active):
     net = gluon.SymbolBlock(again, [sym.var("x"), sym.var("w")])
     net.hybridize(active)
     for x, w in ([1.0, 2.0], [1.0, 1.0]), ([0.5, 0.0], [1.0, 3.0]), ([-1.0, -1.0], [-20.0, 1.0]):
-        found = net(nd.array(x), nd.array(w))
-        for one, right in zip(found, by_hand(np.array(x), np.array(w)), strict=True):
+        actual = net(nd.array(x), nd.array(w))
+        for one, right in zip(actual, by_hand(np.array(x), np.array(w)), strict=True):
             np.testing.assert_allclose(one.asnumpy(), right, rtol=1e-6)
 
 

@@ -406,7 +406,7 @@ def test_threads_on_one_net_get_their_own_answers(backend, warm, tmp_path, monke
     net.add(nn.Dense(32, activation="relu", in_units=16), nn.Dense(8, in_units=32))
     net.initialize()
     inputs = [nd.random.normal(shape=(4, 16)) for _ in range(4)]
-    wanted = [net(x).asnumpy() for x in inputs]
+    expected = [net(x).asnumpy() for x in inputs]
     net.hybridize(backend=backend)
     if warm:
         net(inputs[0])
@@ -418,7 +418,7 @@ def test_threads_on_one_net_get_their_own_answers(backend, warm, tmp_path, monke
     def work(i):
         barrier.wait()
         for _ in range(300):
-            np.testing.assert_allclose(net(inputs[i]).asnumpy(), wanted[i], rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(net(inputs[i]).asnumpy(), expected[i], rtol=1e-4, atol=1e-6)
         return True
 
     with ThreadPoolExecutor(4) as pool:
@@ -782,26 +782,26 @@ def test_the_text_of_a_plan_is_what_runs():
 
 @pytest.mark.parametrize("how", ["transposed", "strided", "backwards", "misaligned"])
 def test_arrays_that_do_not_lie_in_plain_order_are_copied_first(how):
-    wanted = np.arange(12, dtype="float32").reshape(3, 4)
+    expected = np.arange(12, dtype="float32").reshape(3, 4)
     strange = {
-        "transposed": np.ascontiguousarray(wanted.T).T,
-        "strided": np.repeat(wanted, 2, axis=1)[:, ::2],
-        "backwards": np.ascontiguousarray(wanted[::-1])[::-1],
-        "misaligned": np.frombuffer(b"x" + wanted.tobytes(), "float32", 12, 1).reshape(3, 4),
+        "transposed": np.ascontiguousarray(expected.T).T,
+        "strided": np.repeat(expected, 2, axis=1)[:, ::2],
+        "backwards": np.ascontiguousarray(expected[::-1])[::-1],
+        "misaligned": np.frombuffer(b"x" + expected.tobytes(), "float32", 12, 1).reshape(3, 4),
     }[how]
-    np.testing.assert_array_equal(strange, wanted)
+    np.testing.assert_array_equal(strange, expected)
     f = mx.function(lambda a: a * 2 + 1)
-    x = nd.array(wanted)
+    x = nd.array(expected)
     x.data = strange
-    np.testing.assert_array_equal(f(x).asnumpy(), wanted * 2 + 1)
+    np.testing.assert_array_equal(f(x).asnumpy(), expected * 2 + 1)
 
 
 def test_numbers_in_the_other_order_of_bytes_are_not_read_as_ours():
-    wanted = np.arange(5, dtype="float32")
+    expected = np.arange(5, dtype="float32")
     f = mx.function(lambda a: a * 2 + 1)
-    x = nd.array(wanted)
-    x.data = wanted.astype(wanted.dtype.newbyteorder())
-    np.testing.assert_array_equal(f(x).asnumpy(), wanted * 2 + 1)
+    x = nd.array(expected)
+    x.data = expected.astype(expected.dtype.newbyteorder())
+    np.testing.assert_array_equal(f(x).asnumpy(), expected * 2 + 1)
     (plan,) = f.plans.values()
     assert plan.target == "numpy" and "has no compiled kernels" in plan.target_note
 

@@ -222,7 +222,7 @@ class Chooses(gluon.HybridBlock):
     "then,else,nested,loop inside,two axes,layer,in a loop,in a loop in a loop,in while".split(","),
 )
 def test_a_branch_that_is_not_chosen_has_no_part_in_the_gradient(name, value):
-    found = []
+    actual = []
     for ctx in (mx.cpu(), mx.simulated_gpu()):
         for hybridized in (False, True):
             net, x = Chooses(name), nd.array([value, value], ctx=ctx)
@@ -233,9 +233,9 @@ def test_a_branch_that_is_not_chosen_has_no_part_in_the_gradient(name, value):
                 y = net(x)
             y.backward()
             slopes = [net.zeros.weight.grad(), net.zeros.bias.grad()] if name == "layer" else []
-            found.append([a.asnumpy() for a in (y, x.grad, *slopes)])
-    for other in found[1:]:
-        for one, right in zip(other, found[0], strict=True):
+            actual.append([a.asnumpy() for a in (y, x.grad, *slopes)])
+    for other in actual[1:]:
+        for one, right in zip(other, actual[0], strict=True):
             np.testing.assert_allclose(one, right, rtol=1e-5)
             assert one.shape == right.shape and np.isfinite(right).all()
 
@@ -285,7 +285,7 @@ class NoRows(gluon.HybridBlock):
 )
 @pytest.mark.parametrize("ctx", [mx.cpu(), mx.simulated_gpu()], ids=str)
 def test_the_gradient_of_a_loop_over_no_rows(pick, ctx):
-    found = []
+    actual = []
     for hybridized in (False, True):
         net = NoRows(pick)
         net.initialize(ctx=ctx)
@@ -296,8 +296,8 @@ def test_the_gradient_of_a_loop_over_no_rows(pick, ctx):
         with autograd.record():
             y = net(x, s)
         y.backward()
-        found.append([y.asnumpy(), x.grad.asnumpy(), s.grad.asnumpy(), net.w.grad().asnumpy()])
-    for one, right in zip(*found, strict=True):
+        actual.append([y.asnumpy(), x.grad.asnumpy(), s.grad.asnumpy(), net.w.grad().asnumpy()])
+    for one, right in zip(*actual, strict=True):
         np.testing.assert_array_equal(one, right)
 
 
@@ -320,8 +320,8 @@ def test_what_stops_a_gradient_stops_it_in_a_loop():
             with autograd.record():
                 y = net(*inputs)
             y.backward()
-            found = [a.grad.asnumpy().tolist() for a in inputs]
-            assert found == [[[2, 3], [5, 7]], [0, 0]], (ctx, backend)
+            actual = [a.grad.asnumpy().tolist() for a in inputs]
+            assert actual == [[[2, 3], [5, 7]], [0, 0]], (ctx, backend)
 
 
 def test_symbols_outside_of_a_trace():
@@ -382,6 +382,6 @@ def test_foreach_over_no_rows_is_alike_line_by_line_and_hybridized(shape):
         return contrib.foreach(lambda row, state: (row * 2 + state, state + 1), x, s)
 
     x, s = nd.zeros(shape), nd.ones(shape[1:] or (1,))
-    (got, last), (wanted, end) = f(x, s), function(f)(x, s)
-    assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype) and got.shape[0] == 0
+    (got, last), (expected, end) = f(x, s), function(f)(x, s)
+    assert (got.shape, got.dtype) == (expected.shape, expected.dtype) and got.shape[0] == 0
     assert last.asnumpy().tolist() == end.asnumpy().tolist() == s.asnumpy().tolist()

@@ -184,14 +184,14 @@ def test_infinity_beside_a_row_end_does_not_spoil_the_weights_gradient():
     net.initialize()
     x = np.zeros((1, 1, 2, 3), "float32")
     x[0, 0, 1, 0] = np.inf  # only the left weight ever sees this number
-    found = []
+    actual = []
     for is_hybrid in (False, True):
         net.hybridize(is_hybrid)
         with autograd.record():
             y = net(nd.array(x))
         y.backward(nd.ones(y.shape))
-        found.append(net.weight.grad().asnumpy().ravel().tolist())
-    assert found == [[np.inf, 0], [np.inf, 0]]
+        actual.append(net.weight.grad().asnumpy().ravel().tolist())
+    assert actual == [[np.inf, 0], [np.inf, 0]]
 
 
 @pytest.mark.slow

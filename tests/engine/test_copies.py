@@ -107,11 +107,11 @@ def test_a_net_and_its_trainer_go_on_as_before(way, backend):
     net = way(made())
     net.initialize()
     net = way(net)  # its shapes are not known yet
-    wanted = net(x).asnumpy()
+    expected = net(x).asnumpy()
     if backend:
         net.hybridize(backend=backend)
     net = way(net)
-    np.testing.assert_allclose(net(x).asnumpy(), wanted, 1e-5)
+    np.testing.assert_allclose(net(x).asnumpy(), expected, 1e-5)
     assert len(net.plans) == bool(backend)
     trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.1})
     trained(net, trainer)
@@ -120,9 +120,9 @@ def test_a_net_and_its_trainer_go_on_as_before(way, backend):
     np.testing.assert_allclose(other(x).asnumpy(), net(x).asnumpy(), 1e-5)
     assert len(other.plans) == bool(backend)
     before = net(x).asnumpy()
-    found = trained(other, taught)
+    actual = trained(other, taught)
     np.testing.assert_array_equal(net(x).asnumpy(), before)
-    for a, b in zip(found, trained(net, trainer), strict=True):
+    for a, b in zip(actual, trained(net, trainer), strict=True):
         np.testing.assert_allclose(a, b, 1e-5, 1e-7)
 
 
@@ -167,15 +167,15 @@ def others():
 @ways
 def test_what_else_programs_keep_can_be_kept(way):
     for value in others():
-        found = way(value)
-        assert type(found) is type(value)
-    found = way(others())
-    assert found[3].outputs[0].asnumpy().tolist() == [2, 1]
-    assert found[3].forward(x=nd.array([2, 2]))[0].asnumpy().tolist() == [3, 3]
-    for call in (found[2], found[5]):
+        actual = way(value)
+        assert type(actual) is type(value)
+    actual = way(others())
+    assert actual[3].outputs[0].asnumpy().tolist() == [2, 1]
+    assert actual[3].forward(x=nd.array([2, 2]))[0].asnumpy().tolist() == [3, 3]
+    for call in (actual[2], actual[5]):
         assert call(nd.array([3, -3])).asnumpy().tolist() == [4, 1]
-    assert found[4].get() == ("accuracy", 1.0) and found[6] is doubled
-    assert found[17] is mx.ops.OPS["relu"] and way(mx.cpu()) is nd.ones(1).context
+    assert actual[4].get() == ("accuracy", 1.0) and actual[6] is doubled
+    assert actual[17] is mx.ops.OPS["relu"] and way(mx.cpu()) is nd.ones(1).context
     inner = mx.function(np.sqrt) if way is copy.deepcopy else mx.function(arrays)
     assert way(inner).__wrapped__ is inner.__wrapped__
 
@@ -185,9 +185,9 @@ def test_a_copy_of_a_hybridized_net_has_plans_of_its_own():
     net.initialize()
     net.hybridize(backend="numpy")
     x = nd.ones((1, 1, 5, 5))
-    wanted, other = net(x), copy.copy(net)
+    expected, other = net(x), copy.copy(net)
     assert len(other.plans) == 0 and other[0] is net[0]
-    assert other(x).asnumpy().tolist() == wanted.asnumpy().tolist()
+    assert other(x).asnumpy().tolist() == expected.asnumpy().tolist()
     assert (len(other.plans), other.hybrid is net.hybrid) == (1, False)
 
 
@@ -200,6 +200,6 @@ def test_a_net_reaches_a_process_that_begins_anew():
     net.initialize()
     net.hybridize(backend="numpy")
     x = nd.random.normal(shape=(4, 3))
-    wanted = predict(net, x)
+    expected = predict(net, x)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        np.testing.assert_array_equal(pool.apply(predict, (net, x)), wanted)
+        np.testing.assert_array_equal(pool.apply(predict, (net, x)), expected)

@@ -23,17 +23,17 @@ spec.loader.exec_module(expressions)
 # -- what MXNet answers ----------------------------------------------------------------
 @pytest.mark.parametrize("expression", expressions.VALUES)
 def test_values_are_mxnets(expression):
-    found = expressions.answer(expression, nd)
-    assert [dtype for dtype, _ in found] == [dtype for dtype, _ in ANSWERS[expression]]
-    for (_, got), (_, wanted) in zip(found, ANSWERS[expression], strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    actual = expressions.answer(expression, nd)
+    assert [dtype for dtype, _ in actual] == [dtype for dtype, _ in ANSWERS[expression]]
+    for (_, got), (_, expected) in zip(actual, ANSWERS[expression], strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("expression", expressions.GRADIENTS)
 def test_values_and_gradients_are_mxnets(expression):
-    found = expressions.gradient(expression, nd, autograd)
-    for got, wanted in zip(found, ANSWERS[expression], strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+    actual = expressions.gradient(expression, nd, autograd)
+    for got, expected in zip(actual, ANSWERS[expression], strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
 
 
 # -- what is told ----------------------------------------------------------------------
@@ -82,8 +82,8 @@ def test_a_mean_of_windows_is_numpys():
     got = nd.contrib.AdaptiveAvgPooling2D(x, output_size=(3, 2)).asnumpy()
     rows, columns = ((0, 3), (2, 5), (4, 7)), ((0, 3), (2, 5))  # floor and ceil of i 7 / 3
     for (i, (a, b)), (j, (c, d)) in itertools.product(enumerate(rows), enumerate(columns)):
-        wanted = x.asnumpy()[:, :, a:b, c:d].mean((2, 3))
-        np.testing.assert_allclose(got[:, :, i, j], wanted, rtol=1e-5, atol=1e-6)
+        expected = x.asnumpy()[:, :, a:b, c:d].mean((2, 3))
+        np.testing.assert_allclose(got[:, :, i, j], expected, rtol=1e-5, atol=1e-6)
 
 
 def test_a_straight_line_stays_straight_when_it_is_resized():
@@ -106,7 +106,7 @@ def test_pixels_are_shuffled_as_reshapes_of_numpy_say(net, size):
     x = nd.random.normal(shape=size)
     parts = x.asnumpy().reshape(size[0], -1, *factors, *size[2:])
     order = [0, 1, *(axis for d in range(n) for axis in (2 + n + d, 2 + d))]
-    wanted = parts.transpose(order).reshape(
+    expected = parts.transpose(order).reshape(
         size[0], -1, *(f * m for f, m in zip(factors, size[2:], strict=True))
     )
-    np.testing.assert_array_equal(net(x).asnumpy(), wanted)
+    np.testing.assert_array_equal(net(x).asnumpy(), expected)

@@ -34,12 +34,13 @@ def small():
     return Device(mx.simulated_gpu(7), SimulatedDriver(memory=4096))
 
 
-def same(array, wanted):
+def same(array, expected):
     """Whether an array has these numbers, dtype and shape."""
-    wanted = np.asarray(wanted)
-    return (array.shape, np.dtype(array.dtype)) == (wanted.shape, wanted.dtype) and np.array_equal(
-        array.asnumpy(), wanted
-    )
+    expected = np.asarray(expected)
+    return (array.shape, np.dtype(array.dtype)) == (
+        expected.shape,
+        expected.dtype,
+    ) and np.array_equal(array.asnumpy(), expected)
 
 
 # -- contexts --------------------------------------------------------------------------
@@ -411,8 +412,8 @@ def test_an_operator_is_one_launch_and_a_copy_or_a_dense_part_is_none(x):
 
 def test_numpys_own_functions_give_arrays_of_the_device():
     x = mx.np.array([3, 1, 3], ctx=GPU)
-    found = mx.np.unique(x)
-    assert found.context == GPU and found.tolist() == [1, 3]
+    actual = mx.np.unique(x)
+    assert actual.context == GPU and actual.tolist() == [1, 3]
     assert mx.np.median(x).item() == 3
 
 
@@ -488,8 +489,8 @@ def test_threads_share_a_device():
 # -- files -----------------------------------------------------------------------------
 def test_files_hold_numbers_of_any_device(tmp_path, x):
     nd.save(str(tmp_path / "a"), {"x": x, "y": nd.array([1])})
-    found = nd.load(str(tmp_path / "a"))
-    assert found["x"].context == mx.cpu() and same(found["x"], X)
+    actual = nd.load(str(tmp_path / "a"))
+    assert actual["x"].context == mx.cpu() and same(actual["x"], X)
     with GPU:
         assert nd.load(str(tmp_path / "a"))["y"].context == GPU
 
@@ -530,11 +531,11 @@ def test_a_new_scalar_is_no_new_kernel():
     for y in (x * 2, 2 / x, x**2, x > 2):
         y.wait_to_read()
     before = len(device_eager.PLANS)
-    found = [(x * i, i / x, x**i, x > i) for i in (3, -0.0, 0.5, float("nan"))]
+    actual = [(x * i, i / x, x**i, x > i) for i in (3, -0.0, 0.5, float("nan"))]
     assert len(device_eager.PLANS) == before + 4  # but NaN is written into the text
     plain = nd.array([1, 2, 4])
-    for i, row in zip((3, -0.0, 0.5, float("nan")), found, strict=True):
-        wanted = plain * i, i / plain, plain**i, plain > i
-        for got, want in zip(row, wanted, strict=True):
+    for i, row in zip((3, -0.0, 0.5, float("nan")), actual, strict=True):
+        expected = plain * i, i / plain, plain**i, plain > i
+        for got, want in zip(row, expected, strict=True):
             np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), rtol=1e-6)
             assert (np.signbit(got.asnumpy()) == np.signbit(want.asnumpy())).all()

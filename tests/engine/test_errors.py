@@ -75,8 +75,8 @@ def test_an_old_notebooks_cell_is_named_by_its_number(file, place):
 
 def test_of_equal_cells_the_last_one_ran():
     text = "place = user_line()"
-    found = place_in_a_cell("/tmp/ipykernel_7/12.py", ["", text, "x = 1", text])
-    assert found == " (Cell In[3], line 1)"
+    actual = place_in_a_cell("/tmp/ipykernel_7/12.py", ["", text, "x = 1", text])
+    assert actual == " (Cell In[3], line 1)"
 
 
 def test_a_file_that_is_no_cell_keeps_its_name():
@@ -164,12 +164,12 @@ def test_a_symbol_refuses_what_only_arrays_can_do(body, what, remedy):
     with pytest.raises(mx.TraceError) as caught:
         one_line_net(body)
     message = str(caught.value)
-    found = re.match(rf"{what} on the Symbol '[\w]+' \((.*), line (\d+)\): ", message)
-    assert found, message
+    actual = re.match(rf"{what} on the Symbol '[\w]+' \((.*), line (\d+)\): ", message)
+    assert actual, message
     assert re.search(remedy, message), message
-    assert found[1] == __file__
+    assert actual[1] == __file__
     lines, first = inspect.getsourcelines(body)
-    assert first <= int(found[2]) < first + len(lines)
+    assert first <= int(actual[2]) < first + len(lines)
 
 
 @pytest.mark.parametrize("body", [branch, add_in_place, assign], ids=lambda f: f.__name__)

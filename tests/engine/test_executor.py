@@ -26,25 +26,29 @@ def programs():
 PROGRAMS = programs()
 
 
-def same(found, wanted):
+def same(actual, expected):
     """Nested lists of numbers and text, numbers to five places."""
-    if isinstance(wanted, dict):
-        return found.keys() == wanted.keys() and all(same(found[k], wanted[k]) for k in wanted)
-    if isinstance(wanted, list):
-        return (
-            isinstance(found, list) and len(found) == len(wanted) and all(map(same, found, wanted))
+    if isinstance(expected, dict):
+        return actual.keys() == expected.keys() and all(
+            same(actual[k], expected[k]) for k in expected
         )
-    if isinstance(wanted, float):
-        return found == pytest.approx(wanted, abs=3e-5)
-    return found == wanted
+    if isinstance(expected, list):
+        return (
+            isinstance(actual, list)
+            and len(actual) == len(expected)
+            and all(map(same, actual, expected))
+        )
+    if isinstance(expected, float):
+        return actual == pytest.approx(expected, abs=3e-5)
+    return actual == expected
 
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_programs_find_what_they_find_with_mxnet(name):
     program = getattr(PROGRAMS, name)
     with mx.name.NameManager():
-        found = PROGRAMS.told(program(mx))
-    assert same(json.loads(json.dumps(found)), ANSWERS[name]), found
+        actual = PROGRAMS.told(program(mx))
+    assert same(json.loads(json.dumps(actual)), ANSWERS[name]), actual
 
 
 def test_every_program_has_an_answer():
@@ -154,7 +158,7 @@ def test_states_are_bound_and_written_in_training():
 @pytest.mark.parametrize("everything", [False, True])
 def test_a_monitor_sees_every_value_and_changes_none(everything):
     _, x, exe = net_and_executor()
-    wanted = exe.forward()[0].asnumpy()
+    expected = exe.forward()[0].asnumpy()
     exe.backward(nd.ones((4, 3)))
     grads = {name: g.asnumpy() for name, g in exe.grad_dict.items()}
     seen = {}
@@ -163,7 +167,7 @@ def test_a_monitor_sees_every_value_and_changes_none(everything):
     )
     exe.forward(is_train=True)
     exe.backward(nd.ones((4, 3)))
-    np.testing.assert_array_equal(exe.outputs[0].asnumpy(), wanted)
+    np.testing.assert_array_equal(exe.outputs[0].asnumpy(), expected)
     for name, g in grads.items():
         np.testing.assert_allclose(exe.grad_dict[name].asnumpy(), g, rtol=1e-6)
     inner = exe._symbol.get_internals()

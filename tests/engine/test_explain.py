@@ -81,10 +81,10 @@ def test_a_pass_in_the_tuple_of_a_target_is_explained(target, doc, monkeypatch):
     Compiled(shared, target, **SPECS)  # its module enters the target when it is first used
     own = TARGETS[target]
     monkeypatch.setitem(TARGETS, target, own._replace(passes=(*own.passes, leave)))
-    found = explain(Compiled(shared, target, **SPECS), *SPECS.values(), timings=False)
+    actual = explain(Compiled(shared, target, **SPECS), *SPECS.values(), timings=False)
     words = doc.split(".")[0] if doc else "a pass of your own"
-    assert f". leave: {words} (nothing here)" in str(found)
-    assert f"leave:</b> {escape(words)}" in found._repr_html_()
+    assert f". leave: {words} (nothing here)" in str(actual)
+    assert f"leave:</b> {escape(words)}" in actual._repr_html_()
 
 
 def test_attributes_are_the_plans(compiled, untimed):
@@ -241,17 +241,17 @@ def test_a_simulated_gpu_counts_what_its_kernels_read_and_write():
     """For elementwise kernels the bytes that were moved are those that were planned."""
     x = nd.ones((7, 9), ctx=simulated_gpu())
     net = function(lambda a, b: (nd.relu(a * b) + a).sum(axis=1) * 2)
-    found = explain(net, x, x)
-    titles = [section.title.partition(":")[0] for section in found.sections()]
+    actual = explain(net, x, x)
+    titles = [section.title.partition(":")[0] for section in actual.sections()]
     assert titles[-4:] == ["memory", "source", "accesses", "times"]
-    (launch,) = found.launches
+    (launch,) = actual.launches
     assert (launch.counts.global_loads, launch.counts.global_stores) == (2 * 63, 7)
     nbytes = sum(launch.counts.total(f"nbytes_{what}") for what in ("loaded", "stored"))
-    assert nbytes == found.plan.nbytes_moved
-    row = found.sections()[-2].text.splitlines()[1].split()
-    assert row[0] == found.plan.labels[0] and row[2:4] == ["126", "7"]
+    assert nbytes == actual.plan.nbytes_moved
+    row = actual.sections()[-2].text.splitlines()[1].split()
+    assert row[0] == actual.plan.labels[0] and row[2:4] == ["126", "7"]
     assert row[-1] == str(nbytes)
-    assert "benchmarks/gpu.py" in found.sections()[-1].text
+    assert "benchmarks/gpu.py" in actual.sections()[-1].text
     assert [s.title.partition(":")[0] for s in explain(net, x, x, timings=False).sections()][
         -1
     ] == "accesses"

@@ -54,9 +54,9 @@ def compiled(op, arrays, attrs):
 
 def assert_exact(op, arrays, attrs):
     """The compiled answer is that of NumPy in float64, up to float32's rounding."""
-    wanted = op.eager(*(a.astype("float64") for a in arrays), **attrs)
+    expected = op.eager(*(a.astype("float64") for a in arrays), **attrs)
     got = compiled(op, arrays, attrs)
-    np.testing.assert_allclose(got, wanted, 1e-4, 2e-6 * np.abs(wanted).max())
+    np.testing.assert_allclose(got, expected, 1e-4, 2e-6 * np.abs(expected).max())
 
 
 def conv_arrays(n, channels, filters, g):
@@ -185,8 +185,10 @@ def test_shifted_copies_give_the_answers_of_numpy(n, channels, filters, attrs):
     assert_exact(conv, [data, weight], attrs)
     assert_exact(conv_data, [grad, weight], attrs)
     data[..., -1] = np.nan
-    wanted = conv.eager(data, weight, **attrs)
-    np.testing.assert_array_equal(np.isnan(compiled(conv, [data, weight], attrs)), np.isnan(wanted))
+    expected = conv.eager(data, weight, **attrs)
+    np.testing.assert_array_equal(
+        np.isnan(compiled(conv, [data, weight], attrs)), np.isnan(expected)
+    )
 
 
 def test_shifted_copies_of_gradients():
@@ -295,10 +297,10 @@ def test_padding_times_an_infinite_weight_is_not_passed_over(value):
             if op is conv_data and is_copied:  # windows are copied by the forward pass only
                 continue
             with np.errstate(invalid="ignore"):
-                wanted = op.eager(*arrays, **attrs)
-            assert np.isnan(wanted).any()
+                expected = op.eager(*arrays, **attrs)
+            assert np.isnan(expected).any()
             got = compiled(op, arrays, attrs)
-            np.testing.assert_allclose(got, wanted, 1e-4, 1e-5)
+            np.testing.assert_allclose(got, expected, 1e-4, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -327,11 +329,11 @@ def plan_of(net, x):
     for i, p in enumerate(net.collect_params().values()):
         if "running" not in p.name:
             p.set_data(nd.array(random(p.shape, i) * 0.3))
-    wanted = net(x)
+    expected = net(x)
     net.hybridize()
     got = net(x)
     (plan,) = net.plans.values()
-    return wanted.asnumpy(), got.asnumpy(), plan
+    return expected.asnumpy(), got.asnumpy(), plan
 
 
 def kernels(plan):
@@ -355,8 +357,8 @@ def test_lenet_takes_five_kernels_and_never_writes_what_it_pools():
         nn.Dense(84, activation="relu"),
         nn.Dense(10),
     )
-    wanted, got, plan = plan_of(net, nd.array(random((LANES, 1, 28, 28))))
-    np.testing.assert_allclose(got, wanted, 1e-4, 1e-4)
+    expected, got, plan = plan_of(net, nd.array(random((LANES, 1, 28, 28))))
+    np.testing.assert_allclose(got, expected, 1e-4, 1e-4)
     assert plan.n_kernels == 5
     assert kernels(plan)[:2] == ["_conv_pool + broadcast_add + relu"] * 2
     data, small, smaller = 28 * 28, 6 * 14 * 14, 16 * 5 * 5
@@ -373,16 +375,16 @@ def test_lenet_takes_five_kernels_and_never_writes_what_it_pools():
 def test_other_windows_keep_a_kernel_of_their_own(pool):
     net = nn.HybridSequential()
     net.add(nn.Conv2D(2, 3, activation="relu"), pool)
-    wanted, got, plan = plan_of(net, nd.array(random((LANES, 1, 9, 9))))
-    np.testing.assert_allclose(got, wanted, 1e-4, 1e-5)
+    expected, got, plan = plan_of(net, nd.array(random((LANES, 1, 9, 9))))
+    np.testing.assert_allclose(got, expected, 1e-4, 1e-5)
     assert plan.n_kernels == 2
 
 
 def test_maximum_stays_behind_what_can_turn_the_order():
     net = nn.HybridSequential()
     net.add(nn.Conv2D(2, 3), nn.HybridLambda(lambda F, x: 0 - x), nn.MaxPool2D(2, 2))
-    wanted, got, plan = plan_of(net, nd.array(random((LANES, 1, 8, 8))))
-    np.testing.assert_allclose(got, wanted, 1e-4, 1e-5)
+    expected, got, plan = plan_of(net, nd.array(random((LANES, 1, 8, 8))))
+    np.testing.assert_allclose(got, expected, 1e-4, 1e-5)
     assert plan.n_kernels == 2
 
 
@@ -412,8 +414,8 @@ class Block(nn.HybridSequential):
 def test_norm_sum_and_relu_are_computed_in_the_kernel_of_the_convolution(n):
     net = Block()
     net.add(nn.Conv2D(LANES, 3, padding=1, use_bias=False), nn.BatchNorm())
-    wanted, got, plan = plan_of(net, nd.array(random((n, LANES, 4, 4))))
-    np.testing.assert_allclose(got, wanted, 1e-4, 1e-5)
+    expected, got, plan = plan_of(net, nd.array(random((n, LANES, 4, 4))))
+    np.testing.assert_allclose(got, expected, 1e-4, 1e-5)
     assert sorted(kernels(plan), key=len) == [
         "_plus_scalar + rsqrt + elemwise_mul",
         "_conv + broadcast_sub + broadcast_mul + broadcast_add + elemwise_add + relu",

@@ -30,15 +30,15 @@ def calls_of(function, *args):
 
 def calls(kind, n):
     """stage -> calls."""
-    found = {}
+    actual = {}
 
     def around(name, function, *args):
         result, count = calls_of(function, *args)
-        found[name] = found.get(name, 0) + count
+        actual[name] = actual.get(name, 0) + count
         return result
 
     walk(kind, n, around)
-    return found
+    return actual
 
 
 @pytest.mark.slow

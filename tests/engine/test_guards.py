@@ -210,9 +210,9 @@ def test_a_recorded_plan_names_the_gradients_it_serves():
 def test_explain_says_why_a_call_recompiles():
     net = dense(5)
     assert "recompiled" not in repr(mx.explain(net, x(32, 5), timings=False))
-    found = mx.explain(net, x(7, 5), timings=False)
-    assert found.title.endswith("target numpy; recompiled: data.shape[0] is 7, not 32")
-    assert found.title in found._repr_html_()
+    actual = mx.explain(net, x(7, 5), timings=False)
+    assert actual.title.endswith("target numpy; recompiled: data.shape[0] is 7, not 32")
+    assert actual.title in actual._repr_html_()
 
 
 def test_reasons_make_no_difference_to_results():

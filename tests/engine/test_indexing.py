@@ -21,10 +21,10 @@ spec.loader.exec_module(expressions)
 # -- what MXNet answers ----------------------------------------------------------------
 @pytest.mark.parametrize("expression", expressions.VALUES)
 def test_values_are_mxnets(expression):
-    found = expressions.answer(expression, nd)
-    assert [dtype for dtype, _ in found] == [dtype for dtype, _ in ANSWERS[expression]]
-    for (_, got), (_, wanted) in zip(found, ANSWERS[expression], strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    actual = expressions.answer(expression, nd)
+    assert [dtype for dtype, _ in actual] == [dtype for dtype, _ in ANSWERS[expression]]
+    for (_, got), (_, expected) in zip(actual, ANSWERS[expression], strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("expression", expressions.GRADIENTS)
@@ -175,8 +175,8 @@ def test_a_long_line_with_equal_numbers_and_nan_is_ordered_like_numpys(is_ascend
 
 def test_infinity_is_found_by_compiled_code():
     x = nd.array([[1, np.inf], [2, 3]])
-    for row, wanted in ((x[0], 0), (x[1], 1)):
-        assert compiled(lambda F, x: F.all_finite(x), row).asscalar() == wanted
+    for row, expected in ((x[0], 0), (x[1], 1)):
+        assert compiled(lambda F, x: F.all_finite(x), row).asscalar() == expected
 
 
 def test_compiled_code_clips_where_an_eager_array_raises():
@@ -230,9 +230,9 @@ def test_an_embedding_learns_its_weights_shape_from_its_attributes():
 # -- functions -------------------------------------------------------------------------
 def test_a_file_in_memory_is_read(tmp_path):
     nd.save(str(tmp_path / "two"), {"a": X, "b": nd.ones(2)})
-    found = nd.load_frombuffer((tmp_path / "two").read_bytes())
-    assert list(found) == ["a", "b"]
-    assert found["a"].asnumpy().tolist() == X.asnumpy().tolist()
+    actual = nd.load_frombuffer((tmp_path / "two").read_bytes())
+    assert list(actual) == ["a", "b"]
+    assert actual["a"].asnumpy().tolist() == X.asnumpy().tolist()
 
 
 def test_numpys_memory_is_shared_or_copied():
@@ -319,8 +319,8 @@ def test_choices_come_as_often_as_their_probabilities_say():
     nd.random.seed(3)
     chances = nd.array([[0.1, 0.2, 0.7], [0.5, 0.5, 0]])
     drawn = nd.random.multinomial(chances, shape=20_000).asnumpy()
-    found = [np.bincount(row, minlength=3) / 20_000 for row in drawn]
-    np.testing.assert_allclose(found, chances.asnumpy(), atol=0.02)
+    actual = [np.bincount(row, minlength=3) / 20_000 for row in drawn]
+    np.testing.assert_allclose(actual, chances.asnumpy(), atol=0.02)
 
 
 def test_shuffled_rows_are_all_there_in_another_order():
@@ -336,9 +336,9 @@ def test_drawn_choices_have_probabilities_with_a_gradient():
     with autograd.record():
         place, logarithm = nd.random.multinomial(chances, get_prob=True)
     logarithm.backward()
-    wanted = np.zeros(2)
-    wanted[place.asscalar()] = 1 / chances.asnumpy()[place.asscalar()]
-    np.testing.assert_allclose(chances.grad.asnumpy(), wanted, rtol=1e-6)
+    expected = np.zeros(2)
+    expected[place.asscalar()] = 1 / chances.asnumpy()[place.asscalar()]
+    np.testing.assert_allclose(chances.grad.asnumpy(), expected, rtol=1e-6)
 
 
 def test_random_numbers_in_the_shape_of_an_array():

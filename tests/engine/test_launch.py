@@ -39,21 +39,21 @@ class Call:
         out, param = out or self.device.alloc(4 * N), param or self.param
         before = self.plan.n_changed
         self.plan([self.inputs[x].address, out.address], [param.address], key)
-        found = self.device.download(out.address, (N,), np.float32)
-        return found, self.plan.n_changed - before
+        actual = self.device.download(out.address, (N,), np.float32)
+        return actual, self.plan.n_changed - before
 
 
 def test_a_call_is_one_launch_whatever_the_plan_has(device):
-    for steps, wanted in (
+    for steps, expected in (
         (CHAIN, lambda x: (x * 9 + 5) * 3),
         ([scaled(Word(ARRAY, 0), Word(PARAM, 0), Word(ARRAY, 1))], lambda x: x * 3),
     ):
         call = Call(device, steps)
         for _ in range(3):
             before = device.n_launches
-            found, _ = call()
+            actual, _ = call()
             assert device.n_launches == before + 1
-            np.testing.assert_array_equal(found, wanted(call.x))
+            np.testing.assert_array_equal(actual, expected(call.x))
 
 
 def test_a_plan_without_kernels_launches_nothing(device):
@@ -68,16 +68,16 @@ def test_only_nodes_whose_arguments_differ_are_changed(device):
     assert call(out=out)[1] == 4  # the first call writes all
     assert call(out=out)[1] == 0
     assert call(out=other)[1] == 1  # the last one writes the output
-    found, changed = call("y", out=other)
+    actual, changed = call("y", out=other)
     assert changed == 1  # the first one reads the input
-    np.testing.assert_array_equal(found, ((call.x + 1) * 9 + 5) * 3)
-    found, changed = call("y", out=other, key=2**63)
+    np.testing.assert_array_equal(actual, ((call.x + 1) * 9 + 5) * 3)
+    actual, changed = call("y", out=other, key=2**63)
     assert changed == 1
-    np.testing.assert_array_equal(found, ((call.x + 1) * np.float32(9) + np.float32(2**63)) * 3)
+    np.testing.assert_array_equal(actual, ((call.x + 1) * np.float32(9) + np.float32(2**63)) * 3)
     moved = put(device, np.float32([2]))
-    found, changed = call("y", out=other, param=moved, key=5)
+    actual, changed = call("y", out=other, param=moved, key=5)
     assert changed == 4  # three read the parameter, one the key
-    np.testing.assert_array_equal(found, ((call.x + 1) * 4 + 5) * 2)
+    np.testing.assert_array_equal(actual, ((call.x + 1) * 4 + 5) * 2)
 
 
 def test_two_plans_have_arenas_of_their_own(device):
@@ -92,8 +92,8 @@ def test_threads_share_a_plan(device):
 
     def work(name, shift):
         for _ in range(5):
-            found, _ = call(name)
-            if not np.array_equal(found, ((call.x + shift) * 9 + 5) * 3):
+            actual, _ = call(name)
+            if not np.array_equal(actual, ((call.x + shift) * 9 + 5) * 3):
                 wrong.append(name)
 
     threads = [

@@ -49,10 +49,10 @@ def assert_as_eager(loss, n=3, **more):
     """Several steps give the gradients of the eager net, which copies them."""
     compiled, eager = made()
     for _ in range(n):
-        for found, wanted in zip(
+        for actual, expected in zip(
             step(compiled, loss, **more), step(eager, loss, **more), strict=True
         ):
-            np.testing.assert_allclose(found, wanted, 1e-4, 1e-3)
+            np.testing.assert_allclose(actual, expected, 1e-4, 1e-3)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "cpu"])
@@ -62,9 +62,9 @@ def test_a_large_gradient_is_written_where_it_is_held(backend):
     step(net)
     held = net.weight.grad().data
     held[...] = 7
-    found, wanted = step(net)[1], step(eager)[1]
+    actual, expected = step(net)[1], step(eager)[1]
     assert net.weight.grad().data is held
-    np.testing.assert_allclose(found, wanted, 1e-4, 1e-3)
+    np.testing.assert_allclose(actual, expected, 1e-4, 1e-3)
     (maker,) = makers(net)
     assert not maker.kept and not DONATED.arrays and STATE.lent is None
 
@@ -93,8 +93,8 @@ def test_a_gradient_on_the_tape_is_read_before_it_is_written():
             net.weight.grad()[:] = net.weight.grad() / 1000 + 1
         return net.weight.grad().asnumpy()
 
-    found, wanted = map(seeded, made())
-    np.testing.assert_allclose(found, wanted, 1e-4, 1e-3)
+    actual, expected = map(seeded, made())
+    np.testing.assert_allclose(actual, expected, 1e-4, 1e-3)
 
 
 def test_gradients_that_are_added_up_or_asked_for_apart():
@@ -137,8 +137,8 @@ def test_variables_that_share_one_gradient():
         out.backward()
         return buffer.asnumpy()
 
-    found, wanted = map(last, made())
-    np.testing.assert_allclose(found, wanted, 1e-4, 1e-3)
+    actual, expected = map(last, made())
+    np.testing.assert_allclose(actual, expected, 1e-4, 1e-3)
 
 
 def test_what_fails_lends_nothing_afterwards():

@@ -127,11 +127,11 @@ def test_lines_are_those_that_made_the_nodes():
     links = linked(made(shared, (3, 4), (3, 4)))
     (listing,) = links.listings()
     assert listing.first == shared.__code__.co_firstlineno
-    found = {
+    actual = {
         line.text.strip(): [links.trace.nodes[i].op.name for i in line.key]
         for line in listing.lines
     }
-    assert found == {
+    assert actual == {
         "def shared(a, b):": [],
         "nd.exp(a)": ["exp"],
         "left = nd.sigmoid(a * b)": ["elemwise_mul", "sigmoid"],
@@ -287,10 +287,10 @@ def test_a_program_whose_text_is_lost_is_shown_without_it():
 
 def test_a_simulated_gpu_shows_its_accesses():
     x = nd.ones((7, 9), ctx=simulated_gpu())
-    found = explain(function(shared), x, x)
-    page = Page(found._repr_html_())
-    assert "Accesses" in found._repr_html_() and "benchmarks/gpu.py" in found._repr_html_()
-    assert len(page.keys["step"]) == len(found.launches)
+    actual = explain(function(shared), x, x)
+    page = Page(actual._repr_html_())
+    assert "Accesses" in actual._repr_html_() and "benchmarks/gpu.py" in actual._repr_html_()
+    assert len(page.keys["step"]) == len(actual.launches)
 
 
 def test_passes_of_your_own_are_stepped_through():
@@ -298,12 +298,12 @@ def test_passes_of_your_own_are_stepped_through():
         return fold(graph)
 
     graph = sym.trace(lambda x: sym.exp(x * 1.0), {"x": MATRIX})[0]
-    found = passes([("trace", graph), *optimise(graph, (own, cse))])
-    page = Page(found._repr_html_())
-    assert "a pass of your own" in found._repr_html_()
-    assert found._repr_html_().count("<svg ") == 2  # cse changed nothing
+    actual = passes([("trace", graph), *optimise(graph, (own, cse))])
+    page = Page(actual._repr_html_())
+    assert "a pass of your own" in actual._repr_html_()
+    assert actual._repr_html_().count("<svg ") == 2  # cse changed nothing
     assert set(page.keys) == {"line of Python", "node"}
-    assert str(found).splitlines()[-1].split() == ["cse", "1", "1", "96"]
+    assert str(actual).splitlines()[-1].split() == ["cse", "1", "1", "96"]
 
 
 # -- boxes to drag ---------------------------------------------------------------------
@@ -323,15 +323,17 @@ def attributes(html, name):
 
 def test_boxes_are_those_of_the_plan():
     plan = chain_of_products()
-    found = packing(plan)
-    assert found.spans == {
+    actual = packing(plan)
+    assert actual.spans == {
         "dot0__matmul0": (0, 1, 128),
         "dot1__matmul0 = tanh0": (1, 3, 192),  # one is written over
         "dot2__matmul0": (3, 4, 64),
     }
-    assert found.nbytes == plan.memory.nbytes == found.bound == 320
-    boxes = attributes(found._repr_html_(), "data-planner")
-    assert [int(box["data-planner"]) for box in boxes] == [*found.offsets.values()] == [192, 0, 192]
+    assert actual.nbytes == plan.memory.nbytes == actual.bound == 320
+    boxes = attributes(actual._repr_html_(), "data-planner")
+    assert (
+        [int(box["data-planner"]) for box in boxes] == [*actual.offsets.values()] == [192, 0, 192]
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -341,14 +343,14 @@ def test_the_planners_boxes_do_not_overlap_and_keep_the_bound(seed):
         f"b{k}": (int(first), int(first + rng.integers(4)), int(rng.integers(1, 2000)))
         for k, first in enumerate(rng.integers(0, 8, 12))
     }
-    found = packing(spans)
-    assert found.bound <= found.nbytes
+    actual = packing(spans)
+    assert actual.bound <= actual.nbytes
     boxes = [
         (
             *map(int, (b["data-first"], b["data-last"], b["data-planner"])),
             int(b["data-planner"]) + int(b["data-bytes"]),
         )
-        for b in attributes(found._repr_html_(), "data-planner")
+        for b in attributes(actual._repr_html_(), "data-planner")
     ]
     assert len(boxes) == len(spans)
     for i, (first, last, low, high) in enumerate(boxes):
@@ -357,10 +359,10 @@ def test_the_planners_boxes_do_not_overlap_and_keep_the_bound(seed):
                 last < other_first or other_last < first or high <= other_low or other_high <= low
             )
     sums = [
-        sum(nbytes for first, last, nbytes in found.spans.values() if first <= step <= last)
+        sum(nbytes for first, last, nbytes in actual.spans.values() if first <= step <= last)
         for step in range(12)
     ]
-    assert found.bound == max(sums)
+    assert actual.bound == max(sums)
 
 
 def test_boxes_start_on_top_of_each_other():

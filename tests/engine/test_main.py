@@ -34,22 +34,22 @@ def lines():
 @asks_uname
 def test_the_report_names_versions_targets_threads_and_cache(kernels, monkeypatch):
     monkeypatch.setattr(main.machine, "threads", lambda: 3)
-    found = {name: text.strip() for name, text in lines().items()}
-    assert found["minihybrid"].startswith(mx.__version__ + " in ")
-    assert found["numpy"] == np.__version__
-    assert found["targets"].startswith(
+    actual = {name: text.strip() for name, text in lines().items()}
+    assert actual["minihybrid"].startswith(mx.__version__ + " in ")
+    assert actual["numpy"] == np.__version__
+    assert actual["targets"].startswith(
         ", ".join(n for n in TARGETS if TARGETS[n].here and TARGETS[n].usable())
     )
-    assert found["threads"].startswith("3 of ")
-    assert found["cache"].startswith(f"1 kernels, 0.0 MB in {kernels}; empty it")
+    assert actual["threads"].startswith("3 of ")
+    assert actual["cache"].startswith(f"1 kernels, 0.0 MB in {kernels}; empty it")
 
 
 @asks_uname
 def test_the_report_says_what_is_missing_and_what_brings_it(monkeypatch):
     monkeypatch.setattr(main.metadata, "requires", lambda name: NEEDS)
-    found = lines()
-    assert found["[far]"].strip() == ('missing nowhere; python -m pip install "minihybrid[far]"')
-    assert found["[near]"].strip() == "complete"
+    actual = lines()
+    assert actual["[far]"].strip() == ('missing nowhere; python -m pip install "minihybrid[far]"')
+    assert actual["[near]"].strip() == "complete"
     monkeypatch.setattr(main.metadata, "requires", lambda name: ["nowhere"])
     assert lines()["nowhere"].strip() == 'missing; python -m pip install "nowhere"'
 
@@ -61,10 +61,12 @@ def test_the_report_is_whole_where_nothing_is_installed_or_kept(monkeypatch):
 
     monkeypatch.setattr(main.metadata, "requires", absent)
     monkeypatch.setattr(main.cache, "cache_dir", lambda: None)
-    found = lines()
-    assert found["packages"].strip() == "unknown, minihybrid is not installed but found on the path"
-    assert found["cache"].strip().startswith("none, this user has no home folder")
-    assert np.__version__ in found["numpy"]
+    actual = lines()
+    assert (
+        actual["packages"].strip() == "unknown, minihybrid is not installed but found on the path"
+    )
+    assert actual["cache"].strip().startswith("none, this user has no home folder")
+    assert np.__version__ in actual["numpy"]
 
 
 @asks_uname

@@ -38,17 +38,17 @@ def test_operator_answers_as_mxnet_does(case):
     with autograd.record(train_mode=case["training"]):
         outs = getattr(nd, case["op"])(*arrays, **case["attrs"])
     outs = outs if isinstance(outs, tuple) else (outs,)
-    for got, wanted in zip(outs, case["outputs"], strict=True):
-        np.testing.assert_allclose(got.asnumpy(), wanted, **few_digits)
+    for got, expected in zip(outs, case["outputs"], strict=True):
+        np.testing.assert_allclose(got.asnumpy(), expected, **few_digits)
     outs[0].backward(nd.array(case["head"]))
     if case["op"] == "BatchNorm" and case["attrs"].get("fix_gamma", True):
         case["grads"][1] = np.zeros(len(case["grads"][1]))
     wrong = (case["op"], case["attrs"]) in WRONG
-    for got, wanted in zip(arrays[: 1 if wrong else None], case["grads"], strict=False):
-        assert np.allclose(got.grad.asnumpy(), wanted, **few_digits) != wrong
+    for got, expected in zip(arrays[: 1 if wrong else None], case["grads"], strict=False):
+        assert np.allclose(got.grad.asnumpy(), expected, **few_digits) != wrong
     n = len(arrays) - len(case["states"])
-    for got, wanted in zip(arrays[n:], case["states"], strict=True):
-        np.testing.assert_allclose(got.asnumpy(), wanted, **few_digits)
+    for got, expected in zip(arrays[n:], case["states"], strict=True):
+        np.testing.assert_allclose(got.asnumpy(), expected, **few_digits)
 
 
 def test_softmax_output_multiplies_by_the_gradient_from_above_if_told():
@@ -106,8 +106,8 @@ def test_three_steps_of_training_are_those_of_mxnet(target):
     np.testing.assert_allclose(losses, RUN["losses"], 1e-4, 1e-5)
     assert after.keys() == RUN["after"].keys()
     after["net_batchnorm1_gamma"][:] = 1  # counts as 1: MXNet overwrites it, we do not
-    for name, wanted in RUN["after"].items():
-        np.testing.assert_allclose(after[name], wanted, 1e-4, 1e-5, err_msg=name)
+    for name, expected in RUN["after"].items():
+        np.testing.assert_allclose(after[name], expected, 1e-4, 1e-5, err_msg=name)
     np.testing.assert_allclose(net(nd.array(RUN["x"])).asnumpy(), RUN["prediction"], 1e-4, 1e-5)
 
 
@@ -385,7 +385,7 @@ def test_a_parameter_may_be_called_as_what_is_kept():
         def hybrid_forward(self, F, x, kept0):
             return F.tanh(F.exp(x * kept0))
 
-    found = []
+    actual = []
     for hybrid in (False, True):
         net, x = Net(), nd.array([0.3, -0.7])
         net.initialize()
@@ -395,8 +395,8 @@ def test_a_parameter_may_be_called_as_what_is_kept():
         with autograd.record():
             y = net(x)
         y.backward()
-        found.append([x.grad.asnumpy(), net.kept0.grad().asnumpy()])
-    np.testing.assert_allclose(*found, 1e-5)
+        actual.append([x.grad.asnumpy(), net.kept0.grad().asnumpy()])
+    np.testing.assert_allclose(*actual, 1e-5)
 
 
 def test_what_is_infinite_above_0_teaches_prelu_nothing():

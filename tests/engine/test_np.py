@@ -31,23 +31,23 @@ def scope():
     return made
 
 
-def assert_as_described(value, wanted, what):
+def assert_as_described(value, expected, what):
     """Class, shape and dtype are equal; numbers, too, but for their last digits."""
-    if isinstance(wanted, list):
-        assert isinstance(value, (list, tuple)) and len(value) == len(wanted), what
-        for v, w in zip(value, wanted, strict=True):
+    if isinstance(expected, list):
+        assert isinstance(value, (list, tuple)) and len(value) == len(expected), what
+        for v, w in zip(value, expected, strict=True):
             assert_as_described(v, w, what)
         return
-    if "values" not in wanted:
-        assert repr(value) == wanted["text"], what
+    if "values" not in expected:
+        assert repr(value) == expected["text"], what
         return
-    assert type(value).__name__ == wanted["type"], what
-    assert list(value.shape) == wanted["shape"], what
-    assert str(onp.dtype(value.dtype)) == wanted["dtype"], what
-    numbers = onp.array(wanted["values"]).reshape(value.shape)
+    assert type(value).__name__ == expected["type"], what
+    assert list(value.shape) == expected["shape"], what
+    assert str(onp.dtype(value.dtype)) == expected["dtype"], what
+    numbers = onp.array(expected["values"]).reshape(value.shape)
     onp.testing.assert_allclose(value.asnumpy(), numbers, LAST_DIGITS, LAST_DIGITS, err_msg=what)
     if onp.array_equal(value.asnumpy(), numbers, equal_nan=True):
-        assert repr(value) == wanted["text"], what
+        assert repr(value) == expected["text"], what
 
 
 @pytest.mark.parametrize("expression", ANSWERS["expressions"])
@@ -95,9 +95,9 @@ def test_our_file_of_an_np_net_has_mxnet_s_operators(in_np, tmp_path):
 def test_arrays_without_axes_or_elements_come_back_from_files(in_np, tmp_path):
     file = str(tmp_path / "arrays")
     npx.save(file, {"a": np.array(2.5), "b": np.zeros((0, 3)), "c": np.ones(2) > 0})
-    found = npx.load(file)
-    assert repr(found["a"]) == "array(2.5)"
-    assert found["b"].shape == (0, 3) and found["c"].dtype == bool
+    actual = npx.load(file)
+    assert repr(actual["a"]) == "array(2.5)"
+    assert actual["b"].shape == (0, 3) and actual["c"].dtype == bool
 
 
 # -- two worlds ------------------------------------------------------------------------
@@ -173,9 +173,9 @@ def test_parts_are_numpy_s_and_have_a_gradient(key):
         total = (y * y).sum()
     onp.testing.assert_array_equal(y.asnumpy(), values[key])
     total.backward()
-    wanted = onp.zeros_like(values)
-    onp.add.at(wanted, key, 2 * values[key])
-    onp.testing.assert_array_equal(x.grad.asnumpy(), wanted)
+    expected = onp.zeros_like(values)
+    onp.add.at(expected, key, 2 * values[key])
+    onp.testing.assert_array_equal(x.grad.asnumpy(), expected)
 
 
 def test_masks_choose_and_overwrite():
@@ -270,9 +270,9 @@ def test_random_numbers_follow_the_seed(in_np):
 )
 def test_distributions_have_their_mean_and_variance(draw, mean, variance):
     mx.random.seed(1)
-    found = draw(40_000).asnumpy().astype(float)
-    assert abs(found.mean() - mean) < 5 * (variance / 40_000) ** 0.5
-    assert abs(found.var() / variance - 1) < 0.1
+    actual = draw(40_000).asnumpy().astype(float)
+    assert abs(actual.mean() - mean) < 5 * (variance / 40_000) ** 0.5
+    assert abs(actual.var() / variance - 1) < 0.1
 
 
 # -- errors ----------------------------------------------------------------------------
@@ -316,8 +316,8 @@ def test_f_style_symbols_of_np_still_refuse_their_shape(in_np):
 )
 def test_every_name_that_is_listed_is_there_and_explained(space):
     for name in dir(space):
-        found = getattr(space, name)
-        assert not callable(found) or found.__doc__, name
+        actual = getattr(space, name)
+        assert not callable(actual) or actual.__doc__, name
 
 
 def test_an_axis_of_length_0_is_no_word_for_another():
@@ -327,9 +327,9 @@ def test_an_axis_of_length_0_is_no_word_for_another():
     for given in ((one, none), (none, one)):
         for indexing in ("xy", "ij"):
             arrays = [x.asnumpy() for x in given]
-            wanted = onp.meshgrid(*arrays, indexing=indexing)
-            found = np.meshgrid(*given, indexing=indexing)
-            assert [x.shape for x in found] == [x.shape for x in wanted]
+            expected = onp.meshgrid(*arrays, indexing=indexing)
+            actual = np.meshgrid(*given, indexing=indexing)
+            assert [x.shape for x in actual] == [x.shape for x in expected]
     with pytest.raises(ShapeError, match=r"\(2,\) does not stretch to \(0,\)"):
         np.broadcast_to(np.ones((2,)), (0,))
 

@@ -66,7 +66,7 @@ def test_special_functions_without_scipy_give_the_same(name, dtype, monkeypatch)
     orders = [{"order": n} for n in range(4)] if name == "_polygamma" else [{}]
     with_scipy = [OPS[name].eager(x, **order) for order in orders]
     monkeypatch.setattr(functions, "_scipys", WITHOUT_SCIPY.get)
-    for order, wanted in zip(orders, with_scipy, strict=True):
-        found = OPS[name].eager(x, **order)
-        assert found.dtype == wanted.dtype
-        np.testing.assert_allclose(found, wanted, rtol=1e-5 if dtype == "float32" else 1e-12)
+    for order, expected in zip(orders, with_scipy, strict=True):
+        actual = OPS[name].eager(x, **order)
+        assert actual.dtype == expected.dtype
+        np.testing.assert_allclose(actual, expected, rtol=1e-5 if dtype == "float32" else 1e-12)

@@ -16,20 +16,20 @@ SHAPES = ((1,), (1, 1), (1, 1, 1))
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("array", [nd.array, mx.np.array], ids=["nd", "np"])
 def test_python_takes_it_as_a_number(array, shape, dtype):
-    found = array(np.full(shape, 3), dtype=dtype).asnumpy()
-    assert (found.shape, found.dtype) == (shape, dtype) and isinstance(found, np.ndarray)
-    assert ("%.1f" % found, "%d" % found) == ("3.0", "3")  # noqa: UP031
-    assert (float(found), int(found)) == (3.0, 3)
+    actual = array(np.full(shape, 3), dtype=dtype).asnumpy()
+    assert (actual.shape, actual.dtype) == (shape, dtype) and isinstance(actual, np.ndarray)
+    assert ("%.1f" % actual, "%d" % actual) == ("3.0", "3")  # noqa: UP031
+    assert (float(actual), int(actual)) == (3.0, 3)
     same = np.full(shape, 3, dtype)
-    assert (repr(found), str(found)) == (repr(same), str(same))
+    assert (repr(actual), str(actual)) == (repr(same), str(same))
 
 
 @pytest.mark.parametrize("shape", [(0,), (2,), (1, 2)])
 def test_other_arrays_are_plain_and_no_numbers(shape):
-    found = nd.ones(shape).asnumpy()
-    assert type(found) is np.ndarray
+    actual = nd.ones(shape).asnumpy()
+    assert type(actual) is np.ndarray
     with pytest.raises(TypeError):
-        float(found)
+        float(actual)
 
 
 RESULTS = {
@@ -56,10 +56,10 @@ RESULTS = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_what_is_computed_from_it_is_plain(name):
     b = np.full((3, 1), 2, "float32")
-    found = RESULTS[name](nd.array([2.5]).asnumpy(), b)
-    assert type(found) is np.ndarray
+    actual = RESULTS[name](nd.array([2.5]).asnumpy(), b)
+    assert type(actual) is np.ndarray
     if name not in ("an array here", "the same memory"):
-        np.testing.assert_array_equal(found, RESULTS[name](np.array([2.5], "float32"), b))
+        np.testing.assert_array_equal(actual, RESULTS[name](np.array([2.5], "float32"), b))
 
 
 @pytest.mark.parametrize("reduce", [np.sum, np.mean, np.max, np.std, np.argmax])

@@ -208,19 +208,19 @@ def _fails(data):
 
 def test_threads_at_the_same_time():
     """Each call has a context of its own: none is entered twice."""
-    found, a = [], nd.array(A)
+    actual, a = [], nd.array(A)
 
     def work(k):
         for _ in range(500):
             y = a * k + k
-        found.append(bool((y.asnumpy() == A * k + k).all()))
+        actual.append(bool((y.asnumpy() == A * k + k).all()))
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [True] * 4
+    assert actual == [True] * 4
 
 
 def test_an_operator_inside_of_another_ones_function():
@@ -244,8 +244,8 @@ def test_what_is_remembered_is_limited():
 
 def steps(name, *inputs, **attrs):
     """[(operator, places of its inputs, of its outputs)] of an operator, and of its outputs."""
-    found, outs = steps_of(OPS[name], inputs, OPS[name].normalize(attrs))
-    return [(step.op.name, step.places, step.outs) for step in found], outs
+    actual, outs = steps_of(OPS[name], inputs, OPS[name].normalize(attrs))
+    return [(step.op.name, step.places, step.outs) for step in actual], outs
 
 
 def test_an_operator_that_is_made_of_others_is_their_steps():
@@ -268,7 +268,7 @@ def of_calls(op, inputs, attrs, n_calls):
     n_calls: three, of which the last one goes straight to the steps; with one, the simpler
              operators are applied one after the other.
     """
-    found = []
+    actual = []
     for mode in (autograd.predict_mode, autograd.record):
         arrays = [nd.NDArray(a) for a in inputs]
         for array in arrays if mode is autograd.record else ():
@@ -282,10 +282,10 @@ def of_calls(op, inputs, attrs, n_calls):
                     out = op(*arrays, **attrs)
         outs = as_list(out)
         assert all(o.data.flags.c_contiguous and type(o) is nd.NDArray for o in outs)
-        found.append([np.shares_memory(o.data, a.data) for o in outs for a in arrays])
-        found.append(share_on_tape(outs))
-        found += numbers_of(outs, arrays if mode is autograd.record else ())
-    return found
+        actual.append([np.shares_memory(o.data, a.data) for o in outs for a in arrays])
+        actual.append(share_on_tape(outs))
+        actual += numbers_of(outs, arrays if mode is autograd.record else ())
+    return actual
 
 
 def share_on_tape(outs):
@@ -345,8 +345,8 @@ def test_a_step_reads_memory_in_one_piece_as_it_does_alone():
     made = made_of(lambda specs, data: (data.transpose().sum(axis=0).tile((4, 2)), data * 2))
     for _ in range(20):
         x = nd.random.normal(shape=(4, 8))
-        wanted, _ = nd.NDArray.interpret(made, [x], {})
-        np.testing.assert_array_equal(made(x)[0].asnumpy(), wanted.asnumpy())
+        expected, _ = nd.NDArray.interpret(made, [x], {})
+        np.testing.assert_array_equal(made(x)[0].asnumpy(), expected.asnumpy())
 
 
 def test_an_array_that_an_operator_gives_back_is_copied():
@@ -380,11 +380,11 @@ def test_a_product_over_one_place_multiplies_also_what_is_zero(transposed, zeros
     odd = [0.0, -0.0, np.nan, np.inf, 2.0]
     a, b = np.float32([odd]).T, np.float32([zeros or [3.0, *odd]])
     with np.errstate(invalid="ignore"):
-        wanted = np.float32([[x * y for y in b[0]] for x in a[:, 0]])
+        expected = np.float32([[x * y for y in b[0]] for x in a[:, 0]])
     x, y = (nd.array(v.T if t else v) for v, t in zip((a, b), transposed, strict=True))
     for _ in range(3):  # from the second on, a path
         out = nd.dot(x, y, transpose_a=transposed[0], transpose_b=transposed[1])
-        np.testing.assert_array_equal(out.asnumpy(), wanted)
+        np.testing.assert_array_equal(out.asnumpy(), expected)
         assert out.data.flags.c_contiguous and out.data.base is None
 
 

@@ -60,13 +60,13 @@ def check(m, n, depth, transposes, dtype="float32", batch=(), change=lambda a, b
     )
     arrays = run.arrays(m + n + depth)
     change(*arrays)
-    got, wanted = run(arrays), reference(*arrays, ta, tb)
+    got, expected = run(arrays), reference(*arrays, ta, tb)
     assert got.dtype == np.dtype(dtype)
     if got.dtype.kind == "f":
         eps = np.finfo(dtype).eps
-        np.testing.assert_allclose(got, wanted, rtol=20 * eps, atol=20 * eps * depth)
+        np.testing.assert_allclose(got, expected, rtol=20 * eps, atol=20 * eps * depth)
     else:
-        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(got, expected)
     return run
 
 

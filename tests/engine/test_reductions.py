@@ -29,8 +29,8 @@ def compiled(function, *arrays, target="cpu"):
 def assert_compiled_agrees(function, *arrays, tolerance=2e-5):
     """The plan of loops, after its answers were compared with those of NumPy's."""
     plan, got = compiled(function, *arrays)
-    _, wanted = compiled(function, *arrays, target="numpy")
-    for a, b in zip(got, wanted, strict=True):
+    _, expected = compiled(function, *arrays, target="numpy")
+    for a, b in zip(got, expected, strict=True):
         assert a.shape == b.shape and a.dtype == b.dtype
         np.testing.assert_allclose(a, b, tolerance, tolerance)
     return plan
@@ -245,8 +245,8 @@ def test_cross_entropy_agrees_with_eager(rng, labels):
             out = loss(x, y)
         out.backward()
         answers.append((out.asnumpy(), x.grad.asnumpy()))
-    for got, wanted in zip(*answers, strict=True):
-        np.testing.assert_allclose(got, wanted, 1e-5, 1e-6)
+    for got, expected in zip(*answers, strict=True):
+        np.testing.assert_allclose(got, expected, 1e-5, 1e-6)
 
 
 @pytest.mark.parametrize("make", [nn.LayerNorm, nn.BatchNorm], ids=["Layer", "Batch"])
@@ -263,8 +263,8 @@ def test_a_small_deviation_around_a_large_mean_is_found(rng, make):
     with autograd.train_mode():
         got = layer(nd.array(x)).asnumpy()
     exact, axis = x.astype("f8"), 1 if make is nn.LayerNorm else 0
-    wanted = (exact - exact.mean(axis, keepdims=True)) / exact.std(axis, keepdims=True)
-    np.testing.assert_allclose(got, wanted, atol=0.1)
+    expected = (exact - exact.mean(axis, keepdims=True)) / exact.std(axis, keepdims=True)
+    np.testing.assert_allclose(got, expected, atol=0.1)
     np.testing.assert_allclose(got.std(axis), 1, atol=0.01)
 
 

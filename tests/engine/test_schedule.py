@@ -191,11 +191,11 @@ def outputs(kernel, n):
     for p in kernel.buffers:
         count = p.shape[0] if isinstance(p.shape[0], int) else None
         if count is None:
-            found = np.zeros(1, "i8")
+            actual = np.zeros(1, "i8")
             size = Buffer("size", "int64", (const(1),), "out")
             store = Store(size, (const(0),), Call("cast", (const(p.shape[0]),), Type("int64")))
-            evaluate(Kernel("count", (size, N), (store,)), found, n)
-            (count,) = found
+            evaluate(Kernel("count", (size, N), (store,)), actual, n)
+            (count,) = actual
         values[p] = rng.integers(-4, 5, count).astype(p.kind)
     evaluate(kernel, *(values.get(p, n) for p in kernel.params))
     return next(values[b] for b in kernel.buffers if b.space == "out")
@@ -206,7 +206,7 @@ def check_property(count=180, seed=0):
     rng, done = Random(seed), dict.fromkeys([*STEPS, "refused"], 0)
     for _ in range(count):
         kernel = drawn(rng)
-        wanted = {n: outputs(kernel, n) for n in (1, 6)}
+        expected = {n: outputs(kernel, n) for n in (1, 6)}
         for _ in range(3):
             name = rng.choice([s.var.name for s in schedule.loops_of(kernel)] or ["none"])
             which = min(rng.sample([*STEPS], 4), key=lambda step: done[step])
@@ -217,7 +217,7 @@ def check_property(count=180, seed=0):
                 done["refused"] += 1
         for one in (kernel, schedule.scheduled(kernel))[: 1 + (rng.random() < 0.3)]:
             verify(one)
-            for n, answer in wanted.items():
+            for n, answer in expected.items():
                 np.testing.assert_array_equal(outputs(one, n), answer, str(one))
     return done
 
@@ -261,7 +261,7 @@ def test_only_sums_of_a_free_order_are_accumulated():
     assert vectors(schedule.accumulate(free, "k"))
     inner = schedule.loop_of(free, "k")
     strict = Let(ACC, ACC + inner.body[0].value.args[1])
-    fixed = schedule.changed(free, "k", lambda found: [replace(found, body=(strict,))])
+    fixed = schedule.changed(free, "k", lambda actual: [replace(actual, body=(strict,))])
     with pytest.raises(ScheduleError, match="does more to acc than to add up"):
         schedule.accumulate(fixed, "k")
 

@@ -46,7 +46,7 @@ def test_what_is_shown_does_not_change_when_a_line_above_it_does(capsys, tmp_pat
     """Two copies of a module, one with five more lines at its top, give one listing."""
     monkeypatch.setattr("minihybrid.view.show.PACKAGE", tmp_path / "minihybrid")
     monkeypatch.syspath_prepend(tmp_path)
-    found = []
+    actual = []
     for folder, more in (("before", ""), ("after", "# one\n" * 3 + "\n\n")):
         file = tmp_path / "minihybrid" / folder / "moved.py"
         file.parent.mkdir(parents=True)
@@ -54,8 +54,8 @@ def test_what_is_shown_does_not_change_when_a_line_above_it_does(capsys, tmp_pat
         scope = {"__name__": f"moved_{folder}"}
         exec(compile(file.read_text(), file, "exec"), scope)
         show(scope["A"].f)
-        found.append(capsys.readouterr().out.replace(folder, "."))
-    assert found[0] == found[1] == ("# minihybrid/./moved.py: A.f\ndef f(self):\n    return 1\n")
+        actual.append(capsys.readouterr().out.replace(folder, "."))
+    assert actual[0] == actual[1] == ("# minihybrid/./moved.py: A.f\ndef f(self):\n    return 1\n")
 
 
 def test_property_and_module(capsys):

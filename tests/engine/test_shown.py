@@ -16,15 +16,15 @@ from minihybrid.ops.signatures import NEEDED, signature
 
 def public_modules():
     """Every module of ours that one meets by `dir()`, from the package on: path -> module."""
-    found, todo = {}, [("", mx)]
+    actual, todo = {}, [("", mx)]
     while todo:
         path, module = todo.pop()
         for name in dir(module):
             thing = getattr(module, name)
-            if isinstance(thing, types.ModuleType) and thing not in found.values():
-                found[f"{path}{name}"] = thing
+            if isinstance(thing, types.ModuleType) and thing not in actual.values():
+                actual[f"{path}{name}"] = thing
                 todo.append((f"{path}{name}.", thing))
-    return found
+    return actual
 
 
 PUBLIC = public_modules()
@@ -41,11 +41,11 @@ def test_every_function_shows_inputs_and_defaults_of_its_record(space):
         inputs = ["data"] if op.variadic else op.input_names(None)
         assert list(shown) == [*inputs, *op.attrs, "name", "out", "ctx", "attr"], name
         for key, (_, default) in op.attrs.items():
-            found = shown[key].default
+            actual = shown[key].default
             if default is REQUIRED:
-                assert found in (inspect.Parameter.empty, NEEDED), (name, key)
+                assert actual in (inspect.Parameter.empty, NEEDED), (name, key)
             else:
-                assert found == (default.name if isinstance(default, np.dtype) else default)
+                assert actual == (default.name if isinstance(default, np.dtype) else default)
         tried += 1
     assert tried > 200
 
@@ -55,8 +55,8 @@ def test_every_function_shows_inputs_and_defaults_of_its_record(space):
 def test_every_signature_is_one_that_python_allows(symbolic, method):
     for op in set(OPS.values()):
         if op.inputs:
-            found = signature(op, symbolic, method).parameters.values()
-            inspect.Signature(list(found))  # raises where a default stands before none
+            actual = signature(op, symbolic, method).parameters.values()
+            inspect.Signature(list(actual))  # raises where a default stands before none
 
 
 def test_methods_show_what_the_functions_do():

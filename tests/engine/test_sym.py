@@ -251,8 +251,8 @@ def test_random_numbers_of_a_traced_function_are_those_of_eager():
     eager = [noisy(nd, x).asnumpy() for _ in range(2)]
     hybrid = mx.function(lambda x: noisy(sym, x), target="numpy")
     mx.random.seed(1)
-    for wanted in eager:
-        np.testing.assert_allclose(hybrid(x).asnumpy(), wanted, rtol=1e-6)
+    for expected in eager:
+        np.testing.assert_allclose(hybrid(x).asnumpy(), expected, rtol=1e-6)
 
 
 @pytest.mark.slow

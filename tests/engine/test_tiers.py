@@ -76,22 +76,22 @@ def target(net):
 # -- one tier, then the other ----------------------------------------------------------
 def test_numpy_answers_until_the_kernels_are_ready(gate):
     net, x = small_net(), nd.random.normal(shape=(2, 4))
-    wanted = net[1](net[0](x)).asnumpy()
+    expected = net[1](net[0](x)).asnumpy()
     for _ in range(3):
-        np.testing.assert_allclose(net(x).asnumpy(), wanted, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(net(x).asnumpy(), expected, rtol=1e-6, atol=1e-7)
         assert target(net) == "numpy"
     assert f"target numpy ({tiers.FIRST})" in repr(net.plans)
     gate.set()
     until(lambda: (net(x), target(net))[1] == "cpu")
     assert "until" not in repr(net.plans)
-    np.testing.assert_allclose(net(x).asnumpy(), wanted, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(net(x).asnumpy(), expected, rtol=1e-6, atol=1e-7)
 
 
 def test_the_first_answers_are_the_eager_ones_bit_by_bit(gate):
     net, x = small_net(active=False), nd.random.normal(shape=(2, 4))
-    wanted = net(x).asnumpy()
+    expected = net(x).asnumpy()
     net.hybridize()
-    np.testing.assert_array_equal(net(x).asnumpy(), wanted)
+    np.testing.assert_array_equal(net(x).asnumpy(), expected)
 
 
 @pytest.mark.parametrize("how", ["argument", "environment"])
@@ -197,11 +197,11 @@ def test_new_parameters_are_seen_in_both_tiers(gate):
     for step in range(2):
         for p in net.collect_params().values():
             p.set_data(nd.ones(p.shape) * (step + 1))
-        wanted = (step + 1) * (5 * np.tanh((step + 1) * 5.0) + 1)
-        np.testing.assert_allclose(net(x).asnumpy(), [[wanted] * 3], rtol=1e-5)
+        expected = (step + 1) * (5 * np.tanh((step + 1) * 5.0) + 1)
+        np.testing.assert_allclose(net(x).asnumpy(), [[expected] * 3], rtol=1e-5)
         gate.set()
         until(lambda: (net(x), target(net))[1] == "cpu")
-    np.testing.assert_allclose(net(x).asnumpy(), [[wanted] * 3], rtol=1e-5)
+    np.testing.assert_allclose(net(x).asnumpy(), [[expected] * 3], rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -224,13 +224,13 @@ def test_training_through_both_tiers_is_training(gate, monkeypatch):
         trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.05})
         x = nd.array(np.random.default_rng(0).normal(size=(8, 4)))
         y = nd.array([0, 1] * 4)
-        loss, found = gluon.loss.SoftmaxCrossEntropyLoss(), []
+        loss, actual = gluon.loss.SoftmaxCrossEntropyLoss(), []
         for step in range(steps):
             with autograd.record():
                 value = loss(net(x), y)
             value.backward()
             trainer.step(8)
-            found.append(value.mean().item())
+            actual.append(value.mean().item())
             if not wait and step == steps // 2:
                 assert {p.target for p in net.plans.values()} == {"numpy"}
                 gate.set()
@@ -243,7 +243,7 @@ def test_training_through_both_tiers_is_training(gate, monkeypatch):
                 until(lambda waiting=waiting: all(t.ready for t in waiting))
         assert {p.target for p in net.plans.values()} == {"cpu"}
         running = net[1].running_mean.data().asnumpy()
-        return found, running
+        return actual, running
 
     quick, quick_mean = losses(False)
     exact, exact_mean = losses(True)
@@ -259,14 +259,14 @@ def test_random_numbers_do_not_depend_on_the_tier(gate):
     gate.set()
     until(lambda: (f(x), target(f))[1] == "cpu")
     mx.random.seed(3)
-    for wanted in quick:
-        np.testing.assert_array_equal(f(x).asnumpy(), wanted)
+    for expected in quick:
+        np.testing.assert_array_equal(f(x).asnumpy(), expected)
 
 
 def test_threads_that_call_while_the_tiers_change_get_right_answers(gate):
     net = small_net()
     inputs = [nd.random.normal(shape=(2, 4)) for _ in range(4)]
-    wanted = [net(x).asnumpy() for x in inputs]
+    expected = [net(x).asnumpy() for x in inputs]
     wrong, stop = [], threading.Event()
 
     def work(x, right):
@@ -275,7 +275,7 @@ def test_threads_that_call_while_the_tiers_change_get_right_answers(gate):
                 wrong.append(x)
 
     threads = [
-        threading.Thread(target=work, args=pair) for pair in zip(inputs, wanted, strict=True)
+        threading.Thread(target=work, args=pair) for pair in zip(inputs, expected, strict=True)
     ]
     for thread in threads:
         thread.start()
@@ -320,12 +320,12 @@ def test_a_failure_is_told_once_and_numpy_goes_on(is_seeded, monkeypatch):
     real = tiers.Plan.load
     monkeypatch.setattr(tiers.Plan, "load", broken)
     net, x = small_net(active=False), nd.ones((2, 4))
-    wanted = net(x).asnumpy()
+    expected = net(x).asnumpy()
     net.hybridize()
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         until(lambda: (net(x), told)[1])
-        np.testing.assert_array_equal(net(x).asnumpy(), wanted)
+        np.testing.assert_array_equal(net(x).asnumpy(), expected)
     (warning,) = told
     assert str(warning.message) == (
         f"{net.name}: the kernels did not compile: no reason; NumPy goes on answering"
@@ -337,12 +337,12 @@ def test_a_failure_is_told_once_and_numpy_goes_on(is_seeded, monkeypatch):
 def test_a_failure_is_raised_once_where_warnings_are_errors(monkeypatch):
     monkeypatch.setattr(tiers.Tiers, "last", lambda self: 1 / 0)
     net, x = small_net(), nd.ones((2, 4))
-    wanted = net(x).asnumpy()
+    expected = net(x).asnumpy()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(RuntimeWarning, match="division by zero; NumPy goes on"):
             until(lambda: net(x) is None)
-        np.testing.assert_array_equal(net(x).asnumpy(), wanted)
+        np.testing.assert_array_equal(net(x).asnumpy(), expected)
 
 
 # -- what is said ----------------------------------------------------------------------
@@ -466,9 +466,9 @@ def test_a_second_process_goes_on_where_the_first_was_ended(tmp_path):
         "    time.sleep(0.02); f(x, x); (plan,) = f.plans.values()\n"
         "print(plan.target, f(x, x).asnumpy().sum().round(3))"
     )
-    wanted = [str(np.float32(16 * (np.tanh(4) * 3 + 2)).round(3))]
-    assert run(tmp_path, code) == ["numpy", "cpu", *wanted]
-    assert run(tmp_path, code) == ["numpy", "cpu", *wanted]
+    expected = [str(np.float32(16 * (np.tanh(4) * 3 + 2)).round(3))]
+    assert run(tmp_path, code) == ["numpy", "cpu", *expected]
+    assert run(tmp_path, code) == ["numpy", "cpu", *expected]
 
 
 @pytest.mark.slow

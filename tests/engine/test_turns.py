@@ -267,7 +267,7 @@ for name in sys.argv[1:]:
 @pytest.mark.external
 def test_mxnet_reads_our_loops_and_agrees(tmp_path):
     """But for `while_loop`, whose condition of one number MXNet's `where` does not take."""
-    programs, wanted = [p for p in PROGRAMS if p is not while_sum], {}
+    programs, expected = [p for p in PROGRAMS if p is not while_sum], {}
     for program in programs:
         given = inputs(4)
         symbol = mx.sym.Symbol(traced(program, given).heads)
@@ -279,12 +279,12 @@ def test_mxnet_reads_our_loops_and_agrees(tmp_path):
         executor = symbol.bind(mx.cpu(), args, args_grad=grads)
         outs = executor.forward(is_train=True)
         executor.backward([nd.ones(o.shape, dtype=o.dtype) for o in outs])
-        wanted[program.__name__] = [a.asnumpy() for a in (*outs, *grads.values())]
-    names = [str(tmp_path / name) for name in wanted]
+        expected[program.__name__] = [a.asnumpy() for a in (*outs, *grads.values())]
+    names = [str(tmp_path / name) for name in expected]
     subprocess.run([envs.python_of("mxnet"), "-c", MXNET, *names], check=True, timeout=600)
-    for name, arrays in wanted.items():
-        found = np.load(tmp_path / f"{name}-there.npz")
-        for a, b in zip(arrays, found.values(), strict=True):
+    for name, arrays in expected.items():
+        actual = np.load(tmp_path / f"{name}-there.npz")
+        for a, b in zip(arrays, actual.values(), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=5e-5)
 
 
@@ -407,17 +407,17 @@ def test_random_numbers_are_new_in_each_turn(training):
         return F.contrib.foreach(lambda row, s: (F.Dropout(row, p=0.5), s + row.sum()), x, h)[0]
 
     given = inputs(4)
-    found = []
+    actual = []
     for backend in (None, "numpy", "cpu"):
         net = Net(program)
         if backend:
             net.hybridize(backend=backend, wait=True)
         mx.random.seed(3)
         with autograd.record(training):
-            found.append(net(*given).asnumpy())
-    for other in found[1:]:
-        np.testing.assert_array_equal(found[0], other)
-    kept = found[0] != 0
+            actual.append(net(*given).asnumpy())
+    for other in actual[1:]:
+        np.testing.assert_array_equal(actual[0], other)
+    kept = actual[0] != 0
     assert kept.all() != training and (not training or not (kept[0] == kept[1]).all())
 
 

@@ -52,9 +52,9 @@ def test_parts_of_tiles_are_not_taken_for_whole_ones():
             "s = tile(9.0, 3, 1)",
             f"put(s, out, 0, {LANES}, {top}, {first}, {LANES})",
         )(a, b, out)
-        wanted = np.full((3, LANES), 7.0)
-        wanted[top:, first:] = 9
-        assert np.array_equal(out.reshape(3, LANES), wanted), (top, first)
+        expected = np.full((3, LANES), 7.0)
+        expected[top:, first:] = 9
+        assert np.array_equal(out.reshape(3, LANES), expected), (top, first)
 
 
 MAP = """

@@ -126,14 +126,14 @@ class TestEveryGraph:
 
     def test_kinds_are_counted(self, make):
         graph = make()
-        found = [box.get("data-kind") for box in boxes(drawn(graph))]
+        actual = [box.get("data-kind") for box in boxes(drawn(graph))]
         for kind in KINDS:
             expected = (
                 len(graph.heads)
                 if kind == "output"
                 else sum(kind_of(node) == kind for node in graph.nodes)
             )
-            assert found.count(kind) == expected
+            assert actual.count(kind) == expected
 
     def test_the_same_graph_gives_the_same_picture(self, make):
         assert draw(make())._repr_html_() == draw(make())._repr_html_()

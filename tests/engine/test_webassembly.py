@@ -151,17 +151,17 @@ def arrays_of(kernel):
     shifts = any(sign in text for sign in (" << ", " >> "))
     for b in kernel.buffers:
         positive = b.name == "a1" and (shifts or " // " in text or " % " in text)
-        found = values(b.kind, rng, positive)[: b.shape[0].value]
+        actual = values(b.kind, rng, positive)[: b.shape[0].value]
         if positive and shifts:
-            found %= np.dtype(b.kind).type(7)
-        arrays.append(found)
+            actual %= np.dtype(b.kind).type(7)
+        arrays.append(actual)
     arrays[-1][:] = 0
     return arrays
 
 
 def answers(kernels, folder):
     """What the evaluator and Node.js give for kernels: pairs of bytes."""
-    jobs, wanted = [], []
+    jobs, expected = [], []
     for kernel in kernels:
         verify(kernel)
         arrays, places, data = arrays_of(kernel), [], b""
@@ -172,31 +172,33 @@ def answers(kernels, folder):
         code = wasm.module([(kernel, places)], (16, data), (16 + len(data), 0))
         jobs.append([code, places[-1][0], out.nbytes])
         evaluate(kernel, *arrays, 5)
-        wanted.append(out)
+        expected.append(out)
 
     told = [[base64.b64encode(code).decode(), at, size] for code, at, size in jobs]
     (folder / "jobs.json").write_text(json.dumps(told))
     script = [NODE, "-e", RUN, str(folder / "jobs.json"), str(folder / "out.json")]
     done = subprocess.run(script, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-1000:]
-    return zip(json.loads((folder / "out.json").read_text()), wanted, strict=True)
+    return zip(json.loads((folder / "out.json").read_text()), expected, strict=True)
 
 
 def check_bits(folder):
     """Each operation, and the kernel of statements: the evaluator's bits, any NaN as another."""
     cases = [*operations()]
     kernels = [*(one(*case) for case in cases), statements_and_indices()]
-    for case, (hexes, wanted) in zip([*cases, "statements"], answers(kernels, folder), strict=True):
+    for case, (hexes, expected) in zip(
+        [*cases, "statements"], answers(kernels, folder), strict=True
+    ):
         assert set(hexes) <= set("0123456789abcdef"), (case, hexes)
-        assert_bits(np.frombuffer(bytes.fromhex(hexes), wanted.dtype), wanted, case)
+        assert_bits(np.frombuffer(bytes.fromhex(hexes), expected.dtype), expected, case)
 
 
-def assert_bits(got, wanted, case):
+def assert_bits(got, expected, case):
     """The same bits, any NaN as another."""
-    if wanted.dtype.kind == "f":
-        assert (np.isnan(got) == np.isnan(wanted)).all(), (case, got, wanted)
-        got, wanted = np.nan_to_num(got, nan=7), np.nan_to_num(wanted, nan=7)
-    assert got.tobytes() == wanted.tobytes(), (case, got, wanted)
+    if expected.dtype.kind == "f":
+        assert (np.isnan(got) == np.isnan(expected)).all(), (case, got, expected)
+        got, expected = np.nan_to_num(got, nan=7), np.nan_to_num(expected, nan=7)
+    assert got.tobytes() == expected.tobytes(), (case, got, expected)
 
 
 @pytest.mark.slow
@@ -229,9 +231,9 @@ def test_numbers_are_as_short_as_they_can_be():
     rng = Random(0)
     for _ in range(300):
         n = rng.randint(-(2**31), 2**31 - 1) >> rng.randint(0, 31)
-        found = wasm.s(n)
-        value = sum((b & 127) << 7 * i for i, b in enumerate(found))
-        assert (value - (2 ** (7 * len(found))) * (found[-1] >> 6 & 1)) == n
-        assert all(b & 128 for b in found[:-1]) and not found[-1] & 128
+        actual = wasm.s(n)
+        value = sum((b & 127) << 7 * i for i, b in enumerate(actual))
+        assert (value - (2 ** (7 * len(actual))) * (actual[-1] >> 6 & 1)) == n
+        assert all(b & 128 for b in actual[:-1]) and not actual[-1] & 128
         natural = abs(n)
         assert sum((b & 127) << 7 * i for i, b in enumerate(wasm.u(natural))) == natural

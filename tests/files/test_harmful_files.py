@@ -215,7 +215,7 @@ def test_what_later_versions_of_the_format_know():
     """Four dtypes came after MXNet 1.9; bfloat16 is the upper half of a float32."""
     values = np.array([[1.5, -2.0]], np.float32)
     upper = (values.view(np.uint32) >> 16).astype(np.uint16).tobytes()
-    found, _ = params.unpack_arrays(
+    actual, _ = params.unpack_arrays(
         list_of(
             dense(1, 2, flag=12, data=upper),
             dense(2, flag=8, data=b"\xff\xff\x02\0"),
@@ -224,9 +224,9 @@ def test_what_later_versions_of_the_format_know():
         ),
         "a",
     )
-    assert [a.dtype.name for a in found] == ["float32", "int16", "uint64", "bool"]
-    assert found[0].tolist() == values.tolist() and found[1].tolist() == [-1, 2]
-    assert found[3].view(np.uint8).tolist() == [0, 1, 1]
+    assert [a.dtype.name for a in actual] == ["float32", "int16", "uint64", "bool"]
+    assert actual[0].tolist() == values.tolist() and actual[1].tolist() == [-1, 2]
+    assert actual[3].view(np.uint8).tolist() == [0, 1, 1]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")

@@ -28,10 +28,10 @@ NETS = {name: getattr(golden_nets, name) for name in ("images", "words", "halves
 
 def assert_answers(net, name):
     asked = nd.load(file(f"{name}.nd"))
-    got, wanted = net(asked["x"]), asked["y"]
-    assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+    got, expected = net(asked["x"]), asked["y"]
+    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
     tolerance = 2e-3 if got.dtype == np.float16 else 1e-5
-    np.testing.assert_allclose(got.asnumpy(), wanted.asnumpy(), tolerance, tolerance)
+    np.testing.assert_allclose(got.asnumpy(), expected.asnumpy(), tolerance, tolerance)
 
 
 # -- what MXNet 1.9.1 writes -----------------------------------------------------------
@@ -140,9 +140,9 @@ def test_functions_of_the_np_namespace(number):
         symbol = sym.fromjson(json.dumps(FUNCTIONS[number]))
         asked = npx.load(file("functions.nd"))
         net = gluon.SymbolBlock(symbol, sym.var("data"))
-        got, wanted = net(asked["x"]), asked[f"y{number}"]
-        assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
-        np.testing.assert_allclose(got.asnumpy(), wanted.asnumpy(), 1e-5, 1e-5)
+        got, expected = net(asked["x"]), asked[f"y{number}"]
+        assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+        np.testing.assert_allclose(got.asnumpy(), expected.asnumpy(), 1e-5, 1e-5)
     finally:
         npx.reset_np()
 
@@ -160,20 +160,20 @@ def test_layers_of_the_np_world():
 
 
 def test_sparse_arrays_are_read_as_dense_ones():
-    found = nd.load(file("sparse.nd"))
+    actual = nd.load(file("sparse.nd"))
     rows = [[0, 0], [1, 2], [0, 0], [3, 4]]
-    assert found["rows"].asnumpy().tolist() == rows == found["csr"].asnumpy().tolist()
+    assert actual["rows"].asnumpy().tolist() == rows == actual["csr"].asnumpy().tolist()
     for name in ("none", "empty"):
-        assert found[name].asnumpy().tolist() == [[0, 0], [0, 0], [0, 0]]
+        assert actual[name].asnumpy().tolist() == [[0, 0], [0, 0], [0, 0]]
 
 
 # -- what older versions wrote ---------------------------------------------------------
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_arrays_of_all_versions_and_dtypes(version, device):
-    found = nd.load(file(f"old/v{version}_{device}.params"))
-    assert list(found) == list(params.TYPE_FLAGS)
-    for dtype, array in found.items():
+    actual = nd.load(file(f"old/v{version}_{device}.params"))
+    assert list(actual) == list(params.TYPE_FLAGS)
+    for dtype, array in actual.items():
         assert array.dtype == np.dtype(dtype)
         np.testing.assert_array_equal(array.asnumpy(), ARRAYS.astype(dtype))
 
@@ -192,18 +192,18 @@ def test_a_reshape_that_names_its_target(attrs, shape):
     """Of 2015: in it 0 is the length to be found; the first one may be kept."""
     symbol = sym.fromjson(old_graph("Reshape", attrs, 800))
     x = np.arange(24, dtype="float32").reshape(4, 3, 2)
-    found = symbol.eval(x=nd.array(x))[0].asnumpy()
-    assert found.shape == shape and (found.ravel() == x.ravel()).all()
+    actual = symbol.eval(x=nd.array(x))[0].asnumpy()
+    assert actual.shape == shape and (actual.ravel() == x.ravel()).all()
 
 
 @pytest.mark.parametrize("kind", ["argmax", "argmin"])
 def test_the_last_axis_was_all_axes_before_0_9_5(kind):
     """MXNet's own upgrade (src/nnvm/legacy_json_util.cc) says so of files."""
     x = nd.array([[1, 5, 3], [9, 0, 6]])
-    for version, wanted in ((904, getattr(nd, kind)(x)), (905, getattr(nd, kind)(x, axis=-1))):
-        found = sym.fromjson(old_graph(kind, {"axis": "-1"}, version)).eval(x=x)[0]
-        assert found.shape == wanted.shape
-        assert (found.asnumpy() == wanted.asnumpy()).all()
+    for version, expected in ((904, getattr(nd, kind)(x)), (905, getattr(nd, kind)(x, axis=-1))):
+        actual = sym.fromjson(old_graph(kind, {"axis": "-1"}, version)).eval(x=x)[0]
+        assert actual.shape == expected.shape
+        assert (actual.asnumpy() == expected.asnumpy()).all()
 
 
 def old_graph(kind, attrs, version):
@@ -261,8 +261,8 @@ def test_graphs_of_old_versions_are_upgraded_as_mxnet_does(name):
         n: a for n, a in asked["attributes"].items() if a
     }
     outs = symbol.eval(**{n: nd.array(v) for n, v in asked["inputs"].items()})
-    for out, wanted in zip(outs, asked["answers"], strict=True):
-        np.testing.assert_allclose(out.asnumpy(), wanted, 1e-5, 1e-6)
+    for out, expected in zip(outs, asked["answers"], strict=True):
+        np.testing.assert_allclose(out.asnumpy(), expected, 1e-5, 1e-6)
     assert sym.fromjson(symbol.tojson()).tojson() == symbol.tojson()
 
 

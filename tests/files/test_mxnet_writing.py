@@ -111,11 +111,11 @@ class Files:
         )
         assert done.returncode == 0, done.stderr[-2000:]
         errors = json.loads((self.folder / "errors.json").read_text())
-        found = {}
+        actual = {}
         for name in self.answers.keys() - errors.keys():
             with np.load(self.folder / f"{name}-answers.npz") as arrays:
-                found[name] = [arrays[key] for key in arrays.files]
-        return found, errors
+                actual[name] = [arrays[key] for key in arrays.files]
+        return actual, errors
 
 
 def np_functions(np, npx):
@@ -255,12 +255,12 @@ def writes_all(files, rng):
         npx.reset_np()
 
 
-def difference(got, wanted):
+def difference(got, expected):
     """How MXNet's outputs differ from ours, in words; "" if they do not."""
-    forms = [[f"{a.dtype}{a.shape}" for a in arrays] for arrays in (got, wanted)]
+    forms = [[f"{a.dtype}{a.shape}" for a in arrays] for arrays in (got, expected)]
     if forms[0] != forms[1]:
         return f"MXNet gives {forms[0]}, we {forms[1]}"
-    for a, b in zip(got, wanted, strict=True):
+    for a, b in zip(got, expected, strict=True):
         size = np.abs(b[np.isfinite(b)]).max(initial=1)
         if not np.allclose(a, b, 1e-5, 1e-5 * size, equal_nan=True):
             return f"MXNet gives {a.ravel()[:9]}, we {b.ravel()[:9]}"
@@ -287,8 +287,8 @@ def test_mxnet_computes_what_we_wrote(tmp_path, rng):
         seen.add(op)
         if not known:
             wrong.append(f"{name}: {error}")
-    for name, found in answers.items():
-        words = difference(found, files.answers[name])
+    for name, actual in answers.items():
+        words = difference(actual, files.answers[name])
         op = op_of.get(name, "")
         seen |= {op} if words else set()
         if words and op not in OTHER:
@@ -316,5 +316,5 @@ def _ours(op):
     ],
 )
 def test_a_difference_is_noticed(got):
-    wanted = [np.float32([1, 2]), np.float32([3])]
-    assert difference(got, wanted) and not difference(wanted, wanted)
+    expected = [np.float32([1, 2]), np.float32([3])]
+    assert difference(got, expected) and not difference(expected, expected)

@@ -89,12 +89,12 @@ def exported(tmp_path, symbol, params, specs, **more):
     return session(path.read_bytes())
 
 
-def assert_agree(running, arrays, wanted, what):
+def assert_agree(running, arrays, expected, what):
     """ONNX Runtime's outputs are those wanted, to 1e-5 of the number or of 1; whole
     numbers are equal."""
     read = {i.name for i in running.get_inputs()}
     got = running.run(None, {n: a for n, a in arrays.items() if n in read})
-    for mine, its in zip(wanted, got, strict=True):
+    for mine, its in zip(expected, got, strict=True):
         assert (its.shape, its.dtype) == (mine.shape, mine.data.dtype), what
         near = 1e-5 * (its.dtype.kind == "f")
         np.testing.assert_allclose(its, mine.data, near, near, err_msg=str(what))
@@ -190,10 +190,10 @@ def test_a_batch_of_any_length_gives_our_answer_or_no_file(op, tmp_path):
         for batch in (1, 2, 5):
             arrays = sample.arrays("float32", batch)
             try:
-                wanted = sample.answers(arrays)
+                expected = sample.answers(arrays)
             except ShapeError:  # an index that is outside of such an axis
                 continue
-            assert_agree(running, arrays, wanted, case)
+            assert_agree(running, arrays, expected, case)
 
 
 # -- layers and nets -------------------------------------------------------------------
@@ -718,9 +718,9 @@ def test_export_model_takes_a_dtype_for_each_input(tmp_path):
         str(tmp_path / "net.onnx"),
     )
     arrays = {"words": np.int32([[0, 1, 2, 3], [4, 0, 0, 2]]), "more": np.ones((2, 4, 3), "f4")}
-    wanted = nd.array(weight.asnumpy()[arrays["words"]] + 1)
+    expected = nd.array(weight.asnumpy()[arrays["words"]] + 1)
     running = session(onnx.load(path).SerializeToString())
-    assert_agree(running, arrays, [wanted], "words")
+    assert_agree(running, arrays, [expected], "words")
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,9 @@ COMPILED = (
 
 def outputs(net, *inputs):
     """What a net gives, as NumPy arrays."""
-    found = net(*(nd.array(x, dtype=x.dtype) for x in inputs))
-    found = found if isinstance(found, (list, tuple)) else [found]
-    return [y.asnumpy() for y in found]
+    actual = net(*(nd.array(x, dtype=x.dtype) for x in inputs))
+    actual = actual if isinstance(actual, (list, tuple)) else [actual]
+    return [y.asnumpy() for y in actual]
 
 
 def answers(path):
@@ -83,22 +83,22 @@ def node(op, inputs, outputs="y", **attrs):
 # -- answers ---------------------------------------------------------------------------
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_networks_of_other_frameworks_give_their_answers(path):
-    x, wanted = answers(path)
+    x, expected = answers(path)
     net = mx.onnx.import_to_gluon(path)
     eager = outputs(net, x)
     net.hybridize(backend=None if path.stem in COMPILED else "numpy")
-    for found in (eager, outputs(net, x)):
-        assert len(found) == len(wanted)
-        for a, b in zip(found, wanted, strict=True):
+    for actual in (eager, outputs(net, x)):
+        assert len(actual) == len(expected)
+        for a, b in zip(actual, expected, strict=True):
             assert a.shape == b.shape
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_a_batch_of_another_length_needs_no_other_file(path):
-    x, wanted = answers(path)
+    x, expected = answers(path)
     net = mx.onnx.import_to_gluon(path)
-    for a, b in zip(outputs(net, np.concatenate([x, x, x])), wanted, strict=True):
+    for a, b in zip(outputs(net, np.concatenate([x, x, x])), expected, strict=True):
         np.testing.assert_allclose(a, np.concatenate([b, b, b]), rtol=1e-5, atol=1e-5)
 
 
@@ -111,9 +111,9 @@ def test_import_model_gives_a_symbol_and_two_dicts():
     assert symbol.list_auxiliary_states() == list(states)
     with np.load(FOLDER / "torch-training.npz") as stored:
         x = nd.array(stored["x"])
-    (found,) = symbol.bind(mx.cpu(), {"x": x, **args}, aux_states=states).forward()
+    (actual,) = symbol.bind(mx.cpu(), {"x": x, **args}, aux_states=states).forward()
     np.testing.assert_allclose(
-        found.asnumpy(),
+        actual.asnumpy(),
         outputs(mx.onnx.import_to_gluon(path), x.asnumpy())[0],
         rtol=1e-6,
         atol=1e-6,
@@ -121,19 +121,19 @@ def test_import_model_gives_a_symbol_and_two_dicts():
 
 
 def test_metadata_tells_inputs_and_outputs():
-    found = mx.onnx.get_model_metadata(FOLDER / "torch-lenet-old13.onnx")
-    assert found["input_tensor_data"] == [("x", (0, 1, 16, 16))]
-    assert [shape for _, shape in found["output_tensor_data"]] == [(0, 5)]
+    actual = mx.onnx.get_model_metadata(FOLDER / "torch-lenet-old13.onnx")
+    assert actual["input_tensor_data"] == [("x", (0, 1, 16, 16))]
+    assert [shape for _, shape in actual["output_tensor_data"]] == [(0, 5)]
 
 
 def test_an_imported_net_becomes_a_gluon_file(tmp_path):
-    x, (wanted, *_) = answers(FOLDER / "tensorflow-conv-17.onnx")
+    x, (expected, *_) = answers(FOLDER / "tensorflow-conv-17.onnx")
     net = mx.onnx.import_to_gluon(FOLDER / "tensorflow-conv-17.onnx")
     net.hybridize(backend="numpy")
     outputs(net, x)
     files = net.export(str(tmp_path / "net"))
     again = gluon.SymbolBlock.imports(files[0], "x", files[1])
-    np.testing.assert_allclose(outputs(again, x)[0], wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(outputs(again, x)[0], expected, rtol=1e-5, atol=1e-5)
 
 
 def test_mxnet_finds_the_functions_in_contrib():
@@ -204,7 +204,7 @@ def test_the_cases_of_the_library_are_answered_or_beyond_a_limit(letter, tmp_pat
             or any(d in case.name for d in DIFFERENT)
         ):
             continue
-        model, x, wanted = as_network(case)
+        model, x, expected = as_network(case)
         try:
             net = mx.onnx.import_to_gluon(save(tmp_path, model))
         except FileError as error:
@@ -213,7 +213,7 @@ def test_the_cases_of_the_library_are_answered_or_beyond_a_limit(letter, tmp_pat
                 for words, names in LIMITS.items()
             ), (case.name, str(error))
             continue
-        for a, b in zip(outputs(net, x), wanted, strict=True):
+        for a, b in zip(outputs(net, x), expected, strict=True):
             assert a.shape == (b.shape or (1,)) or a.shape == b.shape, case.name
             np.testing.assert_allclose(
                 a.astype("float64"), b.astype("float64"), 1e-4, 1e-5, err_msg=case.name
@@ -330,15 +330,15 @@ FORMS = {  # one way to write it, and the constants beside x; in each opset that
 
 def opsets_of(op):
     """The first and the last opset of each version that has this form."""
-    context, found = onnx.checker.C.CheckerContext(), {}
+    context, actual = onnx.checker.C.CheckerContext(), {}
     context.ir_version = 8
     for opset in range(7, 23):
         context.opset_imports = {"": opset}
         with contextlib.suppress(onnx.defs.SchemaError, onnx.checker.ValidationError):
             version = onnx.defs.get_schema(op.op_type, opset).since_version
             onnx.checker.check_node(op, context)
-            found.setdefault(version, []).append(opset)
-    return sorted({n for same in found.values() for n in (same[0], same[-1])})
+            actual.setdefault(version, []).append(opset)
+    return sorted({n for same in actual.values() for n in (same[0], same[-1])})
 
 
 @pytest.mark.parametrize("case", FORMS)
@@ -355,11 +355,11 @@ def test_a_node_means_in_each_opset_what_onnx_runtime_says(case, tmp_path):
     for opset in opsets_of(op):
         model.opset_import[0].version = opset
         try:
-            wanted = runtime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+            expected = runtime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
         except runtime.capi.onnxruntime_pybind11_state.Fail:
             continue  # that opset does not have this form, says the runtime
         net = mx.onnx.import_to_gluon(save(tmp_path, model))
-        for a, b in zip(outputs(net, x), wanted, strict=True):
+        for a, b in zip(outputs(net, x), expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6, err_msg=f"opset {opset}")
         asked += 1
     assert asked
@@ -371,15 +371,15 @@ def test_the_factors_of_a_gemm(tmp_path):
     for alpha, beta in ((1.0, 1.0), (0.5, 1.0), (1.0, 2.0), (0.5, 2.0)):
         made = node("Gemm", "x,w,c", alpha=alpha, beta=beta)
         model = model_of([made], {"x": (2, 3)}, weights={"w": w, "c": c})
-        (found,) = outputs(mx.onnx.import_to_gluon(save(tmp_path, model)), x)
-        np.testing.assert_allclose(found, alpha * (x @ w) + beta * c, rtol=1e-5, atol=1e-6)
+        (actual,) = outputs(mx.onnx.import_to_gluon(save(tmp_path, model)), x)
+        np.testing.assert_allclose(actual, alpha * (x @ w) + beta * c, rtol=1e-5, atol=1e-6)
 
 
 def test_an_old_softmax_is_over_all_axes_from_its_own(tmp_path):
     model = model_of([node("Softmax", "x", axis=1)], {"x": (3, 2, 2)}, opset=11)
     x = np.arange(12, dtype="float32").reshape(3, 2, 2)
-    (found,) = outputs(mx.onnx.import_to_gluon(save(tmp_path, model)), x)
-    np.testing.assert_allclose(found.sum((1, 2)), np.ones(3), rtol=1e-6)
+    (actual,) = outputs(mx.onnx.import_to_gluon(save(tmp_path, model)), x)
+    np.testing.assert_allclose(actual.sum((1, 2)), np.ones(3), rtol=1e-6)
 
 
 def test_one_hot_of_places_of_any_axes(tmp_path):
@@ -389,8 +389,8 @@ def test_one_hot_of_places_of_any_axes(tmp_path):
         weights={"d": np.array([4]), "v": np.float32([-1, 2])},
     )
     x = np.array([[0, 1, 3], [2, 2, -1]])
-    (found,) = outputs(mx.onnx.import_to_gluon(save(tmp_path, model)), x)
-    np.testing.assert_array_equal(found, np.where(np.eye(4)[x], 2, -1))
+    (actual,) = outputs(mx.onnx.import_to_gluon(save(tmp_path, model)), x)
+    np.testing.assert_array_equal(actual, np.where(np.eye(4)[x], 2, -1))
 
 
 # -- what one does with a net ----------------------------------------------------------
@@ -424,10 +424,10 @@ def train(net, x, labels, steps, **how):
     losses = []
     for _ in range(steps):
         with autograd.record():
-            found = loss(net(x), labels).mean()
-        found.backward()
+            actual = loss(net(x), labels).mean()
+        actual.backward()
         trainer.step(1)
-        losses.append(found.asscalar())
+        losses.append(actual.asscalar())
     return losses
 
 

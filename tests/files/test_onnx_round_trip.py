@@ -37,12 +37,12 @@ def test_layers_come_back_as_what_they_were(tmp_path):
     net, shape = NETS["resnet 18"]
     symbol, params, specs = parts_of(net, shape)
     again = import_to_gluon(write_onnx(symbol, params, specs, tmp_path / "net.onnx"))
-    found = [
+    actual = [
         [node.op.name for node, _ in s.get_internals().refs if node.op]
         for s in (symbol, again._outputs)
     ]
     for op in ("Convolution", "BatchNorm", "FullyConnected", "Pooling"):
-        assert found[0].count(op) == found[1].count(op) > 0
+        assert actual[0].count(op) == actual[1].count(op) > 0
     weights = [p.name for p in again.collect_params().values() if p.grad_req != "null"]
     assert len(weights) == len([n for n in params if "running" not in n])
 
@@ -74,8 +74,8 @@ def test_operators_come_back(tmp_path):
                 assert any(re.search(words, str(error)) for words in NOT_BACK)
                 not_back += 1
                 continue
-            found = as_list(again(*(NDArray(arrays[n]) for n in again._inputs)))
-            for a, b in zip(found, sample.answers(arrays), strict=True):
+            actual = as_list(again(*(NDArray(arrays[n]) for n in again._inputs)))
+            for a, b in zip(actual, sample.answers(arrays), strict=True):
                 assert a.shape == b.shape, case
                 np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), 1e-5, 1e-5, err_msg=str(case))
             back += 1
@@ -114,7 +114,7 @@ def test_small_numbers_keep_their_digits_and_zeros_their_signs(name, tmp_path):
     specs = {n: Spec(x.shape, x.dtype) for n, x in zip("ab", given, strict=False)}
     path = write_onnx(function, {}, specs, tmp_path / "net.onnx", dynamic=False)
     got = import_to_gluon(path)(*map(NDArray, given)).asnumpy()
-    wanted = getattr(nd, name)(*map(NDArray, given)).asnumpy()
-    np.testing.assert_allclose(got, wanted, 2e-6, 0)
-    zeros = wanted == 0
-    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(wanted[zeros]))
+    expected = getattr(nd, name)(*map(NDArray, given)).asnumpy()
+    np.testing.assert_allclose(got, expected, 2e-6, 0)
+    zeros = expected == 0
+    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(expected[zeros]))

@@ -201,19 +201,19 @@ def ready(name):
 
 def answers(net, inputs):
     """The outputs of a block as ndarrays."""
-    found = net(*inputs)
-    return [out.asnumpy() for out in (found if isinstance(found, (list, tuple)) else [found])]
+    actual = net(*inputs)
+    return [out.asnumpy() for out in (actual if isinstance(actual, (list, tuple)) else [actual])]
 
 
-def check(found, wanted):
+def check(actual, expected):
     """The same outputs, up to the order of sums."""
-    for a, b in zip(found, wanted, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         np.testing.assert_allclose(a, b, 1e-4, 1e-4 * np.abs(b).max())
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_saved_parameters_are_read(name, tmp_path):
-    make, net, inputs, wanted = ready(name)
+    make, net, inputs, expected = ready(name)
     path = str(tmp_path / "net")
     for write, read in (
         (net.save_parameters, "load_parameters"),
@@ -230,12 +230,12 @@ def test_saved_parameters_are_read(name, tmp_path):
             if used:  # its shapes are known
                 other(*inputs)
             getattr(other, read)(path)
-            check(answers(other, inputs), wanted)
+            check(answers(other, inputs), expected)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_an_exported_net_is_read_and_exported_again(name, tmp_path):
-    _, net, inputs, wanted = ready(name)
+    _, net, inputs, expected = ready(name)
     for turn in range(3):
         net.hybridize(backend="numpy")
         net(*inputs)
@@ -243,7 +243,7 @@ def test_an_exported_net_is_read_and_exported_again(name, tmp_path):
         names = [n for n in sym.load(files[0]).list_inputs() if n not in net.collect_params()]
         net.load_parameters(files[1])
         net, inputs = gluon.SymbolBlock.imports(files[0], names, files[1]), arrays_in(inputs)
-        check(answers(net, inputs), wanted)
+        check(answers(net, inputs), expected)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -261,7 +261,7 @@ def read_graph_alone(name, tmp_path):
     net.hybridize(backend="numpy")  # its first call is traced: no shape is known before
     net(*inputs)
     draw_parameters(net)
-    wanted = answers(net, inputs)
+    expected = answers(net, inputs)
     for turn in range(2):
         graph, params = net.export(str(tmp_path / f"net{turn}"))
         names = [n for n in sym.load(graph).list_inputs() if n not in net.collect_params()]
@@ -271,12 +271,12 @@ def read_graph_alone(name, tmp_path):
         net.hybridize(backend="numpy")
         net(*inputs)
         net.load_parameters(params)
-        check(answers(net, inputs), wanted)
+        check(answers(net, inputs), expected)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_an_exported_program_runs_beside_its_weights(name, tmp_path):
-    _, net, inputs, wanted = ready(name)
+    _, net, inputs, expected = ready(name)
     net.hybridize(backend="numpy")
     net(*inputs)
     for _ in range(2):  # the second time over files of its own
@@ -284,8 +284,8 @@ def test_an_exported_program_runs_beside_its_weights(name, tmp_path):
     spec = importlib.util.spec_from_file_location("exported", program)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    found = module.predict(module.load(), *(x.asnumpy() for x in arrays_in(inputs)))
-    check(found if isinstance(found, tuple) else [found], wanted)
+    actual = module.predict(module.load(), *(x.asnumpy() for x in arrays_in(inputs)))
+    check(actual if isinstance(actual, tuple) else [actual], expected)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -337,8 +337,8 @@ def test_casting_an_exported_net_casts_what_casting_the_net_casts(name, dtype, t
     params, others = net.collect_params(), other.collect_params()
     assert {n: p.dtype for n, p in params.items()} == {n: p.dtype for n, p in others.items()}
     inputs = [restore(x, (a.astype(dtype) for a in arrays_in([x]))) for x in inputs]
-    found, wanted = answers(other, arrays_in(inputs)), answers(net, inputs)
-    for a, b in zip(found, wanted, strict=True):
+    actual, expected = answers(other, arrays_in(inputs)), answers(net, inputs)
+    for a, b in zip(actual, expected, strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
 
@@ -382,12 +382,12 @@ def test_onnx_is_read_and_names_the_inputs(name, tmp_path):
     pytest.importorskip("onnx", reason="onnx is not installed")
     if name == "recurrent":
         pytest.skip("a recurrent layer's batch has one length in ONNX")
-    _, net, inputs, wanted = ready(name)
+    _, net, inputs, expected = ready(name)
     for turn in range(2):
         net.hybridize(backend="numpy")
         net(*inputs)
         (file,) = net.export(str(tmp_path / f"net{turn}"), format="onnx")
-        found = [name for name, _ in onnx.get_model_metadata(file)["input_tensor_data"]]
-        assert found == INPUTS.get(name, ["data"])
+        actual = [name for name, _ in onnx.get_model_metadata(file)["input_tensor_data"]]
+        assert actual == INPUTS.get(name, ["data"])
         net, inputs = onnx.import_to_gluon(file), arrays_in(inputs)
-        check(answers(net, inputs), wanted)
+        check(answers(net, inputs), expected)

@@ -51,10 +51,10 @@ def opened(path):
 
 
 def all_of(path):
-    file, found = MXRecordIO(path, "r"), []
+    file, actual = MXRecordIO(path, "r"), []
     while (record := file.read()) is not None:
-        found.append(record)
-    return found
+        actual.append(record)
+    return actual
 
 
 def test_records_come_back_in_order_and_by_key(tmp_path):
@@ -76,8 +76,8 @@ def test_the_bytes_are_those_of_mxnet(tmp_path):
     """Its own file of the last record but two: cut where the magic number stands."""
     path = written(tmp_path, [RECORDS[5]])
     parts = [(1, b"abcd"), (3, b"xyz" + MAGIC)]
-    wanted = b"".join(MAGIC + struct.pack("<I", flag << 29 | len(p)) + p for flag, p in parts)
-    assert path.read_bytes() == wanted + b"\0"
+    expected = b"".join(MAGIC + struct.pack("<I", flag << 29 | len(p)) + p for flag, p in parts)
+    assert path.read_bytes() == expected + b"\0"
     assert path.with_suffix(".idx").read_bytes() == b"0\t0\n"
 
 
@@ -94,16 +94,16 @@ def test_mxnet_reads_our_files_and_we_read_its(tmp_path):
     program = [python, PROGRAM, tmp_path, json.dumps([r.hex() for r in RECORDS])]
     run = subprocess.run(program, capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stderr[-2000:]
-    found = json.loads(run.stdout.splitlines()[-1])
-    assert found["by key"] == found["in order"] == [r.hex() for r in RECORDS]
+    actual = json.loads(run.stdout.splitlines()[-1])
+    assert actual["by key"] == actual["in order"] == [r.hex() for r in RECORDS]
     assert (tmp_path / "mxnet.rec").read_bytes() == ours.read_bytes()
     assert (tmp_path / "mxnet.idx").read_bytes() == (tmp_path / "here.idx").read_bytes()
     assert all_of(tmp_path / "mxnet.rec") == RECORDS
     header = IRHeader(9, [1.5, -2], 3, 1 << 40)
     packed = [pack(header, b"picture"), pack(IRHeader(9, 4, 3, 0), b"picture")]
-    assert found["packed"] == [p.hex() for p in packed]
+    assert actual["packed"] == [p.hex() for p in packed]
     samples = [[x.asnumpy().tolist(), float(y)] for x, y in ImageRecordDataset(pictures)]
-    assert found["pictures"] == samples and samples[0][0] == PICTURE[:, :, ::-1].tolist()
+    assert actual["pictures"] == samples and samples[0][0] == PICTURE[:, :, ::-1].tolist()
 
 
 # -- labels and pictures ---------------------------------------------------------------
@@ -118,8 +118,8 @@ def test_labels_come_back(label):
 
 def test_pictures_come_back_blue_first():
     for values in (PICTURE, PICTURE[:, :, 0], np.dstack([PICTURE, PICTURE[:, :, :1]])):
-        header, found = recordio.unpack_img(pack_img((0, 4.0, 2, 0), values, 9, ".PNG"))
-        assert header == (0, 4.0, 2, 0) and (found == values).all()
+        header, actual = recordio.unpack_img(pack_img((0, 4.0, 2, 0), values, 9, ".PNG"))
+        assert header == (0, 4.0, 2, 0) and (actual == values).all()
     flat = np.full((16, 16, 3), (200, 30, 90), np.uint8)
     packed = pack_img(IRHeader(0, 1, 0, 0), flat)
     assert abs(recordio.unpack_img(packed)[1].astype(int) - flat).max() < 4  # JPEG's loss
@@ -134,8 +134,8 @@ def test_datasets_of_records(tmp_path):
     assert len(raw) == 6 and raw[4] == images[4]
     made = ImageRecordDataset(path, transform=lambda x, y: (x.astype("float32") / 255, y))
     for x, y in DataLoader(made, 3, num_workers=3):  # its threads read one file
-        wanted = np.stack([PICTURE[:, :, ::-1] + np.uint8(i) for i in y.asnumpy()])
-        np.testing.assert_allclose(x.asnumpy() * 255, wanted, atol=1e-4)
+        expected = np.stack([PICTURE[:, :, ::-1] + np.uint8(i) for i in y.asnumpy()])
+        np.testing.assert_allclose(x.asnumpy() * 255, expected, atol=1e-4)
     assert ImageRecordDataset(path, flag=0)[0][0].shape == (5, 4, 1)
 
 

@@ -91,10 +91,10 @@ def test_every_operator_that_mxnet_wrote_gives_its_answer(backend):
     outs = net(*(asked[n] for n in "xwi"))
     assert len(outs) == len(asked) - 3 == 48
     for k, (out, name) in enumerate(zip(outs, symbol.list_outputs(), strict=True)):
-        wanted = asked[f"out{k}"]
-        assert (out.shape, out.dtype) == (wanted.shape, wanted.dtype), name
+        expected = asked[f"out{k}"]
+        assert (out.shape, out.dtype) == (expected.shape, expected.dtype), name
         np.testing.assert_allclose(
-            out.asnumpy(), wanted.asnumpy(), rtol=1e-5, atol=2e-6, err_msg=name
+            out.asnumpy(), expected.asnumpy(), rtol=1e-5, atol=2e-6, err_msg=name
         )
 
 
@@ -227,9 +227,9 @@ def test_arrays_come_back_as_they_went(named, with_names):
         name: rng.integers(0, 2, shape).astype(dtype) for name, (dtype, shape) in named.items()
     }
     data = params.pack_arrays(list(arrays.values()), list(arrays) if with_names else ())
-    found, names = params.unpack_arrays(data, "data")
+    actual, names = params.unpack_arrays(data, "data")
     assert names == (list(arrays) if with_names else [])
-    for a, b in zip(arrays.values(), found, strict=True):
+    for a, b in zip(arrays.values(), actual, strict=True):
         assert a.dtype == b.dtype and a.shape == b.shape
         np.testing.assert_array_equal(a, b)
 

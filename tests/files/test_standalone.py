@@ -181,9 +181,9 @@ def trained(name):
     return net, arrays, [o.asnumpy() for o in (out if type(out) is tuple else [out])]
 
 
-def agree(got, wanted, tolerance, what=""):
-    assert got.shape == wanted.shape and got.dtype == wanted.dtype, what
-    np.testing.assert_allclose(got, wanted, tolerance, tolerance, err_msg=str(what))
+def agree(got, expected, tolerance, what=""):
+    assert got.shape == expected.shape and got.dtype == expected.dtype, what
+    np.testing.assert_allclose(got, expected, tolerance, tolerance, err_msg=str(what))
 
 
 # -- NumPy -----------------------------------------------------------------------------
@@ -201,21 +201,21 @@ def run_numpy(folder, calls):
 @pytest.mark.slow
 @every_net
 def test_a_net_runs_with_numpy_only(name, tmp_path):
-    net, arrays, wanted = trained(name)
+    net, arrays, expected = trained(name)
     files = net.export(str(tmp_path / "net"), format="numpy")
     assert files == (str(tmp_path / "net.py"), str(tmp_path / "net.npz"))
     ins = [str(tmp_path / f"x{i}.npy") for i in range(len(arrays))]
-    outs = [str(tmp_path / f"y{i}.npy") for i in range(len(wanted))]
+    outs = [str(tmp_path / f"y{i}.npy") for i in range(len(expected))]
     for file, array in zip(ins, arrays, strict=True):
         np.save(file, array)
     run_numpy(tmp_path, [[files[0], *ins, *outs]])
-    for file, array in zip(outs, wanted, strict=True):
+    for file, array in zip(outs, expected, strict=True):
         agree(np.load(file, allow_pickle=False), array, 1e-6)
 
 
 @pytest.mark.slow
 def test_the_numpy_file_of_every_operator_stands_alone(tmp_path):
-    calls, wanted, names = [], [], []
+    calls, expected, names = [], [], []
     cases = [c for c in first_samples(CASES) if not draws(c.op)]
     for i, part in enumerate(batches(cases, 40)):
         made = Program(part, "float32")
@@ -229,19 +229,19 @@ def test_the_numpy_file_of_every_operator_stands_alone(tmp_path):
         )
         (tmp_path / f"net{i}.py").write_text(text)
         np.savez(tmp_path / f"net{i}.npz", **{f"p{k}": w for k, w in enumerate(weights)})
-        found = [
+        actual = [
             (case, o.data)
             for case, row in zip(
                 part, made.apply_all(*map(NDArray, made.values.values())), strict=True
             )
             for o in row
         ]
-        files = [str(tmp_path / f"y{i}_{k}.npy") for k in range(len(found))]
+        files = [str(tmp_path / f"y{i}_{k}.npy") for k in range(len(actual))]
         calls.append([str(tmp_path / f"net{i}.py"), *files])
-        wanted += found
+        expected += actual
         names += files
     run_numpy(tmp_path, calls)
-    for file, (case, array) in zip(names, wanted, strict=True):
+    for file, (case, array) in zip(names, expected, strict=True):
         agree(np.load(file, allow_pickle=False), array, 1e-6, case)
 
 
@@ -331,16 +331,16 @@ def run_c(folder, *files):
     )
 
 
-def answers(folder, arrays, wanted):
+def answers(folder, arrays, expected):
     """What the program writes for these inputs."""
     for i, array in enumerate(arrays):
         array.tofile(folder / f"x{i}.bin")
-    outs = [f"y{k}.bin" for k in range(len(wanted))]
+    outs = [f"y{k}.bin" for k in range(len(expected))]
     done = run_c(folder, *(f"x{i}.bin" for i in range(len(arrays))), *outs)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr[:2000]
     return [
         np.fromfile(folder / file, w.dtype).reshape(w.shape)
-        for file, w in zip(outs, wanted, strict=True)
+        for file, w in zip(outs, expected, strict=True)
     ]
 
 
@@ -348,7 +348,7 @@ def answers(folder, arrays, wanted):
 @needs_cc
 @every_net
 def test_a_net_runs_in_c(name, tmp_path):
-    net, arrays, wanted = trained(name)
+    net, arrays, expected = trained(name)
     files = net.export(str(tmp_path / "net"), format="c")
     assert files == (str(tmp_path / "net.c"), str(tmp_path / "net.weights"))
     chunks = (tmp_path / "net.c").read_text().count("_part[64]")  # of sums
@@ -361,7 +361,7 @@ def test_a_net_runs_in_c(name, tmp_path):
             else ["-O2"]
         ),
     )
-    for got, array in zip(answers(tmp_path, arrays, wanted), wanted, strict=True):
+    for got, array in zip(answers(tmp_path, arrays, expected), expected, strict=True):
         agree(got, array, 1e-5)
 
 
@@ -382,7 +382,7 @@ def test_every_operator_in_c(dtype, cases, tmp_path):
         made = Program(part, dtype)
         plan = Plan(made.graph, [])
         assert plan.target == "cpu", plan.target_note
-        outs, found = [Spec(*spec) for spec in plan.out_specs], []
+        outs, actual = [Spec(*spec) for spec in plan.out_specs], []
         for values in (made.values, made.special):
             weights = [values[n] for n in plan.params]
             weights += [n.values[0] for n in plan.table.constants]
@@ -390,20 +390,20 @@ def test_every_operator_in_c(dtype, cases, tmp_path):
             if values is made.values:
                 (tmp_path / "net.c").write_text(c_file(plan, [], outs, weights))
                 build(tmp_path, "-O1")
-            wanted = made.apply_all(*map(NDArray, values.values()))
-            got = iter(answers(tmp_path, [], [o.data for row in wanted for o in row]))
-            found.append([[(next(got), o.data) for o in row] for row in wanted])
-        return list(zip(*found, strict=True))
+            expected = made.apply_all(*map(NDArray, values.values()))
+            got = iter(answers(tmp_path, [], [o.data for row in expected for o in row]))
+            actual.append([[(next(got), o.data) for o in row] for row in expected])
+        return list(zip(*actual, strict=True))
 
     failures = []
-    for op, found in together(cases, run).items():
+    for op, actual in together(cases, run).items():
         try:
-            if isinstance(found, Exception):
-                raise found
-            for case, made in found:
+            if isinstance(actual, Exception):
+                raise actual
+            for case, made in actual:
                 for pairs, what in zip(made, ("", " special"), strict=True):
-                    for got, wanted in pairs:
-                        agree(got, wanted, 1e-5, f"{case}{what}")
+                    for got, expected in pairs:
+                        agree(got, expected, 1e-5, f"{case}{what}")
         except Exception as error:
             error.add_note(f"so {op.name} breaks the law")
             failures.append(error)
@@ -436,11 +436,11 @@ def test_c_runs_what_threads_share_as_one_part(tmp_path, monkeypatch):
     for param in net.collect_params().values():
         param.set_data(nd.array(RNG.integers(-4, 5, param.shape), dtype="float32"))
     arrays = [np.rint(2 * arrays[0])]
-    wanted = net(nd.array(arrays[0])).asnumpy()
+    expected = net(nd.array(arrays[0])).asnumpy()
     net.export(str(tmp_path / "net"), format="c")
     assert "part * " in Parts(net._newest("export"), "cpu").plan.made.text
     build(tmp_path, "-O1")
-    agree(answers(tmp_path, arrays, [wanted])[0], wanted, 0)
+    agree(answers(tmp_path, arrays, [expected])[0], expected, 0)
 
 
 @pytest.mark.slow
@@ -458,8 +458,8 @@ def test_a_net_that_was_only_trained_is_exported_for_prediction(format, tmp_path
         agree(np.load(tmp_path / "y.npy"), net(x).asnumpy(), 1e-6)
     elif CC:
         build(tmp_path, "-O1")
-        wanted = net(x).asnumpy()
-        agree(answers(tmp_path, [x.asnumpy()], [wanted])[0], wanted, 1e-5)
+        expected = net(x).asnumpy()
+        agree(answers(tmp_path, [x.asnumpy()], [expected])[0], expected, 1e-5)
 
 
 @pytest.mark.slow
@@ -503,8 +503,8 @@ def test_types_are_those_of_numba():
     numba_s = {k: types.boolean if k == "bool" else getattr(types, k) for k in kinds.split()}
     for a, left in numba_s.items():
         for b, right in numba_s.items():
-            found = context.resolve_function_type(operator.add, (left, right), {})
-            assert common(a, b) == str(found.return_type), (a, b)
+            actual = context.resolve_function_type(operator.add, (left, right), {})
+            assert common(a, b) == str(actual.return_type), (a, b)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def name_of(node):
 
 @pytest.mark.slow
 def test_only_text_of_our_own_is_run():
-    found = {
+    actual = {
         (path, name_of(node))
         for path, node in calls()
         if isinstance(node, ast.Call)
@@ -101,7 +101,7 @@ def test_only_text_of_our_own_is_run():
         # re.compile is another thing
         and getattr(getattr(node.func, "value", None), "id", "") != "re"
     }
-    assert found == RUNS.keys()
+    assert actual == RUNS.keys()
 
 
 def test_nothing_is_unpickled():
@@ -137,7 +137,7 @@ WRITERS = {
 
 
 def test_every_file_is_written_by_write_whole():
-    found = {
+    actual = {
         path
         for path, node in calls()
         if isinstance(node, ast.Call)
@@ -151,7 +151,7 @@ def test_every_file_is_written_by_write_whole():
             or ast.unparse(node.func) in ("np.save", "onp.save", "os.write")
         )
     }
-    assert found == WRITERS.keys()
+    assert actual == WRITERS.keys()
 
 
 # -- writing is all or nothing ---------------------------------------------------------
@@ -636,12 +636,12 @@ def test_what_a_shape_rule_lets_through_has_its_shape(seed):
             try:
                 full = case.op.normalize(attrs)
                 specs = [Spec(a.shape, a.dtype) for a in arrays]
-                wanted = [s.shape for s in case.op.specs_of(specs, full)[1]]
+                expected = [s.shape for s in case.op.specs_of(specs, full)[1]]
                 out = NDArray.interpret(case.op, [NDArray(a) for a in arrays], full)
             except HybridError:
                 continue
             out = out if isinstance(out, tuple) else (out,)
-            assert [o.shape for o in out] == wanted, (case.op, specs, full)
+            assert [o.shape for o in out] == expected, (case.op, specs, full)
             ran += 1
     assert ran > 200
 

@@ -50,10 +50,10 @@ def run(folder, jobs):
     done = subprocess.run([NODE, HERE / "run_net.mjs", *files], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     return [
-        found
-        if isinstance(found, str)
-        else [np.array(x, "f8").astype(dtype).reshape(shape) for x, shape, dtype in found]
-        for found in json.loads((folder / "answers.json").read_text())
+        actual
+        if isinstance(actual, str)
+        else [np.array(x, "f8").astype(dtype).reshape(shape) for x, shape, dtype in actual]
+        for actual in json.loads((folder / "answers.json").read_text())
     ]
 
 
@@ -92,7 +92,7 @@ def test_every_operator_in_webassembly(tmp_path):
     refused = {c.op.name for c in doubtful if why[id(c)] and "random numbers" not in why[id(c)]}
     assert refused == REFUSED
     cases = [c for c in CASES if not why.get(id(c))]
-    jobs, wanted, whats = [], [], []
+    jobs, expected, whats = [], [], []
     for i, part in enumerate(batches(cases, 200)):
         rng = np.random.default_rng(i)
         kinds = {f"x{k}_{j}": kind for k, c in enumerate(part) for j, kind in enumerate(c.inputs)}
@@ -112,11 +112,11 @@ def test_every_operator_in_webassembly(tmp_path):
         for values in (plain, special):
             entry = entry_of(outs, values)
             jobs.append([*write_wasm(entry, str(tmp_path / f"net{len(jobs)}")), []])
-            found = outs(*map(NDArray, values.values()))
-            wanted.append([o.data for row in found for o in row])
-            whats.append([c for c, row in zip(part, found, strict=True) for _ in row])
+            actual = outs(*map(NDArray, values.values()))
+            expected.append([o.data for row in actual for o in row])
+            whats.append([c for c, row in zip(part, actual, strict=True) for _ in row])
     failures = []
-    for got, arrays, cases in zip(run(tmp_path, jobs), wanted, whats, strict=True):
+    for got, arrays, cases in zip(run(tmp_path, jobs), expected, whats, strict=True):
         assert not isinstance(got, str), got
         for one, array, case in zip(got, arrays, cases, strict=True):
             try:
@@ -203,26 +203,26 @@ def test_each_layer_is_tried():
     assert {type(layer).__name__ for layer, _ in LAYERS} | HOLDERS == set(nn.__all__)
 
 
-def near(got, wanted, what=""):
+def near(got, expected, what=""):
     """Within 1e-5 of the largest number: many layers, whose sums have other orders."""
-    assert got.shape == wanted.shape and got.dtype == wanted.dtype, what
-    assert np.abs(got - wanted).max() <= 1e-5 * np.abs(wanted).max(), what
+    assert got.shape == expected.shape and got.dtype == expected.dtype, what
+    assert np.abs(got - expected).max() <= 1e-5 * np.abs(expected).max(), what
 
 
 @pytest.mark.slow
 @needs_node
 def test_each_layer_runs_for_every_batch(tmp_path):
     """One program: the batch that the layer was called with, one sample, and more."""
-    jobs, wanted, whats = [], [], []
+    jobs, expected, whats = [], [], []
     for i, (layer, x) in enumerate(LAYERS):
         files, _ = exported(layer, x, str(tmp_path / f"net{i}"))
         axis = int(type(layer) is nn.HybridLambda)  # transposes the batch
         for n in (1, 2, 5):
             part = np.concatenate([x, x, x])[:n]
             jobs.append([*files, [part]])
-            wanted.append(layer(nd.array(part, dtype=x.dtype)).asnumpy())
+            expected.append(layer(nd.array(part, dtype=x.dtype)).asnumpy())
             whats.append((layer, n, axis))
-    for got, array, what in zip(run(tmp_path, jobs), wanted, whats, strict=True):
+    for got, array, what in zip(run(tmp_path, jobs), expected, whats, strict=True):
         assert not isinstance(got, str), (what, got)
         agree(got[0], array, 1e-5, what)
 
@@ -240,9 +240,9 @@ def test_nets_run_for_every_batch(tmp_path):
     answers = run(tmp_path, jobs)
     for name, got, more in zip(names, answers[::2], answers[1::2], strict=True):
         assert not isinstance(got, str) and not isinstance(more, str), (name, got, more)
-        for one, other, wanted in zip(got, more, trained(name)[2], strict=True):
-            near(one, wanted, name)
-            near(other[: len(wanted)], one, name)
+        for one, other, expected in zip(got, more, trained(name)[2], strict=True):
+            near(one, expected, name)
+            near(other[: len(expected)], one, name)
 
 
 @needs_node
@@ -250,10 +250,10 @@ def test_states_are_as_long_as_the_batch(tmp_path):
     """A state of zeros is folded into a constant, which has another length in each batch."""
     net, x = nn.HybridSequential(), drawn(2, 6, 4)
     net.add(rnn.LSTM(5, layout="NTC"), nn.Dense(3))
-    files, wanted = exported(net, x, str(tmp_path / "net"))
+    files, expected = exported(net, x, str(tmp_path / "net"))
     more = np.concatenate([x, x[:1]])
     got, longer = run(tmp_path, [[*files, [x]], [*files, [more]]])
-    near(got[0], wanted)
+    near(got[0], expected)
     near(longer[0], net(nd.array(more)).asnumpy())
 
 
@@ -263,11 +263,11 @@ def test_mobile_nets_run_in_webassembly(tmp_path):
     x, names = drawn(1, 3, 32, 32), ("mobilenet0_25", "mobilenet_v2_0_25", "resnet18_v2")
     jobs = []
     for name in names:
-        files, wanted = exported(getattr(vision, name)(), x, str(tmp_path / name))
-        jobs.append(([*files, [x]], wanted))
-    for got, (_, wanted) in zip(run(tmp_path, [j for j, _ in jobs]), jobs, strict=True):
+        files, expected = exported(getattr(vision, name)(), x, str(tmp_path / name))
+        jobs.append(([*files, [x]], expected))
+    for got, (_, expected) in zip(run(tmp_path, [j for j, _ in jobs]), jobs, strict=True):
         assert not isinstance(got, str), got
-        near(got[0], wanted)
+        near(got[0], expected)
 
 
 class Squared(nn.HybridBlock):
@@ -284,9 +284,9 @@ def test_a_net_that_depends_on_its_batch_keeps_it(tmp_path):
     """Python code has written the length into the graph: other batches are refused."""
     net = Squared()
     x = np.ones((3, 2), "f4")
-    files, wanted = exported(net, x, str(tmp_path / "net"))
+    files, expected = exported(net, x, str(tmp_path / "net"))
     got, said = run(tmp_path, [[*files, [x]], [*files, [x[:2]]]])
-    agree(got[0], wanted, 1e-6, "the batch that it was called with")
+    agree(got[0], expected, 1e-6, "the batch that it was called with")
     assert "takes float32[3,2]; export the net for another shape" in said
 
 
@@ -312,13 +312,13 @@ def test_the_same_net_gives_the_same_bytes(tmp_path):
         "net = nn.HybridSequential(); net.add(nn.Conv2D(4, 3), nn.Dense(9), nn.LayerNorm())\n"
         "exported(net, drawn(2, 3, 8, 8), sys.argv[1])\n"
     )
-    found = set()
+    actual = set()
     for seed in "12":
         path = str(tmp_path / seed)
         env = {**os.environ, "PYTHONHASHSEED": seed}
         subprocess.run([sys.executable, "-c", code, path, *sys.path], env=env, check=True)
-        found.add(Path(f"{path}.wasm").read_bytes())
-    assert len(found) == 1
+        actual.add(Path(f"{path}.wasm").read_bytes())
+    assert len(actual) == 1
 
 
 # -- other programs, other inputs ------------------------------------------------------
@@ -377,9 +377,9 @@ IMPORTS, START = 2, 8  # the numbers of sections of a module
 def sections(data):
     """The numbers of the sections that a module of WebAssembly has."""
     assert data[:8] == b"\0asm" + struct.pack("<I", 1)
-    at, found = 8, set()
+    at, actual = 8, set()
     while at < len(data):
-        found.add(data[at])
+        actual.add(data[at])
         size = shift = 0
         at += 1
         while True:
@@ -388,7 +388,7 @@ def sections(data):
             if data[at - 1] < 128:
                 break
         at += size
-    return found
+    return actual
 
 
 def test_names_never_reach_the_files(tmp_path):

@@ -42,15 +42,15 @@ def test_the_loss_is_its_definition(given, blank):
         named |= {"data_lengths": nd.array(lengths), "use_data_lengths": True}
     if given in ("label", "both"):
         named |= {"label_lengths": nd.array([*map(len, words)]), "use_label_lengths": True}
-    found = nd.ctc_loss(
+    actual = nd.ctc_loss(
         nd.array(scores, dtype="float64"), nd.array(label), blank_label=blank, **named
     )
     ends = [steps] * len(words) if lengths is None else lengths
-    wanted = [
+    expected = [
         by_definition(scores[:n, i], word, 0 if first else characters - 1)
         for i, (word, n) in enumerate(zip(words, ends, strict=True))
     ]
-    np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-12)
+    np.testing.assert_allclose(actual.asnumpy(), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
@@ -81,8 +81,8 @@ def test_long_sequences_neither_vanish_nor_overflow():
 def test_a_character_without_a_chance_is_no_way():
     scores = np.zeros((2, 1, 3))
     scores[0, 0, 1] = -np.inf
-    found = nd.ctc_loss(nd.array(scores), nd.array([[1]])).item()
-    assert found == pytest.approx(-np.log(1 / 6), rel=1e-6)  # blank, then the character
+    actual = nd.ctc_loss(nd.array(scores), nd.array([[1]])).item()
+    assert actual == pytest.approx(-np.log(1 / 6), rel=1e-6)  # blank, then the character
 
 
 @pytest.mark.parametrize(

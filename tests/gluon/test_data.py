@@ -100,9 +100,9 @@ def test_filter_sampler_names_the_chosen():
 )
 def test_batches_are_whole_and_counted(length, last, rounds):
     sampler = BatchSampler(SequentialSampler(length), 3, last)
-    for wanted in rounds(length):
+    for expected in rounds(length):
         count, batches = len(sampler), list(sampler)
-        assert len(batches) == count and sum(batches, []) == wanted
+        assert len(batches) == count and sum(batches, []) == expected
         assert all(len(b) == 3 for b in batches[:-1])
 
 
@@ -166,9 +166,9 @@ def test_what_transforms_draw_does_not_depend_on_which_worker_is_faster():
         def jitter(x):
             if x != first:
                 assert turn.wait(600)
-            found = x + nd.random.uniform(shape=(2,))
+            actual = x + nd.random.uniform(shape=(2,))
             turn.set()
-            return found
+            return actual
 
         mx.random.seed(3)
         loader = DataLoader(SimpleDataset([0, 1]).transform(jitter), 1, num_workers=2)

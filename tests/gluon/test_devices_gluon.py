@@ -199,8 +199,8 @@ def test_parameters_go_through_files_to_any_device(tmp_path):
         again = net_on(GPU)
         again.load_parameters(file, ctx=ctx)
         assert again.collect_params().list_ctx() == [ctx]
-        found = again(x.as_in_context(ctx)).asnumpy()
-        assert np.allclose(found, wanted, atol=1e-6)
+        actual = again(x.as_in_context(ctx)).asnumpy()
+        assert np.allclose(actual, wanted, atol=1e-6)
     fresh = nn.HybridSequential()
     fresh.add(nn.Dense(6, activation="tanh"), nn.Dense(3))
     fresh.load_parameters(file, ctx=GPU)
@@ -321,8 +321,8 @@ def test_states_move_with_their_weights_and_go_through_files(tmp_path):
     for ctx in (mx.cpu(), OTHER):
         net.load_parameters(str(tmp_path / "net"), ctx=ctx)
         trainer.load_states(str(tmp_path / "states"))
-        found = step(ctx)
-        assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(found, wanted, strict=True))
+        actual = step(ctx)
+        assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(actual, wanted, strict=True))
     net.reset_ctx(GPU)
     step(GPU)  # no word of states on another device
     assert all(s.context == GPU for s in trainer._updater.states.values())
@@ -366,12 +366,12 @@ def test_metrics_read_arrays_of_any_device(metric):
     label = nd.array([0, 1])
     scores = nd.array([[0.9, 0.1], [0.4, 0.6]])
     label, scores = (label, scores[:, 1]) if metric.name == "mse" else (label, scores)
-    found = []
+    actual = []
     for ctx in (mx.cpu(), GPU):
         metric.reset()
         metric.update([label.as_in_context(ctx)], [scores.as_in_context(ctx)])
-        found.append(metric.get())
-    assert found[0] == found[1]
+        actual.append(metric.get())
+    assert actual[0] == actual[1]
 
 
 def test_a_norm_is_clipped_on_the_device():

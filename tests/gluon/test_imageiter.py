@@ -26,17 +26,17 @@ PICTURES = [
 ]
 
 
-def close(found, wanted, most, path):
-    assert type(found) is type(wanted), path
+def close(actual, wanted, most, path):
+    assert type(actual) is type(wanted), path
     if isinstance(wanted, list):
-        assert len(found) == len(wanted), path
+        assert len(actual) == len(wanted), path
         if wanted and isinstance(wanted[0], float):
-            np.testing.assert_allclose(found, wanted, rtol=0, atol=most, err_msg=path)
+            np.testing.assert_allclose(actual, wanted, rtol=0, atol=most, err_msg=path)
         else:
-            for i, pair in enumerate(zip(found, wanted, strict=True)):
+            for i, pair in enumerate(zip(actual, wanted, strict=True)):
                 close(*pair, most, f"{path}/{i}")
     else:
-        assert found == wanted, path
+        assert actual == wanted, path
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +88,10 @@ def test_batches_are_those_of_mxnet(folder, monkeypatch):
         exec(compile(first, PROGRAM, "exec"), names)
         monkeypatch.setattr("minihybrid.mxnet.augmenters.draws", Half)
         exec(compile("random.uniform =" + second, PROGRAM, "exec"), names)
-    found = json.loads(said.getvalue())
-    assert found.keys() == wanted.keys()
+    actual = json.loads(said.getvalue())
+    assert actual.keys() == wanted.keys()
     for name in wanted:
-        close(found[name], wanted[name], 2e-4, name)
+        close(actual[name], wanted[name], 2e-4, name)
 
 
 def test_the_middle_of_each_picture_comes_in_order(folder):
@@ -109,11 +109,11 @@ def test_the_middle_of_each_picture_comes_in_order(folder):
 
 
 def test_rounds_of_records_go_on_behind_what_filled_the_last_batch(folder):
-    batches, found = records(folder), []
+    batches, actual = records(folder), []
     for _ in range(3):
-        found.append(labels(batches))
+        actual.append(labels(batches))
         batches.reset()
-    assert found == [
+    assert actual == [
         [[0, 1, 2], [3, 4, 5], [6, 0, 1]],
         [[2, 3, 4], [5, 6, 0]],
         [[1, 2, 3], [4, 5, 6]],
@@ -138,9 +138,9 @@ def test_shuffled_rounds_have_every_picture_and_repeat(folder, kind):
 def test_parts_have_each_picture_once(folder, kind, indexed):
     more = {"path_imgidx": folder / "some.idx"} if indexed else {}
     more |= {"batch_size": 1, "num_parts": 3}
-    found = [sum(labels(kind(folder, part_index=i, **more)), []) for i in range(3)]
+    actual = [sum(labels(kind(folder, part_index=i, **more)), []) for i in range(3)]
     rest = [6] if kind is pictures else []  # MXNet's parts of ImageIter are of equal size
-    assert sum(found, []) + rest == list(range(N)) and all(found)
+    assert sum(actual, []) + rest == list(range(N)) and all(actual)
 
 
 def test_random_parts_and_mirrors(folder):
@@ -225,9 +225,9 @@ def test_names_are_mxnets():
         image.DetAugmenter  # noqa: B018
 
 
-def broken(tmp_path, *found):
+def broken(tmp_path, *actual):
     file = MXIndexedRecordIO(tmp_path / "x.idx", tmp_path / "x.rec", "w")
-    for i, record in enumerate(found):
+    for i, record in enumerate(actual):
         file.write_idx(i, record)
     file.close()
     return {"path_imgrec": tmp_path / "x.rec", "batch_size": 1}

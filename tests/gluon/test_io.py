@@ -46,9 +46,9 @@ def test_batches_are_those_of_mxnet(n, size, handle, described, rounds):
     x, y = np.arange(2 * n).reshape(n, 2), -np.arange(n)
     made = NDArrayIter(x, {"b": y, "a": 2 * y}, size, last_batch_handle=handle)
     assert [repr(d) for d in made.provide_data + made.provide_label] == described
-    for i, wanted in enumerate(rounds):
-        found = [[*(a.asnumpy().tolist() for a in (*b.data, *b.label)), b.pad] for b in made]
-        assert found == wanted
+    for i, expected in enumerate(rounds):
+        actual = [[*(a.asnumpy().tolist() for a in (*b.data, *b.label)), b.pad] for b in made]
+        assert actual == expected
         (made.hard_reset if i == 2 else made.reset)()
 
 
@@ -123,10 +123,10 @@ def test_the_gpus_that_programs_ask_for_are_those_that_are_here(monkeypatch):
 
 
 def test_digits_as_arrays_of_numpy(digits):
-    found = test_utils.get_mnist(digits)
-    assert found["train_data"].shape == (5, 1, 28, 28) and found["train_data"].max() <= 1
-    np.testing.assert_array_equal(found["train_data"] * 255, found["test_data"] * 255)
-    assert found["train_label"].tolist() == found["test_label"].tolist() and len(found) == 4
+    actual = test_utils.get_mnist(digits)
+    assert actual["train_data"].shape == (5, 1, 28, 28) and actual["train_data"].max() <= 1
+    np.testing.assert_array_equal(actual["train_data"] * 255, actual["test_data"] * 255)
+    assert actual["train_label"].tolist() == actual["test_label"].tolist() and len(actual) == 4
 
 
 def test_a_net_learns_digits_as_the_tutorials_teach(digits, numpy_only):

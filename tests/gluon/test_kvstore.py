@@ -130,22 +130,22 @@ class World:
             return None
         self.shared["given"][self.rank] = own.copy()
         self.shared["here"].wait(600)
-        found = list(self.shared["given"])
+        actual = list(self.shared["given"])
         self.shared["here"].wait(600)
-        return found
+        return actual
 
     def Iallreduce(self, own, total):
-        found = self._all(own)
+        actual = self._all(own)
         self.sizes.append(own.nbytes)
-        if found:
-            total[...] = sum(found)
-        return Done(bool(found))
+        if actual:
+            total[...] = sum(actual)
+        return Done(bool(actual))
 
     def Ibcast(self, buffer, root):
-        found = self._all(buffer)
-        if found:
-            buffer[...] = found[root]
-        return Done(bool(found))
+        actual = self._all(buffer)
+        if actual:
+            buffer[...] = actual[root]
+        return Done(bool(actual))
 
     def Iprobe(self, source, tag):
         return source in self.shared["left"]
@@ -160,16 +160,16 @@ class World:
 def as_ranks(program, n=2):
     """What `program(store)` gives on each rank, or the error; and each one's World."""
     shared = {"given": [None] * n, "here": threading.Barrier(n), "left": {}}
-    worlds, found = [World(rank, shared) for rank in range(n)], [None] * n
+    worlds, actual = [World(rank, shared) for rank in range(n)], [None] * n
 
     def run(rank):
         try:
             store = kvstore.KVStore("dist_sync", kvstore.Several(worlds[rank]))
-            found[rank] = program(store)
+            actual[rank] = program(store)
         except threading.BrokenBarrierError:
             pass  # the other has failed
         except HybridError as error:
-            found[rank] = error
+            actual[rank] = error
             shared["here"].abort()
 
     threads = [threading.Thread(target=run, args=(rank,)) for rank in range(n)]
@@ -177,7 +177,7 @@ def as_ranks(program, n=2):
         thread.start()
     for thread in threads:
         thread.join(60)
-    return found, worlds
+    return actual, worlds
 
 
 DATA = np.random.default_rng(7).normal(size=(8, 3)).astype("float32")
@@ -359,15 +359,15 @@ def ours(tmp_path):
 @pytest.mark.external
 @pytest.mark.parametrize("work", ["sgd", "adam"])
 def test_processes_train_as_one_does(work, tmp_path):
-    program, found = ours(tmp_path), {}
+    program, actual = ours(tmp_path), {}
     for n in (1, 2, 4):
         done = started(n, program, tmp_path, work, *WORK[work])
         assert done.returncode == 0, done.stderr
-        found[n] = answers(tmp_path, n)
-        assert all(rank == found[n][0] for rank in found[n])
-        assert found[n][0]["kind"] == ["dist_sync", n]
+        actual[n] = answers(tmp_path, n)
+        assert all(rank == actual[n][0] for rank in actual[n])
+        assert actual[n][0]["kind"] == ["dist_sync", n]
     for n in (2, 4):
-        for a, b in zip(found[1][0][work], found[n][0][work], strict=True):
+        for a, b in zip(actual[1][0][work], actual[n][0][work], strict=True):
             np.testing.assert_allclose(a, b, atol=1e-5)
 
 

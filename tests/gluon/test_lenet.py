@@ -58,6 +58,6 @@ def test_lenet_learns_the_same_eager_and_hybridized():
     eager, states = losses(hybrid=False)
     hybrid, hybrid_states = losses(hybrid=True)
     np.testing.assert_allclose(hybrid, eager, rtol=1e-4, atol=1e-4)
-    for got, wanted in zip(hybrid_states, states, strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-4)
+    for got, expected in zip(hybrid_states, states, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4)
     assert eager[STEPS - 1] < 0.8 * eager[0]  # the curve is one of learning

@@ -69,9 +69,9 @@ def test_hybridized_agrees_with_eager(case):
     eager = value_and_gradient(block(case), arrays(case))
     hybrid = block(case)
     hybrid.hybridize(backend="numpy")
-    found = value_and_gradient(hybrid, arrays(case))
-    for mine, wanted in zip(found, eager, strict=True):
-        np.testing.assert_allclose(mine, wanted, rtol=1e-6, atol=1e-7)
+    actual = value_and_gradient(hybrid, arrays(case))
+    for mine, expected in zip(actual, eager, strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=1e-6, atol=1e-7)
 
 
 # Between them, they have all kinds of loops; seconds of compiling each of the others
@@ -106,8 +106,8 @@ def test_compiled_agrees_with_eager():
     assert {plan.target for plan in hybrid.plans.values()} == {"cpu"}
     for case, given, out in zip(cases, inputs, outs, strict=True):
         value, gradient = value_and_gradient(block(case), arrays(case))
-        for mine, wanted in ((out, value), (given[0].grad, gradient)):
-            np.testing.assert_allclose(mine.asnumpy(), wanted, rtol=1e-5, atol=1e-6)
+        for mine, expected in ((out, value), (given[0].grad, gradient)):
+            np.testing.assert_allclose(mine.asnumpy(), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_the_count_of_zero_has_a_finite_poisson_loss():

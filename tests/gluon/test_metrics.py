@@ -23,10 +23,10 @@ def test_every_metric_has_golden_numbers():
 
 @every_case
 def test_numbers_are_those_of_mxnet(case):
-    found = metric.create(case["metric"], **case["settings"])
+    actual = metric.create(case["metric"], **case["settings"])
     for label, pred, wanted in zip(case["labels"], case["preds"], case["after"], strict=True):
-        found.update([nd.array(label)], [nd.array(pred)])
-        names, values = zip(*found.get_name_value(), strict=True)
+        actual.update([nd.array(label)], [nd.array(pred)])
+        names, values = zip(*actual.get_name_value(), strict=True)
         assert names == tuple(name for name, _ in wanted)
         assert values == pytest.approx([v for _, v in wanted], rel=1e-5)
 
@@ -36,30 +36,30 @@ def test_numbers_are_those_of_mxnet(case):
 )
 def test_counts_outlive_a_local_reset(case):
     """Several batches at once, too."""
-    found = metric.create(case["metric"], **case["settings"])
+    actual = metric.create(case["metric"], **case["settings"])
     labels, preds = ([nd.array(x) for x in case[name]] for name in ("labels", "preds"))
     for label, pred in zip(labels, preds, strict=True):
-        found.update([label], [pred])
-    found.reset_local()
-    assert np.isnan([value for _, value in found.get_name_value()]).all()
-    found.update(labels[:1] * 2, preds[:1] * 2)
+        actual.update([label], [pred])
+    actual.reset_local()
+    assert np.isnan([value for _, value in actual.get_name_value()]).all()
+    actual.update(labels[:1] * 2, preds[:1] * 2)
     for pairs, wanted in zip(
-        (found.get_name_value(), found.get_global_name_value()), case["again"], strict=True
+        (actual.get_name_value(), actual.get_global_name_value()), case["again"], strict=True
     ):
         assert [name for name, _ in pairs] == [name for name, _ in wanted]
         assert [v for _, v in pairs] == pytest.approx([v for _, v in wanted], rel=1e-5)
 
 
 def test_the_correlation_of_all_is_that_of_numpy():
-    found = metric.PearsonCorrelation(average="micro")
+    actual = metric.PearsonCorrelation(average="micro")
     first, second, third = np.random.default_rng(0).normal(size=(3, 2, 4))
     for batch in (first, second):
-        found.update(nd.array(batch[0]), nd.array(batch[1]))
-    found.reset_local()
-    found.update(nd.array(third[0]), nd.array(third[1]))
+        actual.update(nd.array(batch[0]), nd.array(batch[1]))
+    actual.reset_local()
+    actual.update(nd.array(third[0]), nd.array(third[1]))
     everything = np.concatenate([first, second, third], axis=1)
-    assert found.get()[1] == pytest.approx(np.corrcoef(third)[0, 1], rel=1e-5)
-    assert found.get_global()[1] == pytest.approx(np.corrcoef(everything)[0, 1], rel=1e-5)
+    assert actual.get()[1] == pytest.approx(np.corrcoef(third)[0, 1], rel=1e-5)
+    assert actual.get_global()[1] == pytest.approx(np.corrcoef(everything)[0, 1], rel=1e-5)
 
 
 @every_case
@@ -98,9 +98,9 @@ def test_a_named_function_is_a_metric_of_its_name():
     def most(label, pred):
         return np.abs(label - pred).max(), 2
 
-    found = metric.np(most, allow_extra_outputs=True)
-    found.update([nd.array([1, 2])], [nd.array([1, 5]), nd.ones(3)])
-    assert found.get() == found.get_global() == ("most", 1.5)
+    actual = metric.np(most, allow_extra_outputs=True)
+    actual.update([nd.array([1, 2])], [nd.array([1, 5]), nd.ones(3)])
+    assert actual.get() == actual.get_global() == ("most", 1.5)
     assert metric.np(lambda label, pred: 0).name == "custom(<lambda>)"
 
 
@@ -121,10 +121,10 @@ def test_metrics_of_ones_own_as_mxnet_writes_them():
 
     try:
         for name, more, wanted in (("wrong", {}, 0.5), ("errors", {"has_global_stats": True}, 1)):
-            found = metric.create(name, **more)
-            found.update(nd.array([1, 2]), nd.array([1, 1]))
-            assert found.get() == ("wrong", 0.5) and found.get_global() == ("wrong", wanted)
-            assert "has_global_stats" not in found.get_config()
+            actual = metric.create(name, **more)
+            actual.update(nd.array([1, 2]), nd.array([1, 1]))
+            assert actual.get() == ("wrong", 0.5) and actual.get_global() == ("wrong", wanted)
+            assert "has_global_stats" not in actual.get_config()
     finally:
         for name in ("wrong", "errors"):
             del metric.REGISTRY[name]
@@ -140,23 +140,23 @@ def test_composites_choose_by_name():
 
 
 def test_ignored_labels_need_no_class():
-    found = metric.Perplexity(ignore_label=255)
-    found.update(nd.array([0, 255]), nd.array([[0.25, 0.75], [0.5, 0.5]]))
-    assert found.get() == ("perplexity", pytest.approx(4))
+    actual = metric.Perplexity(ignore_label=255)
+    actual.update(nd.array([0, 255]), nd.array([[0.25, 0.75], [0.5, 0.5]]))
+    assert actual.get() == ("perplexity", pytest.approx(4))
 
 
 def test_one_answer_to_all_is_not_correlated():
-    found = metric.MCC()
-    found.update(nd.array([0, 1]), nd.array([[1, 0], [1, 0]]))
-    assert found.get() == ("mcc", 0.0)
+    actual = metric.MCC()
+    actual.update(nd.array([0, 1]), nd.array([[1, 0], [1, 0]]))
+    assert actual.get() == ("mcc", 0.0)
 
 
 def test_classes_that_appear_later_join_the_table():
-    found = metric.PCC()
-    found.update(nd.array([0, 0]), nd.array([0, 0]))
-    assert np.isnan(found.get()[1])  # one class has no correlation
-    found.update(nd.array([3, 1]), nd.array([3, 1]))
-    assert found.get() == ("pcc", 1.0) and found.table.shape == (4, 4)
+    actual = metric.PCC()
+    actual.update(nd.array([0, 0]), nd.array([0, 0]))
+    assert np.isnan(actual.get()[1])  # one class has no correlation
+    actual.update(nd.array([3, 1]), nd.array([3, 1]))
+    assert actual.get() == ("pcc", 1.0) and actual.table.shape == (4, 4)
 
 
 def test_f1_without_any_hit_is_0():

@@ -22,8 +22,8 @@ FEW = ["alexnet", "resnet18_v2", "mobilenetv2_0.25", "squeezenet1.1"]
 def test_parameters_have_mxnets_names_and_shapes(name):
     net = get_model(name)
     shapes = zoo.shapes_of(net(sym.var("data")), 224)
-    found = zoo.facts(net, shapes)
-    assert found == {key: NETS[name][key] for key in found}
+    actual = zoo.facts(net, shapes)
+    assert actual == {key: NETS[name][key] for key in actual}
 
 
 def filled(name):

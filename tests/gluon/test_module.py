@@ -57,27 +57,27 @@ def numbers(made):
     return {name: array.asnumpy().copy() for name, array in made.get_params()[0].items()}
 
 
-def same(found, wanted, rtol=0.0):
-    assert found.keys() == wanted.keys()
-    for name in found:
-        np.testing.assert_allclose(found[name], wanted[name], rtol=rtol, atol=rtol)
+def same(actual, expected, rtol=0.0):
+    assert actual.keys() == expected.keys()
+    for name in actual:
+        np.testing.assert_allclose(actual[name], expected[name], rtol=rtol, atol=rtol)
 
 
-def close(found, wanted, path=""):
+def close(actual, expected, path=""):
     """Nested lists and dicts of numbers that are as near as MXNet's may be."""
-    assert type(found) is type(wanted), path
-    if isinstance(wanted, dict):
-        assert found.keys() == wanted.keys(), path
-        for name in wanted:
-            close(found[name], wanted[name], f"{path}/{name}")
-    elif isinstance(wanted, list):
-        assert len(found) == len(wanted), path
-        for i, pair in enumerate(zip(found, wanted, strict=True)):
+    assert type(actual) is type(expected), path
+    if isinstance(expected, dict):
+        assert actual.keys() == expected.keys(), path
+        for name in expected:
+            close(actual[name], expected[name], f"{path}/{name}")
+    elif isinstance(expected, list):
+        assert len(actual) == len(expected), path
+        for i, pair in enumerate(zip(actual, expected, strict=True)):
             close(*pair, f"{path}/{i}")
-    elif isinstance(wanted, float):
-        assert abs(found - wanted) <= 1e-5, (path, found, wanted)
+    elif isinstance(expected, float):
+        assert abs(actual - expected) <= 1e-5, (path, actual, expected)
     else:
-        assert found == wanted, path
+        assert actual == expected, path
 
 
 @pytest.mark.external
@@ -120,8 +120,8 @@ def test_fit_is_the_loop_by_hand():
             by_hand.backward()
             for i, name in enumerate(made._param_names):
                 update(i, by_hand.grad_dict[name], by_hand.arg_dict[name])
-    found = numbers(trained())
-    same(found, {name: by_hand.arg_dict[name].asnumpy() for name in found})
+    actual = numbers(trained())
+    same(actual, {name: by_hand.arg_dict[name].asnumpy() for name in actual})
 
 
 @pytest.mark.parametrize("n", [2, 3])
@@ -139,8 +139,8 @@ def test_fixed_parameters_and_those_given_stay():
     batches = NDArrayIter(X, Y, 5)
     made = Module(net(), fixed_param_names=["first_weight"])
     made.fit(batches, num_epoch=1, arg_params=first, aux_params={}, allow_missing=True)
-    found = numbers(made)
-    assert (found["first_weight"] == 1).all() and not (found["second_bias"] == [3, 4]).any()
+    actual = numbers(made)
+    assert (actual["first_weight"] == 1).all() and not (actual["second_bias"] == [3, 4]).any()
 
 
 def test_variables_have_initialisers_and_rates_of_their_own():
@@ -149,8 +149,8 @@ def test_variables_have_initialisers_and_rates_of_their_own():
     out = sym.FullyConnected(sym.var("data"), weight, bias, num_hidden=2, name="y")
     made = Module(sym.SoftmaxOutput(out, name="softmax"))
     made.fit(NDArrayIter(X, Y, 5), num_epoch=1)
-    found = numbers(made)
-    assert (found["w"] == 0.25).all() and (abs(found["b"] - 1) > 1e-4).all()
+    actual = numbers(made)
+    assert (actual["w"] == 0.25).all() and (abs(actual["b"] - 1) > 1e-4).all()
 
 
 def test_what_is_told_and_when():

@@ -48,9 +48,9 @@ def batches(monitor):
 
 def test_it_tells_what_mxnet_tells_in_its_order():
     first, second = batches(mx.mon.Monitor(2))
-    wanted = [line.split() for line in TOLD.split("\n") if line]
-    assert [(str(step), name) for step, name, _ in first] == [(s, n) for s, n, _ in wanted]
-    for (_, name, text), (*_, number) in zip(first, wanted, strict=True):
+    expected = [line.split() for line in TOLD.split("\n") if line]
+    assert [(str(step), name) for step, name, _ in first] == [(s, n) for s, n, _ in expected]
+    for (_, name, text), (*_, number) in zip(first, expected, strict=True):
         assert text.endswith("\t")
         if name != "fc2_bias":  # a sum of numbers that cancel
             np.testing.assert_allclose(float(text), float(number), rtol=1e-6, err_msg=name)

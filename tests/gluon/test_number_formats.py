@@ -207,10 +207,10 @@ def test_quantized_net_is_written_and_read(tmp_path):
     net, x, _ = small_net()
     small = quantization.quantize_net(net, calib_data=[x])
     small.hybridize(backend="numpy")
-    wanted = small(x).asnumpy()
+    expected = small(x).asnumpy()
     small.export(f"{tmp_path}/small")
     names = f"{tmp_path}/small-symbol.json", ["data"], f"{tmp_path}/small-0000.params"
-    np.testing.assert_array_equal(gluon.SymbolBlock.imports(*names)(x).asnumpy(), wanted)
+    np.testing.assert_array_equal(gluon.SymbolBlock.imports(*names)(x).asnumpy(), expected)
     nbytes = {name: (p.data().size, p.data().dtype) for name, p in small.collect_params().items()}
     assert nbytes["net_dense0_weight_quantize"] == (16 * 8 * 9, np.int8)
     assert "net_dense0_weight" not in nbytes
@@ -218,9 +218,9 @@ def test_quantized_net_is_written_and_read(tmp_path):
     plain = onnxruntime.SessionOptions()  # others saturate in int16 on AVX2, its manual says
     plain.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     session = onnxruntime.InferenceSession(f"{tmp_path}/small.onnx", plain)
-    found = session.run(None, {"data": x.asnumpy()})[0]
-    step = np.abs(wanted).max() / 127  # a value between two integers may go to the other one
-    assert np.abs(found - wanted).max() < step
+    actual = session.run(None, {"data": x.asnumpy()})[0]
+    step = np.abs(expected).max() / 127  # a value between two integers may go to the other one
+    assert np.abs(actual - expected).max() < step
 
 
 @pytest.mark.parametrize(

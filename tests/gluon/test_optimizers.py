@@ -55,8 +55,8 @@ def test_rows_and_large_batches_take_the_steps_of_mxnet(case):
     weights = [nd.array(w) for w in WEIGHTS]
     for gradients, after in zip(GRADIENTS, case["after"], strict=True):
         update([0, 1], [nd.array(g) for g in gradients], weights)
-        for weight, wanted in zip(weights, after, strict=True):
-            np.testing.assert_allclose(weight.asnumpy(), wanted, **TOLERANCE)
+        for weight, expected in zip(weights, after, strict=True):
+            np.testing.assert_allclose(weight.asnumpy(), expected, **TOLERANCE)
 
 
 def test_gradients_that_are_written_again_are_added_up_as_they_were():
@@ -91,8 +91,8 @@ def test_ten_steps_are_those_of_mxnet(case):
     weights = [nd.array(w) for w in GIVEN["weights"]]
     for gradients, after in zip(GIVEN["gradients"], case["after"], strict=True):
         update([0, 1, 2], [nd.array(g) for g in gradients], weights)
-        for weight, wanted in zip(weights, after, strict=True):
-            np.testing.assert_allclose(weight.asnumpy(), wanted, **tolerance)
+        for weight, expected in zip(weights, after, strict=True):
+            np.testing.assert_allclose(weight.asnumpy(), expected, **tolerance)
 
 
 def compiled_and_eager(case, dtype):
@@ -124,8 +124,8 @@ def compiled_and_eager(case, dtype):
 @every_case
 def test_all_weights_in_one_plan_is_the_same_update(case, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # target "numpy"
-    for mine, wanted in zip(*compiled_and_eager(case, "float64"), strict=True):
-        np.testing.assert_allclose(mine, wanted, rtol=1e-12, atol=1e-14)
+    for mine, expected in zip(*compiled_and_eager(case, "float64"), strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=1e-12, atol=1e-14)
 
 
 @every_case
@@ -152,8 +152,8 @@ def test_a_step_writes_over_weights_and_states_as_numpy_computes_them(case):
         assert not (target == "numpy" and step.plan.into)
         assert memory == [w.data.ctypes.data for w in weights]
         results.append([a.asnumpy() for a in (*weights, *sum(states, ()))])
-    for mine, wanted in zip(*results, strict=True):
-        np.testing.assert_allclose(mine, wanted, rtol=2e-5, atol=1e-6)
+    for mine, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=2e-5, atol=1e-6)
 
 
 def test_a_step_of_adam_makes_no_new_arrays():
@@ -239,12 +239,12 @@ def test_multipliers_in_a_symbol_are_read():
 
 def test_mixed_precision_keeps_small_steps_that_float16_would_lose():
     weight, grad = nd.ones((1,), dtype="float16"), nd.ones((1,), dtype="float16")
-    for mixed, wanted in ((False, 1.0), (True, 0.99)):
+    for mixed, expected in ((False, 1.0), (True, 0.99)):
         w = weight.copy()
         update = optimizer.Updater(optimizer.SGD(learning_rate=1e-4, multi_precision=mixed))
         for _ in range(100):
             update(0, grad, w)
-        assert w.asnumpy() == pytest.approx(wanted, abs=1e-3) and w.dtype == np.float16
+        assert w.asnumpy() == pytest.approx(expected, abs=1e-3) and w.dtype == np.float16
 
 
 @optimizer.register
@@ -266,14 +266,14 @@ del Optimizer.opt_registry["signonly"]  # the laws are about the package's own
 def test_each_weight_has_its_own_schedule_of_nadam():
     """However many weights there are, and where states were loaded."""
     gradients = [nd.array([0.5]), nd.array([-1.0]), nd.array([2.0])]
-    found = []
+    actual = []
     for n in (1, 3):
         update = optimizer.Updater(optimizer.Nadam(learning_rate=0.1))
         weights = [nd.array([1.0]) for _ in range(n)]
         for g in gradients:
             update(list(range(n)), [g] * n, weights)
-        found += [w.item() for w in weights]
-    assert len(set(found)) == 1
+        actual += [w.item() for w in weights]
+    assert len(set(actual)) == 1
     t = np.arange(1, 8)
     nadam = optimizer.Nadam()
     nadam._index_update_count = {0: 7}
@@ -292,8 +292,8 @@ def test_momentum_of_lars_follows_the_schedule_and_biases_have_no_rate_of_their_
     update, weights = optimizer.Updater(lars), [nd.array([1.0, 2.0]), nd.array([1.0])]
     for t in range(6):
         update([0, 1], [nd.array([0.5, -1.0 * t]), nd.array([0.25])], weights)
-    found = [x for w in weights for x in w.asnumpy().tolist()]
-    assert found == pytest.approx([-0.700738, 3.299456, -3.084836], abs=2e-6)
+    actual = [x for w in weights for x in w.asnumpy().tolist()]
+    assert actual == pytest.approx([-0.700738, 3.299456, -3.084836], abs=2e-6)
 
 
 def test_noise_has_the_variance_of_the_rate():
@@ -510,7 +510,7 @@ def test_a_variable_that_nothing_comes_back_to_has_the_gradient_0():
 @pytest.mark.parametrize("first", [0, 8, 9, 98])
 def test_states_fit_the_same_net_whose_layers_are_counted_further(first, tmp_path):
     """As text, dense10_ sorts before dense9_: a net made again would have another order."""
-    found = []
+    actual = []
     for start in (0, first):
         net = gluon.nn.Sequential()
         for i, units in enumerate((3, 4, 5)):
@@ -521,8 +521,8 @@ def test_states_fit_the_same_net_whose_layers_are_counted_further(first, tmp_pat
             loss = net(nd.ones((1, 2))).sum()
         loss.backward()
         trainer.step(1)
-        found.append([p.name.partition("_")[2] + str(p.shape) for p in trainer._params])
-        if start == 0 and len(found) == 1:
+        actual.append([p.name.partition("_")[2] + str(p.shape) for p in trainer._params])
+        if start == 0 and len(actual) == 1:
             trainer.save_states(str(tmp_path / "states"))
     trainer.load_states(str(tmp_path / "states"))
-    assert found[0] == found[1]
+    assert actual[0] == actual[1]

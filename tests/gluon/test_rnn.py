@@ -43,9 +43,9 @@ def test_the_operator_computes_what_mxnet_does(mode):
         outs = nd.RNN(x, weights, *[state] * CELLS[mode][1], mode=mode, **attrs)
         total = (outs[0] * outs[0]).sum()
     total.backward()
-    found = outs[0][1, 0], outs[-1][1, 1], weights.grad[:3]
-    for value, wanted in zip(found, SEEN[mode], strict=True):
-        np.testing.assert_allclose(value.asnumpy(), wanted, atol=2e-5)
+    actual = outs[0][1, 0], outs[-1][1, 1], weights.grad[:3]
+    for value, expected in zip(actual, SEEN[mode], strict=True):
+        np.testing.assert_allclose(value.asnumpy(), expected, atol=2e-5)
 
 
 def layer(mode, **kwargs):
@@ -70,8 +70,8 @@ def test_a_layer_is_its_cells(mode, bidirectional):
     np.testing.assert_allclose(out.asnumpy(), steps.asnumpy(), rtol=1e-5, atol=1e-6)
     kinds = CELLS[mode][1]
     for k, state in enumerate(states):
-        wanted = np.stack([end.asnumpy() for end in ends[k::kinds]])
-        np.testing.assert_allclose(state.asnumpy(), wanted, rtol=1e-5, atol=1e-6)
+        expected = np.stack([end.asnumpy() for end in ends[k::kinds]])
+        np.testing.assert_allclose(state.asnumpy(), expected, rtol=1e-5, atol=1e-6)
     other = layer(mode, num_layers=2, bidirectional=bidirectional, layout="NTC")
     other(x.swapaxes(0, 1))
     pairs = zip(other.collect_params().values(), net.collect_params().values(), strict=True)
@@ -98,8 +98,8 @@ def test_a_hybridized_layer_is_the_same(backend):
     out, states = net(x, net.begin_state(batch_size=2))
     np.testing.assert_allclose(out.asnumpy(), before, rtol=1e-5, atol=1e-6)
     assert len(states) == 2 and net(x).shape == (2, 2, 6)  # alone again: no states
-    for mine, wanted in zip(gradients(net, x), slopes, strict=True):
-        np.testing.assert_allclose(mine, wanted, rtol=1e-4, atol=1e-5)
+    for mine, expected in zip(gradients(net, x), slopes, strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_lengths_of_sequences_hide_what_comes_after():
@@ -145,9 +145,9 @@ class Net(nn.HybridBlock):
 def test_files_are_mxnets(tmp_path):
     net, x = Net(), nd.array([[1, 2, 3], [4, 5, 6]])
     net.initialize(mx.init.Normal(0.5))
-    wanted = net(x).asnumpy()
+    expected = net(x).asnumpy()
     net.hybridize(backend="numpy")
-    np.testing.assert_allclose(net(x).asnumpy(), wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(net(x).asnumpy(), expected, rtol=1e-5, atol=1e-6)
     files = net.export(str(tmp_path / "net"))
     nodes = json.loads((tmp_path / "net-symbol.json").read_text())["nodes"]
     ops = [n["op"] for n in nodes]
@@ -155,13 +155,13 @@ def test_files_are_mxnets(tmp_path):
     zeros = next(n for n in nodes if n["op"] == "_zeros")
     assert zeros["attrs"]["shape"] == "(2, 0, 3)"  # for batches of any size
     loaded = gluon.SymbolBlock.imports(files[0], ["data"], files[1])
-    np.testing.assert_allclose(loaded(x).asnumpy(), wanted, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(loaded(x[:1]).asnumpy(), wanted[:1], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(loaded(x).asnumpy(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(loaded(x[:1]).asnumpy(), expected[:1], rtol=1e-5, atol=1e-6)
     net.save_parameters(str(tmp_path / "net.params"))
     assert "first._unfused.0.r_cell.i2h_weight" in nd.load(str(tmp_path / "net.params"))
     other = Net()
     other.load_parameters(str(tmp_path / "net.params"))
-    np.testing.assert_allclose(other(x).asnumpy(), wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(other(x).asnumpy(), expected, rtol=1e-5, atol=1e-6)
 
 
 # -- cells -----------------------------------------------------------------------------
@@ -196,10 +196,10 @@ def test_sequences_come_and_go_as_arrays_or_lists(kind, layout):
         steps, states = cell.unroll(4, inputs, merge_outputs=False, **args)
         assert len(steps) == 4
         for t, step in enumerate(steps):
-            wanted = whole.slice_axis(layout.index("T"), t, t + 1).squeeze(layout.index("T"))
-            np.testing.assert_allclose(step.asnumpy(), wanted.asnumpy(), atol=1e-6)
-        for mine, wanted in zip(states, ends, strict=True):
-            np.testing.assert_allclose(mine.asnumpy(), wanted.asnumpy(), atol=1e-6)
+            expected = whole.slice_axis(layout.index("T"), t, t + 1).squeeze(layout.index("T"))
+            np.testing.assert_allclose(step.asnumpy(), expected.asnumpy(), atol=1e-6)
+        for mine, expected in zip(states, ends, strict=True):
+            np.testing.assert_allclose(mine.asnumpy(), expected.asnumpy(), atol=1e-6)
     short, _ = cell.unroll(2, list(x[:2, :1]), layout=layout, merge_outputs=False)
     for t, step in enumerate(short):  # what comes after the end counts nowhere
         np.testing.assert_allclose(step.asnumpy(), steps[t][:1].asnumpy(), atol=1e-6)
@@ -219,10 +219,10 @@ def test_a_hybridized_cell_keeps_its_plan():
     cell = rnn.LSTMCell(2)
     cell.initialize()
     x, states = nd.ones((1, 3)), cell.begin_state(batch_size=1)
-    wanted = cell(x, states)[0].asnumpy()
+    expected = cell(x, states)[0].asnumpy()
     cell.hybridize(backend="numpy")
     for _ in range(3):
-        np.testing.assert_allclose(cell(x, states)[0].asnumpy(), wanted, atol=1e-6)
+        np.testing.assert_allclose(cell(x, states)[0].asnumpy(), expected, atol=1e-6)
     assert len(cell.plans) == 1
 
 

@@ -90,9 +90,9 @@ def test_a_copy_has_memory_of_its_own_and_a_view_has_not():
 def test_the_first_input_says_where_the_result_is_as_in_mxnet():
     x, y = nd.ones((2, 2), ctx=mx.cpu(0)), nd.ones((2, 2), ctx=mx.cpu(1))
     for a, b in ((x, y), (y, x)):
-        found = [a + b, nd.dot(a, b), nd.concat(a, b), a == b, nd.add_n(a, b)]
-        assert {v.context for v in found} == {a.context}
-        assert (found[0].asnumpy() == 2).all()
+        actual = [a + b, nd.dot(a, b), nd.concat(a, b), a == b, nd.add_n(a, b)]
+        assert {v.context for v in actual} == {a.context}
+        assert (actual[0].asnumpy() == 2).all()
 
 
 def test_the_processor_and_a_device_do_not_combine():
@@ -162,8 +162,8 @@ def test_a_forward_without_f_reads_the_copy_of_its_input(hybridize):
     block.scale.data(TWO[1])[:] = 3
     if hybridize:
         block.hybridize()
-    found = [block(nd.ones((1,), ctx=c)) for c in TWO]
-    assert [v.asscalar() for v in found] == [1, 3] and [v.context for v in found] == TWO
+    actual = [block(nd.ones((1,), ctx=c)) for c in TWO]
+    assert [v.asscalar() for v in actual] == [1, 3] and [v.context for v in actual] == TWO
 
 
 def test_a_net_moves_between_sets_of_devices_and_back():
@@ -363,13 +363,13 @@ def test_a_program_finds_what_it_finds_in_mxnet(tmp_path):
         subprocess.run([*run], text=True, capture_output=True, check=True).stdout.splitlines()[-1]
         for run in ((python, PROGRAM), (sys.executable, tmp_path / "ours.py"))
     ]
-    theirs, found = map(json.loads, said)
-    assert theirs.keys() == found.keys() and len(found) == 13
+    theirs, actual = map(json.loads, said)
+    assert theirs.keys() == actual.keys() and len(actual) == 13
     for name, value in theirs.items():
         if "step" not in name and "update" not in name:
-            assert found[name] == value, name
+            assert actual[name] == value, name
             continue
-        (numbers, contexts, metric), (own, own_contexts, own_metric) = value, found[name]
+        (numbers, contexts, metric), (own, own_contexts, own_metric) = value, actual[name]
         assert contexts == own_contexts and own_metric == pytest.approx(metric, rel=1e-5)
         for a, b in zip(numbers, own, strict=True):
             np.testing.assert_allclose(np.array(b), np.array(a), atol=1e-5, err_msg=name)

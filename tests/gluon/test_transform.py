@@ -87,13 +87,13 @@ def units(arrays):
 def test_jvp_is_a_column_of_the_jacobian_and_vjp_a_row(name):
     f, shapes = CASES[name]
     inputs = [normal(*shape) for shape in shapes]
-    wanted = jacobian(f, inputs)
+    expected = jacobian(f, inputs)
     columns = [flat(mx.jvp(f, inputs, tangents)[1]) for tangents in units(inputs)]
-    np.testing.assert_allclose(np.stack(columns, axis=1), wanted, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(np.stack(columns, axis=1), expected, rtol=1e-6, atol=1e-7)
     outputs, pullback = mx.vjp(f, *inputs)
     np.testing.assert_array_equal(flat(outputs), flat(f(*inputs)))
     rows = [flat(pullback(c)) for c in units(transform.arrays_in((outputs,)))]
-    np.testing.assert_allclose(np.stack(rows), wanted, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(np.stack(rows), expected, rtol=1e-6, atol=1e-7)
 
 
 @cases
@@ -108,12 +108,12 @@ def test_a_hessian_vector_product_is_the_change_of_the_gradient(name):
             1
         ](nd.ones((1,), dtype="float64"))
 
-    found = flat(mx.jvp(slope, inputs, tangents)[1])
+    actual = flat(mx.jvp(slope, inputs, tangents)[1])
     ends = [
         flat(slope(*(x + sign * STEP * t for x, t in zip(inputs, tangents, strict=True))))
         for sign in (1, -1)
     ]
-    np.testing.assert_allclose(found, (ends[0] - ends[1]) / (2 * STEP), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(actual, (ends[0] - ends[1]) / (2 * STEP), rtol=1e-5, atol=1e-6)
 
 
 def test_an_input_that_is_not_read_has_zeros():
@@ -177,14 +177,14 @@ def mapped(f, *inputs, in_axes=0):
         calls.append(xs)
         return f(*xs)
 
-    found = mx.vmap(counted, in_axes)(*inputs)
+    actual = mx.vmap(counted, in_axes)(*inputs)
     axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(inputs)
     first = [x if a is None else x.swapaxes(0, a) for x, a in zip(inputs, axes, strict=True)]
     n = next(len(x) for x, a in zip(first, axes, strict=True) if a is not None)
     loop = [
         f(*(x if a is None else x[i] for x, a in zip(first, axes, strict=True))) for i in range(n)
     ]
-    return found.asnumpy(), np.stack([y.asnumpy() for y in loop]), len(calls)
+    return actual.asnumpy(), np.stack([y.asnumpy() for y in loop]), len(calls)
 
 
 def first_layer(x):
@@ -221,8 +221,8 @@ ONCE = {
 @pytest.mark.parametrize("name", ONCE)
 def test_vmap_calls_once_and_gives_what_a_loop_gives(name):
     f, shapes, in_axes = ONCE[name]
-    found, wanted, calls = mapped(f, *(normal(*s) for s in shapes), in_axes=in_axes)
-    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-15)
+    actual, expected, calls = mapped(f, *(normal(*s) for s in shapes), in_axes=in_axes)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-15)
     assert calls == 1
 
 
@@ -237,8 +237,8 @@ def test_vmap_calls_once_and_gives_what_a_loop_gives(name):
     ids=["no rule", "a branch", "NumPy", "per-example gradients"],
 )
 def test_vmap_calls_once_per_slice_where_it_must(f):
-    found, wanted, calls = mapped(f, normal(4, 3))
-    np.testing.assert_array_equal(found, wanted)
+    actual, expected, calls = mapped(f, normal(4, 3))
+    np.testing.assert_array_equal(actual, expected)
     assert calls == 1 + 4
 
 
@@ -249,8 +249,8 @@ def test_vmap_is_differentiated_and_compiled():
     once = mx.function(f, target="numpy")
     np.testing.assert_allclose(once(x, w).asnumpy(), f(x, w).asnumpy(), rtol=1e-12)
     assert len(once.plans) == 1
-    wanted = jacobian(f, [x, w]).sum(axis=0)
-    np.testing.assert_allclose(flat(mx.vjp(f, x, w)[1](nd.ones_like(f(x, w)))), wanted, atol=1e-7)
+    expected = jacobian(f, [x, w]).sum(axis=0)
+    np.testing.assert_allclose(flat(mx.vjp(f, x, w)[1](nd.ones_like(f(x, w)))), expected, atol=1e-7)
 
 
 @pytest.mark.slow
@@ -271,15 +271,15 @@ def test_random_programs_mapped_at_once_are_mapped_one_by_one(first, monkeypatch
 
         with np.errstate(all="ignore"):
             try:
-                found = at_once(f, inputs, [0] * len(inputs), 3)
+                actual = at_once(f, inputs, [0] * len(inputs), 3)
             except (HybridError, TypeError, AttributeError):
                 continue
             loop = [f(*(x[i] for x in inputs)) for i in range(3)]
         both.append(seed)
-        for k, y in enumerate(found):
-            wanted = np.stack([outs[k].asnumpy() for outs in loop])
-            assert (y.shape, y.dtype) == (wanted.shape, wanted.dtype), source(program)
+        for k, y in enumerate(actual):
+            expected = np.stack([outs[k].asnumpy() for outs in loop])
+            assert (y.shape, y.dtype) == (expected.shape, expected.dtype), source(program)
             np.testing.assert_allclose(
-                y.asnumpy(), wanted, rtol=1e-7, atol=1e-9, err_msg=source(program)
+                y.asnumpy(), expected, rtol=1e-7, atol=1e-9, err_msg=source(program)
             )
     assert len(both) > 15

@@ -161,15 +161,15 @@ def test_a_symbolic_mlp_is_bound_and_trained():
         for array, grad in zip(exe.arg_arrays, exe.grad_arrays, strict=True):
             if grad is not None:
                 array -= 0.1 / len(data) * grad
-    found = exe.forward(is_train=False)[0].asnumpy()
-    assert (found.argmax(1) == label).mean() > 0.95
-    np.testing.assert_allclose(found.sum(1), 1, rtol=1e-5)
+    actual = exe.forward(is_train=False)[0].asnumpy()
+    assert (actual.argmax(1) == label).mean() > 0.95
+    np.testing.assert_allclose(actual.sum(1), 1, rtol=1e-5)
     # the same weights by Gluon
     block = gluon.SymbolBlock(net.get_internals()["fc2_output"], sym.var("data"))
     for name, param in block.collect_params().items():
         param.set_data(exe.arg_dict[name])
     scores = block(nd.array(data))
-    np.testing.assert_allclose(nd.softmax(scores).asnumpy(), found, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(nd.softmax(scores).asnumpy(), actual, rtol=1e-4, atol=1e-6)
 
 
 def test_functions_of_symbols_by_name():

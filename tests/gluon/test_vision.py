@@ -26,38 +26,38 @@ def array(values):
     return nd.array(values, dtype=values.dtype)
 
 
-def close(found, wanted, most=0.0):
-    found = found.asnumpy() if isinstance(found, nd.NDArray) else found
-    assert found.shape == wanted.shape and found.dtype == wanted.dtype
-    np.testing.assert_allclose(found.astype(float), wanted.astype(float), rtol=0, atol=most)
+def close(actual, expected, most=0.0):
+    actual = actual.asnumpy() if isinstance(actual, nd.NDArray) else actual
+    assert actual.shape == expected.shape and actual.dtype == expected.dtype
+    np.testing.assert_allclose(actual.astype(float), expected.astype(float), rtol=0, atol=most)
 
 
 def answers(first):
     """[(rest of the name, answer)] of the answers whose name begins with a word."""
-    found = [(name.split()[1:], a) for name, a in ANSWERS.items() if name.split()[0] == first]
-    assert found
-    return found
+    actual = [(name.split()[1:], a) for name, a in ANSWERS.items() if name.split()[0] == first]
+    assert actual
+    return actual
 
 
 # -- pictures --------------------------------------------------------------------------
 def test_pictures_are_read_as_mxnet_reads_them():
-    for (name, flag), wanted in answers("read"):
+    for (name, flag), expected in answers("read"):
         path = GOLDEN / "pictures" / name
         # The grey of colours is rounded otherwise.
         most = 1 if flag == "0" and name in ("colours.png", "palette.png") else 0
         most = 1 if (name, flag) == ("transparent.png", "0") else most
-        close(image.imread(str(path), int(flag)), wanted, most)
-        close(image.imdecode(path.read_bytes(), int(flag)), wanted, most)
+        close(image.imread(str(path), int(flag)), expected, most)
+        close(image.imdecode(path.read_bytes(), int(flag)), expected, most)
     blue = image.imread(path, to_rgb=False).asnumpy()
     assert (blue == image.imread(path).asnumpy()[:, :, ::-1]).all()
 
 
 def test_sizes_are_changed_as_opencv_does():
     """Bytes are the same, each one."""
-    for (name, w, h, kind), wanted in answers("resize"):
+    for (name, w, h, kind), expected in answers("resize"):
         x = array(ANSWERS[f"given {name}"])
         most = 1e-5 if name == "float" else 0
-        close(image.imresize(x, int(w), int(h), int(kind)), wanted, most)
+        close(image.imresize(x, int(w), int(h), int(kind)), expected, most)
 
 
 PARTS = {
@@ -87,17 +87,17 @@ def test_parts_of_pictures_are_those_of_mxnet(name):
 def test_several_pictures_at_once():
     both = np.stack([SMALL, SMALL[::-1]])
     for transform in (transforms.Resize((6, 9)), transforms.ToTensor()):
-        found = transform(array(both)).asnumpy()
-        for one, wanted in zip(found, both, strict=True):
-            close(one, transform(array(wanted.copy())).asnumpy())
+        actual = transform(array(both)).asnumpy()
+        for one, expected in zip(actual, both, strict=True):
+            close(one, transform(array(expected.copy())).asnumpy())
 
 
 @pytest.mark.parametrize("name", ["brightness", "contrast", "hue"])
 def test_colours_change_as_in_mxnet(name):
     change = getattr(transforms, f"Random{name.title()}")(0).changed
-    for (factor,), wanted in answers(name):
+    for (factor,), expected in answers(name):
         made = change(SMALL.astype("float32"), np.float32(factor))
-        close(transforms.limited(made, "uint8"), wanted, 1 if name == "hue" else 0)
+        close(transforms.limited(made, "uint8"), expected, 1 if name == "hue" else 0)
 
 
 def test_saturation_is_the_difference_to_grey():
@@ -144,11 +144,13 @@ def test_random_changes_repeat_after_the_seed_and_are_not_always_the_same(name):
 def test_flips_are_flips_and_crops_are_parts():
     mx.random.seed(0)
     flips = transforms.RandomFlipLeftRight(), transforms.RandomFlipTopBottom()
-    for flip, wanted in zip(flips, (SMALL[:, ::-1], SMALL[::-1]), strict=True):
-        found = [flip(array(SMALL)).asnumpy() for _ in range(20)]
-        same = [(a == SMALL).all() for a in found]
+    for flip, expected in zip(flips, (SMALL[:, ::-1], SMALL[::-1]), strict=True):
+        actual = [flip(array(SMALL)).asnumpy() for _ in range(20)]
+        same = [(a == SMALL).all() for a in actual]
         assert 0 < sum(same) < 20
-        assert all((a == (SMALL if s else wanted)).all() for a, s in zip(found, same, strict=True))
+        assert all(
+            (a == (SMALL if s else expected)).all() for a, s in zip(actual, same, strict=True)
+        )
     for _ in range(5):
         part, (x, y, w, h) = image.random_crop(array(SMALL), (5, 4))
         assert (w, h) == (5, 4) and (part.asnumpy() == SMALL[y : y + h, x : x + w]).all()
@@ -160,16 +162,16 @@ def test_a_random_crop_pads_first():
     mx.random.seed(0)
     padded = np.pad(SMALL, [(2, 2), (2, 2), (0, 0)], constant_values=7)
     h, w, _ = SMALL.shape
-    crop, found = transforms.RandomCrop((w, h), pad=2, pad_value=7), set()
+    crop, actual = transforms.RandomCrop((w, h), pad=2, pad_value=7), set()
     for _ in range(40):
         part = crop(array(SMALL)).asnumpy()
-        found |= {
+        actual |= {
             (y, x)
             for y in range(5)
             for x in range(5)
             if (part == padded[y : y + h, x : x + w]).all()
         }
-    assert len(found) > 12
+    assert len(actual) > 12
     assert (transforms.RandomCrop((w, h))(array(SMALL)).asnumpy() == SMALL).all()
 
 
@@ -183,8 +185,8 @@ def test_a_net_may_begin_with_transforms():
 
 def test_color_normalize_takes_either():
     x = nd.ones((1, 1, 3)) * 4
-    found = image.color_normalize(x, nd.array([1, 2, 3]), nd.array([3, 2, 1]))
-    assert found.asnumpy().ravel().tolist() == [1, 1, 1]
+    actual = image.color_normalize(x, nd.array([1, 2, 3]), nd.array([3, 2, 1]))
+    assert actual.asnumpy().ravel().tolist() == [1, 1, 1]
     assert image.color_normalize(x, None) is x
 
 
@@ -249,11 +251,11 @@ def put(folder, files, pack=lambda x: x, end=""):
 @pytest.mark.parametrize("kind", [vision.MNIST, vision.FashionMNIST])
 @pytest.mark.parametrize("pack, end", [(bytes, ""), (gzip.compress, ".gz")])
 def test_digits_are_those_that_mxnet_reads(tmp_path, kind, pack, end):
-    found = kind(put(tmp_path, FILES, pack, end))
-    assert len(found) == 5
-    close(found._data, ANSWERS["mnist data"])
-    close(found._label, ANSWERS["mnist label"])
-    x, y = found[3]
+    actual = kind(put(tmp_path, FILES, pack, end))
+    assert len(actual) == 5
+    close(actual._data, ANSWERS["mnist data"])
+    close(actual._label, ANSWERS["mnist label"])
+    x, y = actual[3]
     close(x, ANSWERS["mnist x"])
     assert y == ANSWERS["mnist y"] and y.dtype == np.int32
 
@@ -319,25 +321,25 @@ def test_small_pictures_are_read_from_all_their_files(tmp_path, how):
     files = {f"data_batch_{i}.bin": part.tobytes() for i, part in enumerate(parts, 1)}
     inside = tmp_path / "cifar-10-batches-bin"
     if how == "archive":
-        found = {f"cifar-10-batches-bin/{name}": content for name, content in files.items()}
-        archive(tmp_path / "cifar-10-binary.tar.gz", found)
+        actual = {f"cifar-10-batches-bin/{name}": content for name, content in files.items()}
+        archive(tmp_path / "cifar-10-binary.tar.gz", actual)
     else:
         inside.mkdir()
         put(inside if how == "folder" else tmp_path, files)
-    found, wanted = vision.CIFAR10(tmp_path), np.concatenate(parts)
-    assert len(found) == 9 and found[8][0].shape == (32, 32, 3)
-    assert [y for _, y in (found[i] for i in range(9))] == wanted[:, 0].tolist()
-    pixels = found._data.asnumpy().transpose(0, 3, 1, 2).reshape(9, -1)
-    np.testing.assert_array_equal(pixels, wanted[:, 1:])
+    actual, expected = vision.CIFAR10(tmp_path), np.concatenate(parts)
+    assert len(actual) == 9 and actual[8][0].shape == (32, 32, 3)
+    assert [y for _, y in (actual[i] for i in range(9))] == expected[:, 0].tolist()
+    pixels = actual._data.asnumpy().transpose(0, 3, 1, 2).reshape(9, -1)
+    np.testing.assert_array_equal(pixels, expected[:, 1:])
 
 
 def test_labels_are_groups_or_classes(tmp_path):
     data = rows(4, 2)
     put(tmp_path, {"test.bin": data.tobytes()})
     for fine in (False, True):
-        found = vision.CIFAR100(tmp_path, fine, train=False)
-        assert found._label.tolist() == data[:, int(fine)].tolist()
-        np.testing.assert_array_equal(found[2][0].asnumpy()[0, 0], data[2, 2::1024])
+        actual = vision.CIFAR100(tmp_path, fine, train=False)
+        assert actual._label.tolist() == data[:, int(fine)].tolist()
+        np.testing.assert_array_equal(actual[2][0].asnumpy()[0, 0], data[2, 2::1024])
 
 
 def test_damaged_files_of_small_pictures_are_refused(tmp_path):
@@ -356,10 +358,10 @@ def test_folders_are_classes(tmp_path):
     for folder, name in (("b", "grey.png"), ("a", "colours.jpg"), ("a", "colours.png")):
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / name).write_bytes((GOLDEN / "pictures" / name).read_bytes())
-    found = vision.ImageFolderDataset(str(tmp_path))
-    assert found.synsets == ["a", "b"] and [label for _, label in found.items] == [0, 0, 1]
-    assert len(found) == 3 and Path(found.items[2][0]).name == "grey.png"
-    x, label = found[1]
+    actual = vision.ImageFolderDataset(str(tmp_path))
+    assert actual.synsets == ["a", "b"] and [label for _, label in actual.items] == [0, 0, 1]
+    assert len(actual) == 3 and Path(actual.items[2][0]).name == "grey.png"
+    x, label = actual[1]
     close(x, ANSWERS["read colours.png 1"])
     assert label == 0
     grey = vision.ImageFolderDataset(tmp_path, flag=0, transform=lambda x, y: (x.shape, y))

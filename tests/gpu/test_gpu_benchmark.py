@@ -11,11 +11,11 @@ def test_on_a_simulated_gpu(tmp_path, capsys):
     rows = gpu.main(["--simulated", "--out", str(tmp_path / "gpu.json")])
     printed = capsys.readouterr().out
     assert printed.startswith("# simulated GPU\n")
-    found = {row.what: row for row in rows}
+    actual = {row.what: row for row in rows}
     for net in gpu.NETS:
-        assert found[f"{net}: off the CPU"].found < 1e-5
-        assert found[f"{net}: launches, prediction"].found == 1
-        assert found[f"{net}: launches, training step"].found < 10
+        assert actual[f"{net}: off the CPU"].found < 1e-5
+        assert actual[f"{net}: launches, prediction"].found == 1
+        assert actual[f"{net}: launches, training step"].found < 10
     timed = [row for row in rows if row.unit]
     assert len(timed) == 2 and all(row.found is None for row in timed)
     assert [row.what for row in rows if row.note == "simulated"] == [
@@ -26,8 +26,8 @@ def test_on_a_simulated_gpu(tmp_path, capsys):
         "lenet, batch 16: training step",
     ]
     saved = json.loads((tmp_path / "gpu.json").read_text())
-    assert [row["what"] for row in saved["rows"]] == list(found)
-    assert all(what in printed for what in found)
+    assert [row["what"] for row in saved["rows"]] == list(actual)
+    assert all(what in printed for what in actual)
 
 
 def test_without_a_gpu_it_says_so(monkeypatch):

@@ -23,19 +23,21 @@ from minihybrid.core.op import HybridError
 pytestmark = pytest.mark.external
 
 
-def broken(found, capability, **wanted):
+def broken(actual, capability, **expected):
     """What a kernel does not keep: spills, and the figures that it promised."""
-    if isinstance(found, str):
-        return found
-    if capability >= (9, 0) and found["shared_bytes"]:
-        found["shared_bytes"] -= 1024  # of each block, the system's own
-    wanted = {"spilled_bytes": 0} | wanted
+    if isinstance(actual, str):
+        return actual
+    if capability >= (9, 0) and actual["shared_bytes"]:
+        actual["shared_bytes"] -= 1024  # of each block, the system's own
+    expected = {"spilled_bytes": 0} | expected
     # JSON has no whole numbers as keys
-    wanted = {
+    expected = {
         name: {str(k): v for k, v in value.items()} if isinstance(value, dict) else value
-        for name, value in wanted.items()
+        for name, value in expected.items()
     }
-    return {name: (found[name], value) for name, value in wanted.items() if found[name] != value}
+    return {
+        name: (actual[name], value) for name, value in expected.items() if actual[name] != value
+    }
 
 
 def tried(function, environment, *args, **variables):
@@ -50,9 +52,9 @@ def tried(function, environment, *args, **variables):
 def test_kernels_by_hand_keep_their_promises(environment):
     promised = {text: (name, figures) for name, (text, figures) in PROMISED.items()}
     wrong = {}
-    for text, capability, found in tried(gpu_kernels.compiled, environment, promised):
+    for text, capability, actual in tried(gpu_kernels.compiled, environment, promised):
         name, figures = promised[text]
-        if what := broken(found, capability, **figures):
+        if what := broken(actual, capability, **figures):
             wrong[name, capability] = what
     assert wrong == {}
 
@@ -76,17 +78,17 @@ def test_kernels_of_operators_compile():
 def test_five_operators_load_each_input_once(n, width):
     """As the target "gpu" writes them: one number a thread, or four at once."""
     step = gpu_kernels.five_operators(n)
-    for _, capability, found in tried(gpu_kernels.compiled, "cuda13", [step.kernel]):
-        assert broken(found, capability, f64=0, loads={width: 4}, stores={width: 1}) == {}
+    for _, capability, actual in tried(gpu_kernels.compiled, "cuda13", [step.kernel]):
+        assert broken(actual, capability, f64=0, loads={width: 4}, stores={width: 1}) == {}
 
 
 def test_large_kernels_fit():
     """A multiprocessor has 65,536 registers, and a block needs its own at once."""
     steps = {step.kernel: step for step in gpu_kernels.of_large()}
     assert max(math.prod(step.block) for step in steps.values()) == block_shape.MOST
-    for text, capability, found in tried(gpu_kernels.compiled, "cuda13", steps):
-        assert gpu_kernels.faults(text, found) == [], (steps[text].name, capability)
-        assert found["registers"] * math.prod(steps[text].block) <= 2**16
+    for text, capability, actual in tried(gpu_kernels.compiled, "cuda13", steps):
+        assert gpu_kernels.faults(text, actual) == [], (steps[text].name, capability)
+        assert actual["registers"] * math.prod(steps[text].block) <= 2**16
 
 
 def test_faults_are_seen():
@@ -134,7 +136,7 @@ def driver(tmp_path_factory):
 @pytest.mark.parametrize("environment", envs.TOOLCHAINS)
 def test_what_is_launched_reaches_the_driver(environment, driver, tmp_path):
     """Through the real bindings: kernels, graphs, and graphs with other arguments."""
-    found = tried(
+    actual = tried(
         gpu_kernels.run_in,
         environment,
         "gpu_null.py",
@@ -142,14 +144,14 @@ def test_what_is_launched_reaches_the_driver(environment, driver, tmp_path):
         LD_LIBRARY_PATH=str(driver),
         MINIHYBRID_CACHE_DIR=str(tmp_path),
     )
-    first, second = found["arena"]
-    assert found["one"] == [11]
-    assert found["changed"] == [12]
-    assert found["chain"] == [11, first, second, first]
-    assert found["changed chain"] == [12, first, second, first]
-    assert (found["name"], found["gpus"], found["capability"]) == ("gpu(0)", 1, [7, 5])
-    assert found["shape"] == [3, 4]
-    assert found["kernels"] == len(list(tmp_path.glob("*.o"))) > 3  # all on disk
+    first, second = actual["arena"]
+    assert actual["one"] == [11]
+    assert actual["changed"] == [12]
+    assert actual["chain"] == [11, first, second, first]
+    assert actual["changed chain"] == [12, first, second, first]
+    assert (actual["name"], actual["gpus"], actual["capability"]) == ("gpu(0)", 1, [7, 5])
+    assert actual["shape"] == [3, 4]
+    assert actual["kernels"] == len(list(tmp_path.glob("*.o"))) > 3  # all on disk
 
 
 @pytest.mark.skipif(

@@ -53,26 +53,26 @@ def answers(dtype, cases):
     """
     made = Program(cases, dtype)
     graph = expand(made.graph, True)
-    wanted = [n.name for n in graph.variables] * dtype.startswith("float")
+    expected = [n.name for n in graph.variables] * dtype.startswith("float")
     owners = [i for i, row in enumerate(made.result) for _ in row]
     owners += [
         next(i for i, names in enumerate(made.names) if name in names)
-        for name in (*graph.states, *wanted)
+        for name in (*graph.states, *expected)
     ]
-    graph = joint_graph(graph, wanted)
+    graph = joint_graph(graph, expected)
     device = device_of(simulated_gpu())
     plan = Plan(graph, [], training=True, target=device, expanded=True)
-    found = [[] for _ in cases]
+    actual = [[] for _ in cases]
     for given in [made.values, made.special][: 1 + (dtype == "float32")]:
         values = numbers(graph.variables, given)
         nd.random.seed(7)
         exact = graph.evaluate(values, STREAM.next)
         got = plan([], plan.bind([placed(values[n], device.context) for n in plan.params]))
-        for pairs in found:
+        for pairs in actual:
             pairs.append([])
         for owner, *pair in zip(owners, map(np.asarray, got), exact, strict=True):
-            found[owner][-1].append(pair)
-    return found
+            actual[owner][-1].append(pair)
+    return actual
 
 
 def has_holes(case):
@@ -92,11 +92,11 @@ def agree(case, made):
     for what, pairs in zip(("", " on special values"), made, strict=False):
         if what and has_holes(case):
             continue
-        for i, (got, wanted) in enumerate(pairs):
-            assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype), case
+        for i, (got, expected) in enumerate(pairs):
+            assert (got.shape, got.dtype) == (expected.shape, expected.dtype), case
             tolerance = TOLERANCE.get(got.dtype.name, 0)
             np.testing.assert_allclose(
-                got, wanted, tolerance, tolerance, err_msg=f"{case}{what} [{i}]"
+                got, expected, tolerance, tolerance, err_msg=f"{case}{what} [{i}]"
             )
 
 

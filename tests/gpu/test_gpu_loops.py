@@ -39,8 +39,8 @@ def on_gpu(function, *arrays):
 def assert_same(function, *arrays, kernels=None, tolerance=0):
     """What the GPU gives is what NumPy gives, by so many kernels."""
     plan, got, graph = on_gpu(function, *arrays)
-    wanted = graph.evaluate({f"x{i}": a for i, a in enumerate(arrays)}, 0)
-    for a, b in zip(got, wanted, strict=True):
+    expected = graph.evaluate({f"x{i}": a for i, a in enumerate(arrays)}, 0)
+    for a, b in zip(got, expected, strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         np.testing.assert_allclose(a, b, tolerance, tolerance)
     assert kernels in (None, plan.n_kernels), plan.labels
@@ -302,7 +302,7 @@ def test_very_many_elements_are_computed_by_fours(shape, other, kind, is_wide, m
     plan, got, graph = on_gpu(
         lambda a, b, c: apply("tanh", apply("broadcast_mul", a, c) + b), a, b, c
     )
-    wanted = graph.evaluate({"x0": a, "x1": b, "x2": c}, 0)
-    np.testing.assert_allclose(got[0], wanted[0], 1e-6, 1e-6)
+    expected = graph.evaluate({"x0": a, "x1": b, "x2": c}, 0)
+    np.testing.assert_allclose(got[0], expected[0], 1e-6, 1e-6)
     counts = [plan.source.count(word) for word in ("load4(", "store4(")]
     assert (plan.n_kernels, counts) == (1, [2, 1] if is_wide else [0, 0])

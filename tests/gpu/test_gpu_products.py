@@ -56,12 +56,12 @@ def operands(m, n, depth, transposes, dtype="float32", batch=()):
     return [numbers((*batch, *s), dtype, seed) for seed, s in enumerate(shapes)]
 
 
-def close(found, wanted):
-    assert found.dtype == wanted.dtype and found.shape == wanted.shape
-    if wanted.dtype.kind != "f":
-        return np.testing.assert_array_equal(found, wanted)
-    most = np.abs(wanted[np.isfinite(wanted)]).max(initial=1)
-    return np.testing.assert_allclose(found / most, wanted / most, atol=1e-5)
+def close(actual, expected):
+    assert actual.dtype == expected.dtype and actual.shape == expected.shape
+    if expected.dtype.kind != "f":
+        return np.testing.assert_array_equal(actual, expected)
+    most = np.abs(expected[np.isfinite(expected)]).max(initial=1)
+    return np.testing.assert_allclose(actual / most, expected / most, atol=1e-5)
 
 
 def check(m, n, depth, transposes, dtype="float32", batch=()):
@@ -69,8 +69,8 @@ def check(m, n, depth, transposes, dtype="float32", batch=()):
     arrays = operands(m, n, depth, transposes, dtype, batch)
     attrs = dict(zip(("transpose_a", "transpose_b"), transposes, strict=True))
     op = OPS["batch_dot" if batch else "_matmul"]
-    (found,), counts = run(lambda a, b: op(a, b, **attrs), arrays)
-    close(found, op.eager(*arrays, **attrs))
+    (actual,), counts = run(lambda a, b: op(a, b, **attrs), arrays)
+    close(actual, op.eager(*arrays, **attrs))
     return counts
 
 
@@ -158,9 +158,9 @@ def test_infinity_and_nan_reach_what_they_belong_to_and_nothing_else(lengths, mo
     m, n, depth = lengths
     a, b = operands(m, n, depth, (False, False))
     a[m - 1, 0], a[0, 1], b[0, 0], b[-1, -1] = 0, np.inf, np.nan, -np.inf
-    (found,), _ = run(lambda a, b: sym.dot(a, b), [a, b])
+    (actual,), _ = run(lambda a, b: sym.dot(a, b), [a, b])
     with np.errstate(invalid="ignore"):
-        np.testing.assert_array_equal(np.isfinite(found), np.isfinite(a @ b))
+        np.testing.assert_array_equal(np.isfinite(actual), np.isfinite(a @ b))
 
 
 # -- what follows a product ------------------------------------------------------------
@@ -176,8 +176,8 @@ def test_bias_and_what_follows_are_computed_where_the_sum_is(rows, depth, monkey
     x, w, b, z = arrays = [
         numbers(s, seed=i) for i, s in enumerate([(rows, depth), (37, depth), (37,), (rows, 37)])
     ]
-    (found,), counts = run(layer, arrays)
-    close(found, np.maximum(x @ w.T + b, 0) + z)
+    (actual,), counts = run(layer, arrays)
+    close(actual, np.maximum(x @ w.T + b, 0) + z)
     assert len(counts) == 1 + (depth == 80)
     for name in ("a2", "a3"):
         assert sum(c[name].loads for c in counts) == rows * 37
@@ -225,8 +225,8 @@ def test_samples_of_convolutions_and_their_gradients(name, number, dtype):
     inputs, attrs, _ = SAMPLES[name][number]
     arrays = [numbers(i.shape, dtype, seed) for seed, i in enumerate(inputs)]
     attrs = OPS[name].normalize(dict(attrs))
-    (found,), _ = run(lambda a, b: OPS[name](a, b, **attrs), arrays)
-    close(found, OPS[name].eager(*arrays, **attrs))
+    (actual,), _ = run(lambda a, b: OPS[name](a, b, **attrs), arrays)
+    close(actual, OPS[name].eager(*arrays, **attrs))
 
 
 def image(n, c, o, size, kernel, stride=1, pad=0, dilate=1, groups=1):
@@ -265,15 +265,15 @@ def test_convolutions_and_gradients_in_large_tiles(name, monkeypatch):
     conv, conv_data, conv_weight = (OPS[f"_conv{part}"] for part in ("", "_data", "_weight"))
     data = numbers((n, c, *attrs["size"]))
     weight = numbers((o, c // attrs["num_group"], *attrs["kernel"]), seed=1)
-    wanted = conv.eager(data, weight, **attrs)
-    grad = numbers(wanted.shape, seed=2)
+    expected = conv.eager(data, weight, **attrs)
+    grad = numbers(expected.shape, seed=2)
     for op, arrays in (
         (conv, [data, weight]),
         (conv_data, [grad, weight]),
         (conv_weight, [data, grad]),
     ):
-        (found,), _ = run(lambda a, b, op=op: op(a, b, **attrs), arrays)
-        close(found, op.eager(*arrays, **attrs))
+        (actual,), _ = run(lambda a, b, op=op: op(a, b, **attrs), arrays)
+        close(actual, op.eager(*arrays, **attrs))
 
 
 def test_bias_and_residual_follow_a_convolution_in_one_kernel():
@@ -285,11 +285,11 @@ def test_bias_and_residual_follow_a_convolution_in_one_kernel():
     def block(x, w, b, z):
         return sym.relu(sym.Convolution(x, w, b, kernel=(3, 3), pad=(1, 1), num_filter=20) + z)
 
-    (found,), (counts,) = run(block, arrays)
+    (actual,), (counts,) = run(block, arrays)
     x, w, b, z = arrays
     _, attrs = image(2, 3, 20, (6, 7), (3, 3), pad=1)
-    wanted = OPS["_conv"].eager(x, w, **attrs) + b.reshape(1, -1, 1, 1) + z
-    close(found, np.maximum(wanted, 0))
+    expected = OPS["_conv"].eager(x, w, **attrs) + b.reshape(1, -1, 1, 1) + z
+    close(actual, np.maximum(expected, 0))
     for name, loads in (("a2", z.size), ("a3", z.size)):
         assert counts[name].loads == loads
     assert counts["out"].stores == z.size
@@ -328,11 +328,11 @@ def test_large_tiles_stay_in_registers(environment):
         specs = [Spec(shape, np.dtype("float32")) for shape in shapes]
         promised[plan_of(function, specs).made.steps[0].kernel] = name, figures
     wrong = {}
-    for text, capability, found in tried(
+    for text, capability, actual in tried(
         gpu_kernels.compiled, environment, promised, [(7, 5), (9, 0)]
     ):
         name, figures = promised[text]
-        what = broken(found, capability, f64=0, local=0, **figures)
-        if what or found["registers"] > 128:
-            wrong[name, capability] = what or found
+        what = broken(actual, capability, f64=0, local=0, **figures)
+        if what or actual["registers"] > 128:
+            wrong[name, capability] = what or actual
     assert wrong == {}

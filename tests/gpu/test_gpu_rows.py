@@ -84,7 +84,7 @@ def launch(graph, **values):
 
     Variables that `values` lacks are the incoming gradients: ones and twos.
     """
-    found, launched = {}, []
+    actual, launched = {}, []
     for node in ready(graph).nodes:
         if node.op is None:
             given = values.get(node.name)
@@ -95,16 +95,16 @@ def launch(graph, **values):
                     if node.values
                     else (np.arange(np.prod(shape)).reshape(shape) % 2 + 1).astype(dtype)
                 )
-            found[node, 0] = given
+            actual[node, 0] = given
             continue
-        ins = [found[ref] for ref in node.inputs]
+        ins = [actual[ref] for ref in node.inputs]
         key = {"key": 7} if node.op.random else {}
-        wanted = node.op.eager(*ins, **node.attrs, **key)
-        wanted = wanted if isinstance(wanted, tuple | list) else [wanted]
-        found |= {(node, i): value for i, value in enumerate(wanted)}
+        expected = node.op.eager(*ins, **node.attrs, **key)
+        expected = expected if isinstance(expected, tuple | list) else [expected]
+        actual |= {(node, i): value for i, value in enumerate(expected)}
         if rows_of(node) and not node.op.view:
             launched.append(Launched(node, ins))
-            for got, want in zip(launched[-1].outs, wanted, strict=True):
+            for got, want in zip(launched[-1].outs, expected, strict=True):
                 scale = np.abs(want[np.isfinite(want)]).max(initial=1)
                 np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * scale)
     return launched
@@ -474,10 +474,10 @@ def compiled_ones():
 def test_machine_code_has_no_float64_and_fits_a_multiprocessor(environment):
     """A multiprocessor has 65536 registers and 48 KB of shared memory for a block."""
     blocks = {module(text): math.prod(block) for text, _, block in compiled_ones()}
-    for text, capability, found in tried(
+    for text, capability, actual in tried(
         gpu_kernels.compiled, environment, blocks, [(7, 5), (9, 0)]
     ):
-        assert isinstance(found, dict), found
-        assert (found["f64"], found["spilled_bytes"]) == (0, 0), (text, capability)
-        assert found["registers"] * blocks[text] <= 65536, (text, capability)
-        assert found["shared_bytes"] <= 48 * 1024, (text, capability)
+        assert isinstance(actual, dict), actual
+        assert (actual["f64"], actual["spilled_bytes"]) == (0, 0), (text, capability)
+        assert actual["registers"] * blocks[text] <= 65536, (text, capability)
+        assert actual["shared_bytes"] <= 48 * 1024, (text, capability)

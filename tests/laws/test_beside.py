@@ -27,35 +27,35 @@ class Twin:
         self.op, self.change = op, change
 
     def answers(self, program):
-        found = answers(mh, program)
+        actual = answers(mh, program)
         if any(step.op == self.op for step in program.steps):
-            self.change(found)
-        return found
+            self.change(actual)
+        return actual
 
 
-def farther(found):
-    found["output 0"] = found["output 0"] + np.float32(0.1)
+def farther(actual):
+    actual["output 0"] = actual["output 0"] + np.float32(0.1)
 
 
-def steeper(found):
-    found["gradient 0"] = found["gradient 0"] * np.float32(1.1)
+def steeper(actual):
+    actual["gradient 0"] = actual["gradient 0"] * np.float32(1.1)
 
 
-def halved(found):
-    found["gradient 0"] = found["gradient 0"] / np.float32(2)
+def halved(actual):
+    actual["gradient 0"] = actual["gradient 0"] / np.float32(2)
 
 
-def wider(found):
-    found["output 0"] = found["output 0"].astype("float64")
+def wider(actual):
+    actual["output 0"] = actual["output 0"].astype("float64")
 
 
-def longer(found):
-    found["output 0"] = found["output 0"][None]
+def longer(actual):
+    actual["output 0"] = actual["output 0"][None]
 
 
-def refuses(found):
-    found.clear()
-    found["error"] = "MXNetError: no"
+def refuses(actual):
+    actual.clear()
+    actual["error"] = "MXNetError: no"
 
 
 def test_two_of_a_kind_agree():
@@ -80,10 +80,10 @@ def test_a_known_step_gives_way_and_hides_nothing():
     assert verdict == "same but for known steps"
     assert {KNOWN[why].ops for why, _ in reasons} == {("MakeLoss",)}
 
-    def both(found):
-        halved(found)
-        if len(found) > 2:  # the whole, or the product alone: two inputs
-            farther(found)
+    def both(actual):
+        halved(actual)
+        if len(actual) > 2:  # the whole, or the product alone: two inputs
+            farther(actual)
 
     twin.change, twin.op = both, "*"
     assert judge(PROGRAM, twin)[0] == "unknown"
@@ -135,10 +135,10 @@ LOW, ONES = (0.5, -1.5, -0.5, 0.25), (1.0, 2.0, 3.0, 4.0)
 def test_an_entry_excuses_no_other_answer(program):
     """Operators that are in the table, whose answers are wrong in another way."""
 
-    def worse(found):
-        for name in found.keys() - {"error"}:
-            array = found[name]
-            found[name] = (array + np.ones((), array.dtype)) * 3
+    def worse(actual):
+        for name in actual.keys() - {"error"}:
+            array = actual[name]
+            actual[name] = (array + np.ones((), array.dtype)) * 3
 
     assert judge(program, Twin("none", None)) == ("same", [])
     assert judge(program, Twin(program.steps[0].op, worse))[0] == "unknown"

@@ -60,11 +60,11 @@ def test_programs_compiled_one_after_the_other_give_the_answers_of_numpy():
         arrays = [
             np.random.default_rng(seed).standard_normal(specs[n].shape).astype("f4") for n in names
         ]
-        found = []
+        actual = []
         for target in ("numpy", "cpu"):
             plan = Plan(graph, names, target=target)
-            found.append(plan([a.copy() for a in arrays], plan.bind([])))
+            actual.append(plan([a.copy() for a in arrays], plan.bind([])))
         n_several += sum(len(n.specs) > 1 for n in plan.graph.nodes if n.op)
-        for wanted, got in zip(*found, strict=True):
-            np.testing.assert_allclose(got, wanted, 1e-3, 1e-4, err_msg=f"seed {seed}")
+        for expected, got in zip(*actual, strict=True):
+            np.testing.assert_allclose(got, expected, 1e-3, 1e-4, err_msg=f"seed {seed}")
     assert n_several > 10

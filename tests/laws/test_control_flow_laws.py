@@ -119,11 +119,11 @@ def difference(seed, backend):
     if rng.random() < 0.5:
         inputs[rng.randrange(2)][:] = 0.0
     with np.errstate(all="ignore"):
-        wanted = results(Program(statements), inputs)
+        expected = results(Program(statements), inputs)
         net = Program(statements)
         net.hybridize(backend=backend)
-        found = results(net, inputs)
-    for what, a, b in zip(["value", "taped value", "dx", "dy"], wanted, found, strict=True):
+        actual = results(net, inputs)
+    for what, a, b in zip(["value", "taped value", "dx", "dy"], expected, actual, strict=True):
         try:
             same_bits = backend == "numpy" and what == "value"
             np.testing.assert_allclose(b, a, *((0, 0) if same_bits else (1e-9, 1e-12)))
@@ -161,8 +161,8 @@ def test_the_programs_see_faults(monkeypatch, fault):
             gs = g if isinstance(g, tuple) else (g,)
             heads = [ref for ref, x in zip(values.refs, gs, strict=True) if x is not None]
             gs, refs = [x for x in gs if x is not None], [x.refs[0] for x in inputs]
-            found = gradient(heads, gs, refs, lambda ref: Symbol([ref]))
-            return tuple(found.get(ref) for ref in refs)
+            actual = gradient(heads, gs, refs, lambda ref: Symbol([ref]))
+            return tuple(actual.get(ref) for ref in refs)
 
         monkeypatch.setattr(If, "grad", leaks)
     assert any(difference(seed, "numpy") for seed in range(40))

@@ -43,8 +43,8 @@ def test_compiled_draws_of_whole_numbers_are_those_of_eager_to_the_bit(target):
     drawn = [
         ("_random_randint", {"low": low, "high": high, "dtype": dtype}) for low, high, dtype in WIDE
     ]
-    for one, wanted in zip(*both(drawn, target), strict=True):
-        assert one.tolist() == wanted.tolist()
+    for one, expected in zip(*both(drawn, target), strict=True):
+        assert one.tolist() == expected.tolist()
 
 
 def both(drawn, target, n=50):
@@ -95,8 +95,8 @@ def test_draws_have_the_distribution_that_they_say(name):
 @pytest.mark.parametrize("target", ["cpu", "gpu"])
 def test_compiled_draws_are_those_of_eager(target):
     drawn = [(f"_random_{name.partition(' ')[0]}", attrs) for name, (attrs, _) in DRAWS.items()]
-    for one, wanted, name in zip(*both(drawn, target, 400), DRAWS, strict=True):
-        np.testing.assert_allclose(one, wanted, 1e-4, 1e-5, err_msg=name)
+    for one, expected, name in zip(*both(drawn, target, 400), DRAWS, strict=True):
+        np.testing.assert_allclose(one, expected, 1e-4, 1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -115,29 +115,29 @@ def test_ranges_without_whole_numbers_are_refused(low, high, dtype, words):
 
 def test_a_branch_of_the_random_stream_is_its_own_threads():
     """Nobody else draws from it, and no key is given twice."""
-    stream, found, begin = Stream(), [], threading.Barrier(2)
+    stream, actual, begin = Stream(), [], threading.Barrier(2)
     stream.seed(7)
-    wanted = [stream.take(1) for _ in range(300)]
+    expected = [stream.take(1) for _ in range(300)]
     stream.seed(7)
 
     def other():
         begin.wait()
-        found.extend(stream.take(1) for _ in range(100))
+        actual.extend(stream.take(1) for _ in range(100))
         begin.wait()
 
     thread = threading.Thread(target=other)
     thread.start()
-    found += [stream.take(1) for _ in range(100)]
+    actual += [stream.take(1) for _ in range(100)]
     with stream.branch(5):
         inside = [stream.take(1) for _ in range(3)]
         begin.wait()  # the other thread draws while this one is in a branch
         begin.wait()
         inside += [stream.take(1) for _ in range(3)]
     thread.join()
-    found += [stream.take(1) for _ in range(100)]
-    assert sorted(found) == sorted(wanted)
+    actual += [stream.take(1) for _ in range(100)]
+    assert sorted(actual) == sorted(expected)
     assert inside == [(inside[0] + i) % 2**64 for i in range(6)]
-    assert not set(inside) & set(found)
+    assert not set(inside) & set(actual)
 
 
 @pytest.mark.parametrize("axes", [(), (0,), (1,), (2,), (0, 2), (0, 1, 2)])
@@ -149,12 +149,12 @@ def test_a_mask_with_shared_axes_is_the_same_everywhere(hybrid, axes):
         return nd.Dropout(x, p=0.5, axes=axes)
 
     run = drop if hybrid is None else function(drop, target=hybrid)
-    found = []
+    actual = []
     for f in (drop, run):
         random.seed(5)
         with autograd.train_mode():
-            found.append(f(nd.ones((3, 4, 5))).asnumpy())
-    eager, mask = found
+            actual.append(f(nd.ones((3, 4, 5))).asnumpy())
+    eager, mask = actual
     first = tuple(slice(0, 1) if i in axes else slice(None) for i in range(3))
     np.testing.assert_array_equal(mask, np.broadcast_to(mask[first], mask.shape))
     np.testing.assert_array_equal(mask, eager)

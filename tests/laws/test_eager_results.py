@@ -19,14 +19,14 @@ def apply(case, arrays, kind=nd.NDArray):
 
 def sharing(case, training):
     """The outputs of three calls, the later ones from the cache, that share an input's memory."""
-    rng, found = np.random.default_rng(0), []
+    rng, actual = np.random.default_rng(0), []
     with autograd.train_mode() if training else autograd.predict_mode():
         for call in range(3):
             arrays = [nd.NDArray(np.array(a)) for a in case.arrays("float32", rng)]
             for i, out in enumerate(apply(case, arrays)):
                 if any(np.shares_memory(out.data, a.data) for a in arrays):
-                    found.append((call, i))
-    return found
+                    actual.append((call, i))
+    return actual
 
 
 @pytest.mark.per_op
@@ -89,10 +89,10 @@ def test_an_operator_gives_the_same_in_each_world(op, records):
 
         required = outputs((nd.NDArray,) * len(arrays))
         for worlds in worlds_of(len(arrays)) if arrays else ():
-            found = outputs(worlds)
+            actual = outputs(worlds)
             names = [world.__name__ for world in worlds]
-            assert {type(out) for out in found} == {worlds[0]}, f"{case}: {names}"
-            for out, right in zip(found, required, strict=True):
+            assert {type(out) for out in actual} == {worlds[0]}, f"{case}: {names}"
+            for out, right in zip(actual, required, strict=True):
                 np.testing.assert_array_equal(out.data, right.data, f"{case}: {names}")
                 assert out.data.dtype == right.data.dtype, f"{case}: {names}"
 

@@ -71,10 +71,10 @@ def test_every_setting_may_change_between_steps(monkeypatch, name, wrapped):
     assert {"lr", "wd", "clip_gradient"} <= set(names)
     for attribute in names:
         changes = [(1, attribute, wrapped(0.25)), (3, attribute, wrapped(0.5))]
-        wanted, _ = trained(name, {}, changes, compiled=False)
-        found, trainer = trained(name, {}, changes, compiled=True)
+        expected, _ = trained(name, {}, changes, compiled=False)
+        actual, trainer = trained(name, {}, changes, compiled=True)
         assert trainer._compiled
-        for a, b in zip(found, wanted, strict=True):
+        for a, b in zip(actual, expected, strict=True):
             np.testing.assert_allclose(a, b, 1e-5, 1e-6, err_msg=attribute)
 
 
@@ -83,10 +83,10 @@ def test_states_are_those_that_were_made(monkeypatch, first, then):
     """As eagerly and in MXNet: who had no momentum at first gets none later."""
     monkeypatch.setattr(gluon.trainer, "target_of", lambda _: "numpy")
     changes = [(3, "momentum", then)]
-    (wanted, _), (found, _) = (
+    (expected, _), (actual, _) = (
         trained("sgd", {"momentum": first}, changes, compiled) for compiled in (0, 1)
     )
-    for a, b in zip(found, wanted, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         np.testing.assert_allclose(a, b, 1e-6)
 
 
@@ -106,11 +106,11 @@ class Plans:
 def test_a_schedule_of_the_momentum_is_an_input(monkeypatch):
     monkeypatch.setattr(gluon.trainer, "target_of", lambda _: "numpy")
     changes = [(step, "momentum", 0.9 / (step + 1)) for step in range(6)]
-    (wanted, _) = trained("sgd", {"momentum": 0.9}, changes, compiled=False)
+    (expected, _) = trained("sgd", {"momentum": 0.9}, changes, compiled=False)
     plans = Plans(monkeypatch)
-    found, _ = trained("sgd", {"momentum": 0.9}, changes, compiled=True)
+    actual, _ = trained("sgd", {"momentum": 0.9}, changes, compiled=True)
     assert plans.count == 5  # four momenta in programs of their own, then in one
-    for a, b in zip(found, wanted, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         np.testing.assert_allclose(a, b, 1e-6)
 
 
@@ -185,11 +185,11 @@ def test_a_number_with_many_values_becomes_an_input(monkeypatch):
     x = nd.array([[1.0, 2.0, 4.0]])
     temperatures = [float(t) for t in np.linspace(0.5, 3, 40)]
     with pytest.warns(RuntimeWarning, match="inputs of its plan from now on") as said:
-        found = [f(x, t).asnumpy() for t in temperatures]
+        actual = [f(x, t).asnumpy() for t in temperatures]
     assert len(said) == 1 and plans.count == 5
-    for t, out in zip(temperatures, found, strict=True):
-        wanted = nd.softmax(x / t) * (1 - t) + t
-        np.testing.assert_allclose(out, wanted.asnumpy(), 1e-6)
+    for t, out in zip(temperatures, actual, strict=True):
+        expected = nd.softmax(x / t) * (1 - t) + t
+        np.testing.assert_allclose(out, expected.asnumpy(), 1e-6)
 
 
 def test_a_number_that_is_an_input_has_a_gradient_behind_it():
@@ -213,8 +213,8 @@ def test_nan_has_one_plan_and_a_branch_stays_a_branch(monkeypatch):
     assert plans.count == 1
     with pytest.warns(RuntimeWarning, match="sets of numbers"):
         for t in np.linspace(0, 4, 20):
-            wanted = t if t > 2 else 1 - t
-            np.testing.assert_allclose(f(x, float(t)).asnumpy(), wanted, 1e-6)
+            expected = t if t > 2 else 1 - t
+            np.testing.assert_allclose(f(x, float(t)).asnumpy(), expected, 1e-6)
 
 
 def lengths_of(net, shapes):
@@ -380,11 +380,11 @@ def test_a_changed_net_is_traced_again(change):
             assert net.calls <= 4
         return before, *after
 
-    found, wanted = outs(True), outs(False)
-    assert found[1].dtype == wanted[1].dtype
-    np.testing.assert_allclose(found, wanted, 1e-6)
+    actual, expected = outs(True), outs(False)
+    assert actual[1].dtype == expected[1].dtype
+    np.testing.assert_allclose(actual, expected, 1e-6)
     if change is not other_type:
-        assert not np.allclose(wanted[0], wanted[1])
+        assert not np.allclose(expected[0], expected[1])
 
 
 def test_a_parameter_that_is_replaced_is_gone():

@@ -108,8 +108,8 @@ def test_rows_that_are_read_elsewhere_in_c(tmp_path):
     (tmp_path / "net.weights").write_bytes(weights_file(weights))
     (tmp_path / "net.c").write_text(c_file(plan, [], outs, weights))
     build(tmp_path, "-O1")
-    wanted = graph.evaluate({"x": weights[0]})
-    for got, array in zip(answers(tmp_path, [], wanted), wanted, strict=True):
+    expected = graph.evaluate({"x": weights[0]})
+    for got, array in zip(answers(tmp_path, [], expected), expected, strict=True):
         np.testing.assert_allclose(got, array, 1e-4, 1e-5)
 
 
@@ -196,8 +196,8 @@ def test_what_is_read_before_it_is_joined_is_not_joined(name):
 def test_parts_in_one_piece_in_c(tmp_path):
     def run(x, w):
         with direct():
-            found = [f(sym, x, w) for f in PIECES.values()]
-            return [y for f in found for y in (f if isinstance(f, list) else [f])]
+            actual = [f(sym, x, w) for f in PIECES.values()]
+            return [y for f in actual for y in (f if isinstance(f, list) else [f])]
 
     given = {n: np.asarray(a, "f4") for n, a in zip("xw", PIECE_OF, strict=True)}
     graph, _ = trace(run, {n: Spec(a.shape, a.dtype) for n, a in given.items()})
@@ -207,8 +207,8 @@ def test_parts_in_one_piece_in_c(tmp_path):
     (tmp_path / "net.weights").write_bytes(weights_file(weights))
     (tmp_path / "net.c").write_text(c_file(plan, [Spec((4, 32), np.dtype("f4"))], outs, weights))
     build(tmp_path, "-O1")
-    wanted = graph.evaluate(given)
-    for got, array in zip(answers(tmp_path, [given["x"]], wanted), wanted, strict=True):
+    expected = graph.evaluate(given)
+    for got, array in zip(answers(tmp_path, [given["x"]], expected), expected, strict=True):
         np.testing.assert_allclose(got, array, 1e-4, 1e-5)
 
 
@@ -219,9 +219,9 @@ def test_divergence_of_transposed_predictions():
     with kernels_as_python.target():
         net = loss.KLDivLoss(from_logits=False)
         p, q = nd.array(SQUARE), nd.softmax(nd.array(SQUARE + 1))
-        wanted = net(p.T, q).asnumpy()
+        expected = net(p.T, q).asnumpy()
         net.hybridize(backend="plain")
-        np.testing.assert_allclose(net(p.T, q).asnumpy(), wanted, 1e-5)
+        np.testing.assert_allclose(net(p.T, q).asnumpy(), expected, 1e-5)
     assert_same(run, SQUARE, SQUARE + 1)
 
 
@@ -313,10 +313,10 @@ def program(seed):
             else:
                 made = ONE[chance.integers(len(ONE))]
                 values.append(made(F, x, axis % len(x.shape), chance))
-        found = values[-1]
+        actual = values[-1]
         for x in values[2:-1]:
-            found = F.broadcast_add(found, x) if fits(found, x) else found
-        return [found, values[len(values) // 2 + 1]]
+            actual = F.broadcast_add(actual, x) if fits(actual, x) else actual
+        return [actual, values[len(values) // 2 + 1]]
 
     return shapes, run
 
@@ -384,12 +384,12 @@ def test_what_follows_loops_is_computed(op, together, target):
     graph, _ = trace(lambda x: sym.relu(op(x) - 1) + op(x * 2), {"x": Spec(x.shape, x.dtype)})
     (got,) = outputs(graph, {"x": x}, target)
     np.testing.assert_array_equal(got, [14, 8, 2])
-    found = [
+    actual = [
         repr(n.attrs["graph"])
         for n in optimise(graph, (*PASSES, fuse))[-1][1].nodes
         if n.op and "graph" in n.attrs
     ]
-    assert any("_flipped" in group for group in found) == together
+    assert any("_flipped" in group for group in actual) == together
 
 
 def test_what_follows_loops_reads_a_vector_along_any_axis():
@@ -497,10 +497,10 @@ def summed_parts(ends, axis, shape):
 def test_parts_side_by_side_are_joined(ends, axis, joined):
     shape = (7, 3) if axis == 0 else (3, 7)
     graph, arrays = summed_parts(ends, axis, shape)
-    found = side_by_side(graph)
-    names = [n.op.name for n in found.nodes if n.op]
+    actual = side_by_side(graph)
+    names = [n.op.name for n in actual.nodes if n.op]
     assert (names == ["Concat"]) == joined and ("_put_slice" in names) != joined
-    np.testing.assert_array_equal(found.evaluate(arrays)[0], graph.evaluate(arrays)[0])
+    np.testing.assert_array_equal(actual.evaluate(arrays)[0], graph.evaluate(arrays)[0])
 
 
 def test_a_part_that_is_read_elsewhere_and_too_many_parts_stay():

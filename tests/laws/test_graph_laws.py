@@ -155,9 +155,9 @@ def built(program):
 
 
 def assert_same(before, after, values):
-    for got, wanted in zip(after.evaluate(values, 7), before.evaluate(values, 7), strict=True):
-        assert got.shape == wanted.shape and got.dtype == wanted.dtype
-        np.testing.assert_array_equal(got, wanted)
+    for got, expected in zip(after.evaluate(values, 7), before.evaluate(values, 7), strict=True):
+        assert got.shape == expected.shape and got.dtype == expected.dtype
+        np.testing.assert_array_equal(got, expected)
 
 
 # -- passes ----------------------------------------------------------------------------
@@ -207,13 +207,13 @@ def test_forward_and_backward_graphs_are_the_joint_graph(program):
         f"head_grad{i}": rng.random(n.specs[j].shape).astype("f4")
         for i, (n, j) in enumerate(graph.heads)
     }
-    wanted = joint.evaluate(values | seeds, 7)
+    expected = joint.evaluate(values | seeds, 7)
     forward, backward = differentiate(graph, list(values))
     outs = forward.evaluate(values, 7)
     n = len(graph.heads)
     kept = {f"kept{i}": v for i, v in enumerate(outs)}
     grads = backward.evaluate(values | seeds | kept, 7)
-    for got, want in zip([*outs[:n], *grads], wanted, strict=True):
+    for got, want in zip([*outs[:n], *grads], expected, strict=True):
         np.testing.assert_array_equal(got, want)
 
 
@@ -307,8 +307,8 @@ def test_numbers_become_inputs_with_names_of_their_own():
     lifted, numbers = lift(graph)
     assert len(numbers) == 2 and not {"number0", "_number0"} & numbers.keys()
     given = {"number0": np.float32([1, 2]), "_number0": np.float32([5, -7])}
-    (wanted,), (found,) = graph.evaluate(given), lifted.evaluate(given | numbers)
-    assert found.tolist() == wanted.tolist() == [4, -0.5]
+    (expected,), (actual,) = graph.evaluate(given), lifted.evaluate(given | numbers)
+    assert actual.tolist() == expected.tolist() == [4, -0.5]
 
 
 # -- broken passes are named -----------------------------------------------------------
@@ -433,14 +433,14 @@ def assert_plan_agrees(graph, values, target):
     assert target in (plan.target, plan.device), plan.target_note
     nd.random.seed(7)
     key = STREAM.next
-    wanted = graph.evaluate(values, key)
+    expected = graph.evaluate(values, key)
     if plan.device:
         values = {n: placed(v, plan.device.context) for n, v in values.items()}
     bound = plan.bind([values[n] for n in plan.params])
     for _ in range(2):  # the second call meets what the first one left in the arena
         nd.random.seed(7)
         outs = plan([values["x"], values["y"]], bound)
-        for got, want in zip(outs, wanted, strict=True):
+        for got, want in zip(outs, expected, strict=True):
             np.testing.assert_allclose(np.asarray(got), want, rtol=2e-5, atol=2e-5)
 
 
@@ -501,5 +501,5 @@ def test_random_numbers_that_a_sum_reads_at_once_are_the_eager_ones(target):
         nd.random.seed(3)
         with autograd.train_mode():
             answers.append([v.asnumpy() for v in f(nd.ones((3, 4)))])
-    for got, wanted in zip(*answers, strict=True):
-        np.testing.assert_allclose(got, wanted, 1e-6)
+    for got, expected in zip(*answers, strict=True):
+        np.testing.assert_allclose(got, expected, 1e-6)

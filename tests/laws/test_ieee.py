@@ -40,9 +40,9 @@ def run(function, arrays, ctx=None, **how):
     net = Program(function)
     if how:
         net.hybridize(**how)
-    found = net(*[nd.array(a, dtype=a.dtype, ctx=ctx) for a in arrays])
-    found = found if isinstance(found, (list, tuple)) else [found]
-    return [y.asnumpy() for y in found]
+    actual = net(*[nd.array(a, dtype=a.dtype, ctx=ctx) for a in arrays])
+    actual = actual if isinstance(actual, (list, tuple)) else [actual]
+    return [y.asnumpy() for y in actual]
 
 
 PLANS = {"compiled": {"wait": True}, "numpy": {"backend": "numpy"}}
@@ -52,8 +52,8 @@ def run_c(function, arrays, folder):
     """What a program gives that is exported to C."""
     net = Program(function)
     net.hybridize(wait=True)
-    wanted = net(*[nd.array(a, dtype=a.dtype) for a in arrays])
-    wanted = wanted if isinstance(wanted, (list, tuple)) else [wanted]
+    expected = net(*[nd.array(a, dtype=a.dtype) for a in arrays])
+    expected = expected if isinstance(expected, (list, tuple)) else [expected]
     folder.mkdir()
     net.export(str(folder / "net"), format="c")
     (weights,) = folder.glob("*.weights")
@@ -71,13 +71,13 @@ def run_c(function, arrays, folder):
         ],
         check=True,
     )
-    files = [folder / f"{i}.bin" for i in range(len(arrays) + len(wanted))]
+    files = [folder / f"{i}.bin" for i in range(len(arrays) + len(expected))]
     for file, a in zip(files, arrays, strict=False):
         a.tofile(file)
     subprocess.run([folder / "net", weights, *files], check=True)
     return [
         np.fromfile(f, y.dtype).reshape(y.shape)
-        for f, y in zip(files[len(arrays) :], wanted, strict=True)
+        for f, y in zip(files[len(arrays) :], expected, strict=True)
     ]
 
 
@@ -87,8 +87,8 @@ def bits(array):
     return array.view(f"int{8 * array.itemsize}")
 
 
-def assert_same_bits(found, wanted, inputs, what):
-    for i, (y, z) in enumerate(zip(found, wanted, strict=True)):
+def assert_same_bits(actual, expected, inputs, what):
+    for i, (y, z) in enumerate(zip(actual, expected, strict=True)):
         assert (y.dtype, y.shape) == (z.dtype, z.shape)
         if y.dtype.kind != "f":
             np.testing.assert_array_equal(y, z)
@@ -107,7 +107,7 @@ def special(dtype):
     """Numbers at the ends of a dtype, around 1, and rounding ones."""
     info = np.finfo(dtype)
     up = 1 / info.eps
-    found = [
+    actual = [
         0,
         0.1,
         1 / 3,
@@ -130,7 +130,7 @@ def special(dtype):
         np.sqrt(info.tiny) / 3,
         np.inf,
     ]
-    return np.array([*found, *(-x for x in found), np.nan], dtype)
+    return np.array([*actual, *(-x for x in actual), np.nan], dtype)
 
 
 def pairs(dtype):
@@ -156,13 +156,13 @@ def is_exact(op, attrs):
 
 def exact_operators():
     """(operator, attributes of a sample, how many inputs) of all that are exact."""
-    found = {}
+    actual = {}
     for op in UNIQUE:
         for case in cases_of(op) if has_samples(op) else ():
             n, attrs = len(case.inputs), op.normalize(dict(case.attrs))
             if 0 < n < 4 and is_exact(op, attrs):
-                found[op.name] = op, case.attrs, n
-    return list(found.values())
+                actual[op.name] = op, case.attrs, n
+    return list(actual.values())
 
 
 CHOSEN = exact_operators()
@@ -205,8 +205,8 @@ def test_the_exact_operators_are_most():
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_exact_operator_gives_the_bits_of_numpy(dtype, target):
     arrays = pairs(dtype)
-    found, wanted = answers(all_of, arrays, target), run(all_of, arrays)
-    for (op, attrs, _), y, z in zip(CHOSEN, found, wanted, strict=True):
+    actual, expected = answers(all_of, arrays, target), run(all_of, arrays)
+    for (op, attrs, _), y, z in zip(CHOSEN, actual, expected, strict=True):
         if z.dtype.kind == "f":  # what a float beyond whole numbers becomes is open
             assert_same_bits([y], [z], arrays, f"{op.name} {attrs}")
 
@@ -268,10 +268,10 @@ def composition(seed, n_steps=60):
 @pytest.mark.parametrize("seed, dtype", [(0, "float32"), (1, "float64")])
 def test_a_composition_gives_the_bits_of_numpy(seed, dtype):
     program, arrays = composition(seed), pairs(dtype)
-    wanted = run(program, arrays)
+    expected = run(program, arrays)
     for target in TARGETS:
-        found = answers(program, arrays, target)
-        assert_same_bits(found, wanted, arrays, f"{target}, seed {seed}")
+        actual = answers(program, arrays, target)
+        assert_same_bits(actual, expected, arrays, f"{target}, seed {seed}")
 
 
 # -- what was found --------------------------------------------------------------------
@@ -320,24 +320,24 @@ def test_sums_and_products_keep_their_order(target):
     def program(F, a, b):
         return [f(F, a, b) for f in FOUND.values()]
 
-    found, wanted = answers(program, arrays, target), run(program, arrays)
-    for name, y, z in zip(FOUND, found, wanted, strict=True):
+    actual, expected = answers(program, arrays, target), run(program, arrays)
+    for name, y, z in zip(FOUND, actual, expected, strict=True):
         assert_same_bits([y], [z], arrays, name)
 
 
 def test_a_sum_of_differences_sees_nan():
     x = np.float32([1, np.nan, 3, np.inf])
     for bad in x[1:2], x[3:], x:
-        (found,) = run(lambda F, x: F.sum(x - x), [bad], wait=True)
-        assert np.isnan(found).all()
+        (actual,) = run(lambda F, x: F.sum(x - x), [bad], wait=True)
+        assert np.isnan(actual).all()
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_root_of_minus_infinity_by_a_power_is_infinite(target, dtype):
     x = np.array([-np.inf, np.inf, -0.0, 4, -4], dtype)
-    (found,) = answers(lambda F, x: x**0.5, [x], target)
-    np.testing.assert_array_equal(found, [np.inf, np.inf, 0, 2, np.nan])
+    (actual,) = answers(lambda F, x: x**0.5, [x], target)
+    np.testing.assert_array_equal(actual, [np.inf, np.inf, 0, 2, np.nan])
 
 
 @pytest.mark.slow
@@ -348,8 +348,8 @@ def test_files_in_c_give_the_bits_of_numpy(tmp_path):
     def program(F, a, b):
         return composition(0)(F, a, b) + [f(F, a, b) for f in FOUND.values()]
 
-    found = run_c(program, arrays, tmp_path / "net")
-    assert_same_bits(found, run(program, arrays), arrays, "C")
+    actual = run_c(program, arrays, tmp_path / "net")
+    assert_same_bits(actual, run(program, arrays), arrays, "C")
 
 
 # -- a name that NumPy has, too --------------------------------------------------------
@@ -372,8 +372,8 @@ def test_an_operator_that_numpy_has_too_gives_its_numbers():
     for name, function in NAMESAKES.items():
         args = [values] if function.nin == 1 else [a.ravel() for a in np.meshgrid(values, values)]
         with np.errstate(all="ignore"):
-            wanted = function(*args)
-        found = nd.NDArray.interpret(
+            expected = function(*args)
+        actual = nd.NDArray.interpret(
             OPS[name], [nd.array(a, dtype="float64") for a in args], {}
         ).asnumpy()
-        np.testing.assert_allclose(found, wanted, 1e-9, 1e-12, err_msg=name)
+        np.testing.assert_allclose(actual, expected, 1e-9, 1e-12, err_msg=name)

@@ -72,8 +72,8 @@ KINKS = {  # name -> function, inputs, then the value and the gradients
 @pytest.mark.parametrize("mode", ["eager", "hybridized", "gpu"])
 @pytest.mark.parametrize("name", KINKS)
 def test_gradient_at_a_kink(name, mode):
-    function, inputs, *wanted = KINKS[name]
-    for got, one in zip(value_and_gradients(function, *inputs, mode=mode), wanted, strict=True):
+    function, inputs, *expected = KINKS[name]
+    for got, one in zip(value_and_gradients(function, *inputs, mode=mode), expected, strict=True):
         np.testing.assert_allclose(got, one, 1e-6)
 
 

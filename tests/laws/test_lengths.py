@@ -45,5 +45,5 @@ def test_nothing_behind_a_length_changes_what_is_before(name, hybrid):
     required = slopes(name, False, 0.0)
     assert np.abs(required[1]).max() > 0
     for behind in (1.0, np.nan, np.inf):
-        for found, right in zip(slopes(name, hybrid, behind), required, strict=True):
-            np.testing.assert_allclose(found, right, 1e-12, 1e-12, err_msg=str(behind))
+        for actual, right in zip(slopes(name, hybrid, behind), required, strict=True):
+            np.testing.assert_allclose(actual, right, 1e-12, 1e-12, err_msg=str(behind))

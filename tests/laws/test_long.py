@@ -39,11 +39,11 @@ def test_many_numbers_are_what_they_are_a_few_at_a_time(case):
                 ]
         except DTypeError:
             continue
-        found, wanted = whole.data, np.concatenate(pieces)
-        assert found.dtype == wanted.dtype
-        if wanted.dtype.kind == "f":
-            np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
-            rtol = ULPS * np.finfo(wanted.dtype).eps
-            np.testing.assert_allclose(found, wanted, rtol, atol=0)
+        actual, expected = whole.data, np.concatenate(pieces)
+        assert actual.dtype == expected.dtype
+        if expected.dtype.kind == "f":
+            np.testing.assert_array_equal(np.signbit(actual), np.signbit(expected))
+            rtol = ULPS * np.finfo(expected.dtype).eps
+            np.testing.assert_allclose(actual, expected, rtol, atol=0)
         else:
-            np.testing.assert_array_equal(found, wanted)
+            np.testing.assert_array_equal(actual, expected)

@@ -34,17 +34,17 @@ def test_as_they_stand_they_give_what_numpy_gives(dtype):
         op, attrs = case.op, case.op.normalize(dict(case.attrs))
         arrays = case.arrays(dtype, np.random.default_rng(4))
         ins, outs = op.infer([Spec(a.shape, a.dtype) for a in arrays], **attrs)
-        wanted = op.eager(*arrays, **attrs)
-        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+        expected = op.eager(*arrays, **attrs)
+        expected = expected if isinstance(expected, tuple) else (expected,)
         for form in (op.cpu, op.gpu):
             if not isinstance(form, Loops):
                 continue
             if dtype == "int32" and attrs.get("count", "none") != "none":
                 continue  # a kernel's T cuts off what is no whole number, Python's does not
-            found = [np.full(s.shape, 77, s.dtype) for s in outs]
+            actual = [np.full(s.shape, 77, s.dtype) for s in outs]
             n_work = op.scratch(ins, outs, **attrs) if op.scratch else 0
-            form.run(*arrays, *found, work=np.zeros(n_work, outs[0].dtype), **attrs)
-            for got, want in zip(found, wanted, strict=True):
+            form.run(*arrays, *actual, work=np.zeros(n_work, outs[0].dtype), **attrs)
+            for got, want in zip(actual, expected, strict=True):
                 np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5, err_msg=str(case))
             tried.add(op)
     assert tried == set(LOOPS)
@@ -60,10 +60,10 @@ def test_gradients_of_pooling_as_they_stand(way, name):
         if way == "share" and not tiles(**attrs):
             continue
         arrays = case.arrays("float32", np.random.default_rng(4))
-        wanted = op.eager(*arrays, **attrs)
-        found = np.full_like(wanted, 77)
-        form.run(*arrays, found, **attrs)
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+        expected = op.eager(*arrays, **attrs)
+        actual = np.full_like(expected, 77)
+        form.run(*arrays, actual, **attrs)
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
         tried += 1
     assert tried
 

@@ -43,9 +43,9 @@ def test_one_program_for_each_rewrite():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_rewritten_programs_give_the_same_answers(name):
-    found = list(cases(name, 3))
-    assert found, "no program has a place for it"
-    for case in found:
+    actual = list(cases(name, 3))
+    assert actual, "no program has a place for it"
+    for case in actual:
         fault = check(case, ["numpy"])
         assert fault is None, f"{fault}\n{text(case)}"
 
@@ -116,12 +116,14 @@ def test_division_in_place_is_checked_often(monkeypatch):
 
 def test_noise_of_a_wrong_program_excuses_nothing():
     """What noise moves is measured from the same program's answers without it."""
-    wanted, base = {"output 0": np.float32([1, 2])}, {"output 0": np.float32([1.5, 2])}
+    expected, base = {"output 0": np.float32([1, 2])}, {"output 0": np.float32([1.5, 2])}
     program = program_of(Step("exp", (0,)), values=(0.0, 0.7))
-    noisy = metamorphic.shaken(wanted, (program, metamorphic.answers(judge.Net(program), program)))
+    noisy = metamorphic.shaken(
+        expected, (program, metamorphic.answers(judge.Net(program), program))
+    )
     moved = noisy(program, range(3))
-    assert all(np.abs(m["output 0"] - wanted["output 0"]).max() < 1e-4 for m in moved)
-    words = judge.compared(program, wanted, base, [], "eager", noisy)
+    assert all(np.abs(m["output 0"] - expected["output 0"]).max() < 1e-4 for m in moved)
+    words = judge.compared(program, expected, base, [], "eager", noisy)
     assert words[0] == "output 0"
 
 

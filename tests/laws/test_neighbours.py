@@ -83,8 +83,8 @@ PAIRS = [
 def in_company(case, pair, values):
     """The outputs of an operator whose floats come through one, and go into others."""
     before, behind = pair
-    found = apply(case, [before(v) if has_numbers(v) else v for v in values])
-    return [out for y in found for out in (behind(y) if has_numbers(y) else [y])]
+    actual = apply(case, [before(v) if has_numbers(v) else v for v in values])
+    return [out for y in actual for out in (behind(y) if has_numbers(y) else [y])]
 
 
 def has_numbers(x):
@@ -202,17 +202,17 @@ def answers(target, cases):
     made = Company(cases)
     with plain_target():
         got = made.by_plan(target())
-    rows = [[(next(got), wanted) for wanted in row] for row in made.eager()]
+    rows = [[(next(got), expected) for expected in row] for row in made.eager()]
     return [rows[i : i + len(PAIRS)] for i in range(0, len(rows), len(PAIRS))]
 
 
-def agree(case, found):
-    for (before, behind), pairs in zip(PAIRS, found, strict=True):
-        for got, wanted in pairs:
-            assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+def agree(case, actual):
+    for (before, behind), pairs in zip(PAIRS, actual, strict=True):
+        for got, expected in pairs:
+            assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
             np.testing.assert_allclose(
                 got,
-                wanted,
+                expected,
                 2e-4,
                 2e-5,
                 err_msg=(f"{case} behind `{before.__name__}`, before `{behind.__name__}`"),
@@ -240,12 +240,12 @@ def gpu():
 
 def samples(has_loops):
     """Some samples of the operators that have, or have not, loops of their own."""
-    found = [
+    actual = [
         op
         for op in FIRST_OF
         if op not in SIBLINGS and bool(op.cpu or op.reduce or op.strides) == has_loops
     ]
-    return [c for op in found for c in cases_of(op)[: 2 if op.cpu else 1]]
+    return [c for op in actual for c in cases_of(op)[: 2 if op.cpu else 1]]
 
 
 @pytest.mark.slow
@@ -271,10 +271,10 @@ def test_what_stands_behind_whole_numbers_reads_what_their_dtype_keeps(
         with plain_target():
             got = company.by_plan(target()) if company.cases else iter(())
         for case, row in zip(company.cases, company.eager(), strict=True):
-            for wanted in row:
+            for expected in row:
                 one = next(got)
-                assert one.dtype == wanted.dtype
-                np.testing.assert_array_equal(one, wanted, str(case))
+                assert one.dtype == expected.dtype
+                np.testing.assert_array_equal(one, expected, str(case))
     assert len(tried) >= least, len(tried)
 
 

@@ -143,8 +143,8 @@ def difference(text, dtype, n=None):
 @pytest.mark.parametrize("text", np_calls.PLAIN + np_calls.MADE)
 def test_a_function_gives_numpy_s_dtype_and_values(text):
     for dtype in DTYPES if text in np_calls.PLAIN else ["float32"]:
-        found = difference(text, dtype)
-        assert found is None or excepted(text, dtype, found), (dtype, found)
+        actual = difference(text, dtype)
+        assert actual is None or excepted(text, dtype, actual), (dtype, actual)
 
 
 VIEWS = {"x[1]", "x[i]"}  # documented; and methods whose `copy=False` asks for one
@@ -171,8 +171,8 @@ def test_a_result_shares_memory_with_no_input(text):
 def test_a_python_number_is_promoted_as_numpy_promotes_it(text):
     for dtype in DTYPES:
         for n in NUMBERS + SCALARS:
-            found = difference(text, dtype, n)
-            assert found is None or excepted(text, dtype, found), (dtype, n, found)
+            actual = difference(text, dtype, n)
+            assert actual is None or excepted(text, dtype, actual), (dtype, n, actual)
 
 
 @pytest.mark.parametrize("sign", ["+", "-", "*", "/"])
@@ -219,10 +219,10 @@ def test_the_page_of_differences_says_what_happens(text):
     for name, dtype in (("i", "int32"), ("u", "uint8"), ("h", "float16")):
         scope[name] = mx.np.array([1, 2], dtype=dtype)
     try:
-        found = repr(eval(text, scope))
+        actual = repr(eval(text, scope))
     except HybridError as error:
-        found = type(error).__name__
-    assert found == BESIDE[text][1]
+        actual = type(error).__name__
+    assert actual == BESIDE[text][1]
 
 
 def test_every_function_is_in_the_list():
@@ -346,8 +346,8 @@ def test_under_record_a_function_has_its_gradient_or_refuses(text):
                     moved[place] += step
                     ends.append(weighed(text, values | {k: moved}, False)[0].item())
                 slope[place] = (ends[0] - ends[1]) / (2 * STEP)
-            found = scope[k].grad.asnumpy()
-            onp.testing.assert_allclose(found, slope, 1e-5, 1e-5, err_msg=f"{text}: {k}")
+            actual = scope[k].grad.asnumpy()
+            onp.testing.assert_allclose(actual, slope, 1e-5, 1e-5, err_msg=f"{text}: {k}")
 
 
 # -- arguments -------------------------------------------------------------------------

@@ -92,8 +92,8 @@ def test_target_agrees_with_eager(dtype, target, cases):
 
     def agree(case, made):
         for pairs, what in zip(made, ("", " on special values"), strict=False):
-            for got, wanted in zip(*pairs, strict=True):
-                assert_close(got, wanted, f"{case}{what}")
+            for got, expected in zip(*pairs, strict=True):
+                assert_close(got, expected, f"{case}{what}")
 
     assert_all(cases, functools.partial(answers, dtype, target), agree)
 
@@ -149,9 +149,9 @@ def test_shape_rule_agrees_with_eager(op):
         completed, outs = op.infer(specs, **op.normalize(dict(case.attrs)))
         assert list(completed) == specs, (case, dtype)
         with autograd.train_mode():
-            found = [Spec(o.shape, np.dtype(o.dtype)) for o in apply(case, values)]
+            actual = [Spec(o.shape, np.dtype(o.dtype)) for o in apply(case, values)]
         assert [(s.shape, s.dtype.name) for s in outs] == [
-            (s.shape, s.dtype.name) for s in found
+            (s.shape, s.dtype.name) for s in actual
         ], (case, dtype)
 
 
@@ -182,8 +182,8 @@ def test_empty_batch_is_answered_or_refused(op):
         except HybridError as error:
             assert str(error).count(":") and "\n" not in str(error)
         else:
-            for got, wanted in zip(*pairs, strict=True):
-                assert_close(got, wanted, case)
+            for got, expected in zip(*pairs, strict=True):
+                assert_close(got, expected, case)
 
 
 @every_op
@@ -194,11 +194,11 @@ def test_unknown_inputs_are_completed_to_what_fits(op):
         values = case.arrays("float32", np.random.default_rng(0))
         for i in range(len(values)):
             specs = [UNKNOWN if j == i else Spec(v.shape, v.dtype) for j, v in enumerate(values)]
-            found, outs = op.infer(specs, **attrs)
-            for spec, given in zip(found, specs, strict=True):
+            actual, outs = op.infer(specs, **attrs)
+            for spec, given in zip(actual, specs, strict=True):
                 assert given is UNKNOWN or spec == given, case
-            if all(spec.known for spec in found):
-                assert op.infer(found, **attrs) == (found, outs), case
+            if all(spec.known for spec in actual):
+                assert op.infer(actual, **attrs) == (actual, outs), case
 
 
 def test_float16_runs_on_numpy_and_says_why():
@@ -221,8 +221,8 @@ def special_answers(dtype, target, cases):
     plan = Plan(graph, list(given), target=target)
     assert plan.target == target, plan.target_note
     outs = plan(list(given.values()), plan.bind([]))
-    wanted = [o.data for o in run(*map(NDArray, given.values()))]
-    return list(zip(outs, wanted, strict=True))
+    expected = [o.data for o in run(*map(NDArray, given.values()))]
+    return list(zip(outs, expected, strict=True))
 
 
 def formulas(dtype, target):
@@ -274,8 +274,8 @@ def test_json_round_trip_keeps_graph_and_answer(op):
             answers.append(
                 expand(Graph.of(s), True).evaluate(dict(zip(names, values, strict=True)), 7)
             )
-        for got, wanted in zip(*answers, strict=True):
-            np.testing.assert_array_equal(got, wanted, err_msg=str(case))
+        for got, expected in zip(*answers, strict=True):
+            np.testing.assert_array_equal(got, expected, err_msg=str(case))
 
 
 def columns_first(values):
@@ -296,16 +296,16 @@ def backwards(values):
 @every_op
 def test_strided_inputs_are_read_as_contiguous_ones(op):
     for case in cases_of(op):
-        values, wanted = case.arrays("float32", np.random.default_rng(0)), None
+        values, expected = case.arrays("float32", np.random.default_rng(0)), None
         for layout in (np.array, columns_first, with_gaps, backwards):
             arrays = list(map(layout, values))
             nd.random.seed(7)
             with autograd.train_mode():
                 outs = [o.data for o in apply(case, list(map(NDArray, arrays)))]
-            for got, want in zip(outs, wanted or outs, strict=True):
+            for got, want in zip(outs, expected or outs, strict=True):
                 assert got.flags.c_contiguous or any(got is a for a in arrays), (case, layout)
                 assert_close(got, want, f"{case}, {layout}")
-            wanted = wanted or outs
+            expected = expected or outs
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -345,8 +345,8 @@ def test_attributes_by_position_and_by_keyword(name):
         with autograd.train_mode():
             out = getattr(nd, name)(*args, **kwargs)
         answers.append([o.data for o in (out if isinstance(out, tuple) else [out])])
-    for got, wanted in zip(*answers, strict=True):
-        np.testing.assert_array_equal(got, wanted)
+    for got, expected in zip(*answers, strict=True):
+        np.testing.assert_array_equal(got, expected)
 
 
 # -- gradients -------------------------------------------------------------------------
@@ -393,15 +393,15 @@ def central_difference(run, values, place):
             outs = run(list(map(variable, values)))
         return sum(float((o.data * w.data).sum()) for o, w in zip(outs, weights(outs), strict=True))
 
-    found, flat = np.zeros(values[place].shape), values[place].reshape(-1)
+    actual, flat = np.zeros(values[place].shape), values[place].reshape(-1)
     for i, value in enumerate(flat.copy()):
         sides = []
         for side in (value + STEP, value - STEP):
             flat[i] = side
             sides.append(weighed_sum())
         flat[i] = value
-        found.reshape(-1)[i] = (sides[0] - sides[1]) / (2 * STEP)
-    return found
+        actual.reshape(-1)[i] = (sides[0] - sides[1]) / (2 * STEP)
+    return actual
 
 
 def assert_gradient(case, run):
@@ -468,8 +468,8 @@ def gradients(target, order, cases):
     runs = [compiled_operator(made, target), tape]
     if order == 2:
         runs = [functools.partial(gradient_of, run) for run in runs]
-    found = [on_tape(run, made.values.values()) for run in runs]
-    pairs = dict(zip(made.values, zip(*found, strict=True), strict=True))
+    actual = [on_tape(run, made.values.values()) for run in runs]
+    pairs = dict(zip(made.values, zip(*actual, strict=True), strict=True))
     return [[pairs[name] for name in names] for names in made.names]
 
 
@@ -487,16 +487,16 @@ def test_gradient_graph_has_the_shape_and_dtype_of_the_input(dtype, cases):
     def specs(some):
         made = Program(some, dtype)
         graph = expand(made.graph, True)
-        wanted = {n.name: n.specs[0] for n in graph.variables}
-        heads = joint_graph(graph, list(wanted)).heads[len(graph.heads) :]
-        found = {
-            name: (n.specs[i], wanted[name]) for name, (n, i) in zip(wanted, heads, strict=True)
+        expected = {n.name: n.specs[0] for n in graph.variables}
+        heads = joint_graph(graph, list(expected)).heads[len(graph.heads) :]
+        actual = {
+            name: (n.specs[i], expected[name]) for name, (n, i) in zip(expected, heads, strict=True)
         }
-        return [[found[name] for name in names if name in found] for names in made.names]
+        return [[actual[name] for name in names if name in actual] for names in made.names]
 
     def agree(case, pairs):
-        for got, wanted in pairs:
-            assert got == wanted, f"{case}: {got} for {wanted}"
+        for got, expected in pairs:
+            assert got == expected, f"{case}: {got} for {expected}"
 
     assert_all(cases, specs, agree)
 
@@ -514,7 +514,9 @@ def test_compiled_gradient_agrees_with_the_tape(order, target, cases):
     """Order 2 is the gradient of a gradient."""
 
     def agree(case, pairs):
-        for j, (got, wanted) in enumerate(pairs):
-            np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-12, err_msg=f"{case} [{j}]")
+        for j, (got, expected) in enumerate(pairs):
+            np.testing.assert_allclose(
+                got, expected, rtol=1e-10, atol=1e-12, err_msg=f"{case} [{j}]"
+            )
 
     assert_all(cases, functools.partial(gradients, target, order), agree)

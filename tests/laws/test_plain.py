@@ -32,8 +32,8 @@ def test_kernels_of_all_samples_stay_in_their_arrays(dtype, cases):
         nd.random.seed(7)
         outs = iter(made([], made.bind([program.values[n] for n in made.params])))
     for case, row in zip(cases, program.eager(program.values), strict=True):
-        for wanted in row:
-            assert_close(next(outs), wanted, case)
+        for expected in row:
+            assert_close(next(outs), expected, case)
 
 
 # -- planted faults --------------------------------------------------------------------

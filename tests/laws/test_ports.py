@@ -37,11 +37,11 @@ def test_the_table_has_forty_of_each_and_each_was_tried():
 
 @pytest.mark.parametrize("port", PORTS, ids=lambda port: port.name)
 def test_what_does_not_agree_has_a_reason(port):
-    found = RESULTS[port.name]
-    good = found["outcome"] == "agrees"
+    actual = RESULTS[port.name]
+    good = actual["outcome"] == "agrees"
     assert good != bool(port.reason)
-    assert not good or found["compared"] > 0 and found["difference"] <= 1e-3
-    assert ("itself" in found) == (port.kind == "program" and found["outcome"] == "differs")
+    assert not good or actual["compared"] > 0 and actual["difference"] <= 1e-3
+    assert ("itself" in actual) == (port.kind == "program" and actual["outcome"] == "differs")
 
 
 def test_the_page_is_written_from_the_table():
@@ -110,7 +110,7 @@ def test_a_port_runs_again(name):
     port = next(port for port in PORTS if port.name == name)
     pythons = {"minihybrid": sys.executable, "mxnet": python_of("ports")}
     try:
-        found = judged(*run_both(port, Path(folder), SHARED, pythons))
+        actual = judged(*run_both(port, Path(folder), SHARED, pythons))
     except Missing as reason:
         pytest.skip(str(reason))
-    assert found["outcome"] == "agrees" and found["compared"] > 0, found
+    assert actual["outcome"] == "agrees" and actual["compared"] > 0, actual

@@ -23,12 +23,12 @@ A = np.arange(1, 9, dtype=np.float32)
 def verdicts():
     """(is it a solution, `Verdict`) of each check in the chapter's cells."""
     cells = json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
-    found, names, solved = [], {}, False
+    actual, names, solved = [], {}, False
 
     def noting(check):
         def noted(*args, **kwargs):
-            found.append((solved, check(*args, **kwargs)))
-            return found[-1][1]
+            actual.append((solved, check(*args, **kwargs)))
+            return actual[-1][1]
 
         return noted
 
@@ -45,7 +45,7 @@ def verdicts():
             fails = "raises-exception" in cell["metadata"].get("tags", ())
             with pytest.raises(KernelError) if fails else nullcontext():
                 exec(compile(source, name, "exec"), names)
-    return found
+    return actual
 
 
 def test_every_solution_of_the_chapter_is_right(verdicts):

@@ -115,27 +115,27 @@ def numbers():
     return np.r_[x, -x]
 
 
-def units(found, exact):
+def units(actual, exact):
     """The distance in units in the last place; infinite where the kind is wrong.
 
     Beyond the largest float32 the next power of two stands for infinity.
     """
     with np.errstate(over="ignore", under="ignore"):
-        wanted = exact.astype(F32)
+        expected = exact.astype(F32)
     last = np.spacing(
-        np.abs(np.clip(wanted, *[np.finfo(F32).max * s for s in (-1, 1)])).astype(F32)
+        np.abs(np.clip(expected, *[np.finfo(F32).max * s for s in (-1, 1)])).astype(F32)
     ).astype(float)
     low, high = -(2.0**128), 2.0**128
-    away = np.abs(np.clip(found.astype(float), low, high) - np.clip(exact, low, high)) / last
-    good = np.isnan(found) == np.isnan(exact)
-    good &= (np.signbit(found) == np.signbit(exact)) | np.isnan(exact)
-    return np.where(good, np.where(np.isnan(exact) | (found == wanted), 0, away), np.inf)
+    away = np.abs(np.clip(actual.astype(float), low, high) - np.clip(exact, low, high)) / last
+    good = np.isnan(actual) == np.isnan(exact)
+    good &= (np.signbit(actual) == np.signbit(exact)) | np.isnan(exact)
+    return np.where(good, np.where(np.isnan(exact) | (actual == expected), 0, away), np.inf)
 
 
-def assert_exact(found, exact, *args):
-    away = units(found, exact)
+def assert_exact(actual, exact, *args):
+    away = units(actual, exact)
     worst = away.argmax()
-    assert away[worst] <= 4, f"{[a[worst] for a in args]}: {found[worst]}, not {exact[worst]}"
+    assert away[worst] <= 4, f"{[a[worst] for a in args]}: {actual[worst]}, not {exact[worst]}"
 
 
 REFERENCES = {
@@ -175,11 +175,11 @@ REFERENCES = {
 @pytest.mark.parametrize("op", REFERENCES)
 def test_a_function_is_exact_to_4_units_over_the_whole_range(op):
     x = numbers()
-    found = np.empty_like(x)
-    unary(op)(x, found, x.size)
-    assert_exact(found, REFERENCES[op](x.astype(float)), x)
+    actual = np.empty_like(x)
+    unary(op)(x, actual, x.size)
+    assert_exact(actual, REFERENCES[op](x.astype(float)), x)
     if op in ("tanh", "erf", "sin", "cos", "sigmoid", "softsign"):
-        assert not (np.abs(found) > 1).any()
+        assert not (np.abs(actual) > 1).any()
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -189,9 +189,9 @@ def test_erfinv_is_exact_to_4_units_near_1_and_for_many_eager_numbers():
         np.r_[1 - np.exp2(-24 * rng.random(20_000)), rng.random(20_000), 1, 2, 0, np.nan]
     )
     x = np.r_[x, -x]
-    found = np.empty_like(x)
-    unary("erfinv")(x, found, x.size)
-    for out in (found, nd.erfinv(nd.array(x)).asnumpy()):
+    actual = np.empty_like(x)
+    unary("erfinv")(x, actual, x.size)
+    for out in (actual, nd.erfinv(nd.array(x)).asnumpy()):
         assert_exact(out, REFERENCES["erfinv"](x.astype(float)), x)
 
 
@@ -216,7 +216,7 @@ SPECIAL = {  # SciPy has other limits at -inf for these two: C's, and none
 @pytest.mark.parametrize("name", SPECIAL)
 def test_functions_that_numpy_does_not_have_are_scipys(name):
     """Eager answers, to which all targets are compared: also at and between poles."""
-    found, wanted, left_out = SPECIAL[name]
+    actual, expected, left_out = SPECIAL[name]
     x = np.array(
         [
             -170.5,
@@ -248,7 +248,7 @@ def test_functions_that_numpy_does_not_have_are_scipys(name):
             *{-np.inf}.difference(left_out),
         ]
     )
-    np.testing.assert_allclose(found(x), wanted(x), 1e-9, 1e-12)
+    np.testing.assert_allclose(actual(x), expected(x), 1e-9, 1e-12)
 
 
 PAIRS = {"_power": np.power, "_hypot": np.hypot, "_arctan2": np.arctan2}
@@ -290,19 +290,19 @@ def test_a_function_of_two_numbers_is_exact_to_4_units(name):
     every = np.stack(np.meshgrid(ends, ends), -1).reshape(-1, 2)
     a = np.r_[a, np.abs(a), np.round(a), every[:, 0]]
     b = np.r_[b, within, np.round(within), every[:, 1]]
-    found = np.empty_like(a)
-    unary(name)(a, b, found, a.size)
-    assert_exact(found, PAIRS[name](a.astype(float), b.astype(float)), a, b)
+    actual = np.empty_like(a)
+    unary(name)(a, b, actual, a.size)
+    assert_exact(actual, PAIRS[name](a.astype(float), b.astype(float)), a, b)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("scalar", (2, 3, -1, 0.5, 2.5, -3, 0))
 def test_a_power_that_is_known_is_exact_and_a_short_one_is_short(scalar):
     x = numbers()
-    found, function = np.empty_like(x), unary("_power_scalar", scalar=scalar)
-    function(x, found, x.size)
+    actual, function = np.empty_like(x), unary("_power_scalar", scalar=scalar)
+    function(x, actual, x.size)
     # An array of exponents: of one number, NumPy takes roots, NaN of -inf.
-    assert_exact(found, np.power(x.astype(float), np.full(x.shape, scalar, float)), x)
+    assert_exact(actual, np.power(x.astype(float), np.full(x.shape, scalar, float)), x)
     (text,) = function.inspect_llvm().values()
     assert (" double" in text) == (scalar in (2.5, -3))
 
@@ -344,7 +344,7 @@ def test_what_an_expression_gives_has_the_dtype_of_its_operator(dtype, every):
         scope |= {n: getattr(import_module(module), n) for n in names.split()}
     maker = SimpleNamespace(functions=functions)
     letters = dict(zip("abcdefgh", "abcdefgh", strict=True))
-    found, kind = {}, numba.from_dtype(np.dtype(dtype))
+    actual, kind = {}, numba.from_dtype(np.dtype(dtype))
     texts = {
         text.format(**letters, i="(i)")
         for op in UNIQUE
@@ -355,7 +355,7 @@ def test_what_an_expression_gives_has_the_dtype_of_its_operator(dtype, every):
     for text in sorted(texts)[::every]:
         code = Kernel.translate(maker, text, np.dtype(dtype))
         exec(f"def value({', '.join(letters)}, i, key):\n    return {code}", scope)
-        found[code] = str(
+        actual[code] = str(
             typed_passes.type_inference_stage(
                 registry.cpu_target.typing_context,
                 registry.cpu_target.target_context,
@@ -364,7 +364,7 @@ def test_what_an_expression_gives_has_the_dtype_of_its_operator(dtype, every):
                 None,
             ).return_type
         )
-    assert {code: name for code, name in found.items() if name != dtype} == {}
+    assert {code: name for code, name in actual.items() if name != dtype} == {}
 
 
 def test_powers_of_a_function_of_float64_compile():
@@ -384,15 +384,15 @@ def test_numbers_that_python_cannot_square_are_attributes_too(scalar):
             nd.zeros_like(x), 2, on_value=scalar, off_value=-scalar
         )
 
-    found = []
+    actual = []
     for function in (losses, mx.function(losses)):
         x = nd.array([0, -0.5, 3, np.inf, np.nan])
         x.attach_grad()
         with mx.autograd.record():
             out = function(x)
         out[0].backward()
-        found.append([a.asnumpy() for a in (*out, *function(x), x.grad)])
-    for a, b in zip(*found, strict=True):
+        actual.append([a.asnumpy() for a in (*out, *function(x), x.grad)])
+    for a, b in zip(*actual, strict=True):
         np.testing.assert_array_equal(a, b)
 
 

@@ -99,12 +99,12 @@ def asked(net, seed):
         if seeds and draw.random() < 0.5:
             seeds[0].attach_grad()
             taped.append(seeds[0])
-        found = autograd.grad(heads, wanted, seeds, create_graph=True)
-        results = [*outs, *found]
+        actual = autograd.grad(heads, wanted, seeds, create_graph=True)
+        results = [*outs, *actual]
         if draw.random() < 0.5:
-            found = autograd.grad(sum((g * g).sum() for g in found), wanted, create_graph=True)
-            results += found
-        total = sum((g * g).sum() + g.sum() for g in found)
+            actual = autograd.grad(sum((g * g).sum() for g in actual), wanted, create_graph=True)
+            results += actual
+        total = sum((g * g).sum() + g.sum() for g in actual)
         if draw.random() < 0.5:
             total = total + outs[-1].sum()
     total.backward()
@@ -118,11 +118,11 @@ def differences(seeds):
         net = Steps(seed)
         wanted = asked(net, seed)
         net.hybridize(backend="numpy")
-        found = asked(net, seed)
-        checked += bool(found)
-        if len(found) != len(wanted) or not all(
+        actual = asked(net, seed)
+        checked += bool(actual)
+        if len(actual) != len(wanted) or not all(
             np.allclose(a, b, 1e-3, 1e-3 * np.abs(b).max(initial=1))
-            for a, b in zip(found, wanted, strict=True)
+            for a, b in zip(actual, wanted, strict=True)
         ):
             wrong.append(seed)
     assert checked > len(seeds) / 2

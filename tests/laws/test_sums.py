@@ -55,10 +55,10 @@ def numbers(shape, dtype, kind):
     }[kind].astype(dtype)
 
 
-def assert_close(found, wanted, size, dtype, what, units=UNITS):
+def assert_close(actual, expected, size, dtype, what, units=UNITS):
     """Off by at most so many units of the sum of sizes."""
-    away = abs(found.ravel().astype(float) - wanted) / (np.finfo(dtype).eps / 2 * size)
-    assert found.size == wanted.size and away.max() < units, f"{what}: {away.max():.0f}"
+    away = abs(actual.ravel().astype(float) - expected) / (np.finfo(dtype).eps / 2 * size)
+    assert actual.size == expected.size and away.max() < units, f"{what}: {away.max():.0f}"
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
@@ -76,8 +76,8 @@ def test_a_long_sum_has_the_error_of_blocks(name, target, dtype):
 
     for kind in ("equal", "signs", "near 1e4"):
         x = numbers(shape, dtype, kind)
-        wanted, size = exact(x, axis), exact(abs(x), axis)
-        sums = [wanted, wanted / count, wanted, size]
+        expected, size = exact(x, axis), exact(abs(x), axis)
+        sums = [expected, expected / count, expected, size]
         sizes = [size, size / count, size, size]
         for y, z, s in zip(found_on(target, function, [x]), sums, sizes, strict=True):
             assert_close(y, z, s, dtype, kind)
@@ -104,14 +104,14 @@ def test_a_variance_far_from_zero_is_that_of_numpy(mean, shape, axes, target):
 def test_softmax_and_losses_of_many_numbers(target):
     x = np.random.default_rng(0).random((2, 100_000)).astype("float32")
     e = np.exp(x.astype("d"))
-    wanted = e / e.sum(1, keepdims=True)
+    expected = e / e.sum(1, keepdims=True)
     for axis, data in ((1, x), (0, np.ascontiguousarray(x.T))):
         y, z = found_on(
             target,
             lambda F, x, axis=axis: (F.softmax(x, axis=axis), F.log_softmax(x, axis=axis)),
             [data],
         )
-        good = wanted if axis else wanted.T
+        good = expected if axis else expected.T
         np.testing.assert_allclose(y, good, rtol=3e-6)
         np.testing.assert_allclose(z, np.log(good), rtol=1e-6)
 
@@ -140,10 +140,10 @@ def test_eager_sums_take_any_layout():
     for data in (x, x.T, x[::2], x[:, :, ::-3], (x / 64).astype("float16"), x[:, :0]):
         for axis in ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)):
             for keepdims in (False, True):
-                found = total(data, axis, keepdims)
-                wanted = data.sum(axis, keepdims=keepdims, dtype="d")
-                assert (found.dtype, np.shape(found)) == (data.dtype, wanted.shape)
-                np.testing.assert_allclose(found, wanted, rtol=UNITS * np.finfo(data.dtype).eps)
+                actual = total(data, axis, keepdims)
+                expected = data.sum(axis, keepdims=keepdims, dtype="d")
+                assert (actual.dtype, np.shape(actual)) == (data.dtype, expected.shape)
+                np.testing.assert_allclose(actual, expected, rtol=UNITS * np.finfo(data.dtype).eps)
     assert PART < 300
 
 
@@ -186,11 +186,11 @@ def test_a_norm_has_its_digits_at_any_size(target, dtype):
     x = np.random.default_rng(0).uniform(1, 2, (len(powers), 7))
     x[:, 3] /= 1000  # squares that are lost in one row and count in none
     x = np.ldexp(x, powers[:, None]).astype(dtype)
-    (found,) = found_on(target, lambda F, x: (F.norm(x, axis=1),), [x])
-    wanted = np.sqrt((x.astype(np.longdouble) ** 2).sum(1))
-    assert (abs(found - wanted) <= 2 * info.eps * wanted + info.smallest_subnormal).all() and len(
-        powers
-    ) > 80
+    (actual,) = found_on(target, lambda F, x: (F.norm(x, axis=1),), [x])
+    expected = np.sqrt((x.astype(np.longdouble) ** 2).sum(1))
+    assert (
+        abs(actual - expected) <= 2 * info.eps * expected + info.smallest_subnormal
+    ).all() and len(powers) > 80
 
 
 @pytest.mark.parametrize("n", (PART, PART + 1, PART**2 - 1, PART**2 + PART, LONG + 7))
@@ -229,8 +229,8 @@ def test_files_in_c_have_the_error_of_blocks(tmp_path):
     for name in ("one row", "columns", "ends"):
         shape, axis = SHAPES[name]
         x = numbers(shape, "float32", "equal")
-        (found,) = run_c(lambda F, x, axis=axis: F.sum(x, axis=axis), [x], tmp_path / name)
-        assert_close(found, exact(x, axis), exact(x, axis), "float32", name)
+        (actual,) = run_c(lambda F, x, axis=axis: F.sum(x, axis=axis), [x], tmp_path / name)
+        assert_close(actual, exact(x, axis), exact(x, axis), "float32", name)
 
 
 @pytest.mark.parametrize("n, blocks", [(1024, 0), (1025, 1)])
@@ -253,7 +253,7 @@ def test_threads_with_many_numbers_add_up_in_blocks(shape, axis, monkeypatch):
         )
     )
     net.hybridize(wait=True)
-    found, _ = net(nd.array(x, ctx=simulated_gpu(6)))
+    actual, _ = net(nd.array(x, ctx=simulated_gpu(6)))
     texts = [text for text, _ in device_of(simulated_gpu(6)).kernels]
     assert any("lost32(" in text for text in texts)
-    assert_close(found.asnumpy(), exact(x, axis), exact(abs(x), axis), "float32", "sum")
+    assert_close(actual.asnumpy(), exact(x, axis), exact(abs(x), axis), "float32", "sum")

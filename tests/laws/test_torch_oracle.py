@@ -176,19 +176,19 @@ def train(reading, shape, layers, loss=None, optimizer="sgd momentum"):
     return {"losses": losses, "outputs": outputs, "states": states}
 
 
-def assert_same_steps(got, wanted):
+def assert_same_steps(got, expected):
     for name in ("losses", "outputs"):
-        np.testing.assert_allclose(got[name], wanted[name], rtol=1e-5, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(got[name], expected[name], rtol=1e-5, atol=1e-5, err_msg=name)
 
 
 @every_reading
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_learn_as_in_pytorch(name, reading):
-    got, wanted = train(reading, *LAYERS[name]), STORED["layers"][name]
-    assert_same_steps(got, wanted)
-    assert len(got["states"]) == len(wanted["states"])
-    if wanted["states"]:
-        assert_same_statistics(LAYERS[name], got["states"], wanted["states"])
+    got, expected = train(reading, *LAYERS[name]), STORED["layers"][name]
+    assert_same_steps(got, expected)
+    assert len(got["states"]) == len(expected["states"])
+    if expected["states"]:
+        assert_same_statistics(LAYERS[name], got["states"], expected["states"])
 
 
 def assert_same_statistics(net, ours, theirs):

@@ -46,8 +46,8 @@ def test_a_case(page, name):
     compiled = mx.function(CASES[name])
     for strided in (False, True):
         given = x.T if strided and name != "views" and "outputs" not in name else x
-        wanted, got = CASES[name](given), compiled(given)
-        pairs = zip(wanted, got, strict=True) if isinstance(got, list) else [(wanted, got)]
+        expected, got = CASES[name](given), compiled(given)
+        pairs = zip(expected, got, strict=True) if isinstance(got, list) else [(expected, got)]
         for a, b in pairs:
             assert (a.shape, a.dtype) == (b.shape, b.dtype)
             np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), 1e-5)
@@ -60,14 +60,14 @@ def test_dropped_numbers_are_those_of_the_compiled_plan(page):
     drop.hybridize()
     with autograd.train_mode():
         mx.random.seed(1)
-        found = drop(x).asnumpy()
+        actual = drop(x).asnumpy()
     with mock.patch.dict(TARGETS, {"cpu": COMPILED}):
         again = mx.gluon.nn.Dropout(0.5)
         again.hybridize()
         with autograd.train_mode():
             mx.random.seed(1)
-            np.testing.assert_array_equal(found, again(x).asnumpy())
-    assert 0 < (found == 0).sum() < 200
+            np.testing.assert_array_equal(actual, again(x).asnumpy())
+    assert 0 < (actual == 0).sum() < 200
 
 
 def test_a_call_stops_where_it_is_told(page):

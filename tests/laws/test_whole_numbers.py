@@ -60,8 +60,8 @@ def run(cases, values):
 @functools.cache
 def law(name):
     """(cases, inputs, what eager gives) of a dtype; cases that it refuses are gone."""
-    dtype, found = np.dtype(name), []
-    arrays, wanted = pairs(dtype), []
+    dtype, actual = np.dtype(name), []
+    arrays, expected = pairs(dtype), []
     for case in FORMULAS:
         if (
             dtype.itemsize == 8
@@ -74,15 +74,15 @@ def law(name):
         for attrs in [{"scalar": s} for s in SCALARS] if by_scalar else [case.attrs]:
             one = Case(case.op, (), attrs)
             try:
-                wanted += run([one], list(map(NDArray, arrays)))
+                expected += run([one], list(map(NDArray, arrays)))
             except DTypeError:
                 continue
-            found.append(one)
-    return found, arrays, [w.data for w in wanted]
+            actual.append(one)
+    return actual, arrays, [w.data for w in expected]
 
 
-def agree(cases, got, wanted):
-    for case, one, other in zip(cases, got, wanted, strict=True):
+def agree(cases, got, expected):
+    for case, one, other in zip(cases, got, expected, strict=True):
         assert_close(one, other, case)
 
 
@@ -133,34 +133,34 @@ def compiled_once(dtype, floats=False):
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", "uint64", *external("int64")])
 def test_compiled_whole_numbers_are_those_of_eager(dtype):
-    cases, wanted = compiled_once(dtype)
+    cases, expected = compiled_once(dtype)
     arrays = law(dtype)[1]
     graph = graph_of(cases, arrays)
     given = dict(zip("abcde", arrays, strict=True))
-    outs = [np.empty_like(w) for w in wanted]
+    outs = [np.empty_like(w) for w in expected]
     one_kernel(graph)(*(given[v.name] for v in graph.variables), *outs, arrays[0].size)
-    agree(cases, outs, wanted)
+    agree(cases, outs, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("target", ["numpy", "gpu"])
 def test_whole_numbers_of_other_targets_are_those_of_eager(dtype, target):
-    cases, arrays, wanted = law(dtype)
+    cases, arrays, expected = law(dtype)
     if target == "gpu":
         kept = [i for i, c in enumerate(cases) if not to_float(c)]
-        cases, wanted = [cases[i] for i in kept], [wanted[i] for i in kept]
+        cases, expected = [cases[i] for i in kept], [expected[i] for i in kept]
         target = device_of(simulated_gpu())
         arrays = [placed(a, target.context) for a in arrays]
     plan = Plan(graph_of(cases, law(dtype)[1]), list("abcde"), target=target)
     outs = plan(list(arrays), plan.bind([]))
-    agree(cases, map(np.asarray, outs), wanted)
+    agree(cases, map(np.asarray, outs), expected)
 
 
 @pytest.mark.slow
 @needs_cc
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint64", "bool"])
 def test_whole_numbers_in_c_are_those_of_eager(dtype, tmp_path):
-    cases, wanted = compiled_once(dtype, dtype == "int8")
+    cases, expected = compiled_once(dtype, dtype == "int8")
     arrays = law(dtype)[1]
     plan = Plan(graph_of(cases, arrays), list("abcde"))
     weights = [n.values[0] for n in plan.table.constants]
@@ -172,7 +172,7 @@ def test_whole_numbers_in_c_are_those_of_eager(dtype, tmp_path):
     build(
         tmp_path, "-fsanitize=undefined", "-fno-sanitize-recover", "-Wno-bool-compare"
     )  # of a clip to 0 and 1
-    agree(cases, answers(tmp_path, arrays, wanted), wanted)
+    agree(cases, answers(tmp_path, arrays, expected), expected)
 
 
 # -- scalars beside them ---------------------------------------------------------------
@@ -253,10 +253,10 @@ def test_functions_of_small_whole_numbers_are_computed_in_float32():
 def test_amp_cast_leaves_what_is_no_low_precision(kind):
     """As MXNet: it only casts float16 and float32."""
     x = nd.array([3, 1], dtype=kind)
-    for wanted in ("float16", "int8", "float32"):
-        assert nd.amp_cast(x, dtype=wanted).dtype == x.dtype
-        cast = nd.amp_cast(x.astype("float32"), dtype=wanted)
-        assert np.dtype(cast.dtype) == wanted
+    for expected in ("float16", "int8", "float32"):
+        assert nd.amp_cast(x, dtype=expected).dtype == x.dtype
+        cast = nd.amp_cast(x.astype("float32"), dtype=expected)
+        assert np.dtype(cast.dtype) == expected
     graph = sym.amp_cast(sym.var("x"), dtype="float16")
     assert [graph.infer_type(x=k)[1][0] for k in (kind, "float32")] == [x.dtype, np.float16]
 
@@ -283,7 +283,7 @@ def test_gradients_of_whole_numbers_are_whole(behind):
             return behind(out[0] if isinstance(out, (tuple, list)) else out) * 1.5
 
         x = [nd.array(a, dtype=a.dtype) for a in case.arrays("int32", np.random.default_rng(0))]
-        found = []
+        actual = []
         forms = [run, function(run, target="numpy")][: 1 + (i % 7 == 0)]
         for form in forms:
             for a in x:
@@ -296,11 +296,11 @@ def test_gradients_of_whole_numbers_are_whole(behind):
                 continue  # an operator of floats
             if out.node is not None:
                 out.backward()
-                found.append([a.grad.asnumpy().tolist() for a in x])
+                actual.append([a.grad.asnumpy().tolist() for a in x])
                 assert [a.grad.dtype for a in x] == [a.dtype for a in x], case
                 tried.add(case.op.name)
-        if len(found) == 2 and not case.op.random:
-            assert found[0] == found[1], case
+        if len(actual) == 2 and not case.op.random:
+            assert actual[0] == actual[1], case
             both += 1
     assert len(tried) > 250 and both > 100
 
