@@ -12,6 +12,7 @@ import answers_attention
 import answers_formats
 import answers_guards
 import answers_inside
+import answers_model
 import answers_threads
 import answers_transforms
 import make_hints
@@ -1064,7 +1065,7 @@ ANSWERS = {
 }
 ANSWERS |= answers_inside.ANSWERS | answers_threads.ANSWERS | answers_transforms.ANSWERS
 ANSWERS |= answers_guards.ANSWERS
-ANSWERS |= answers_attention.ANSWERS
+ANSWERS |= answers_attention.ANSWERS | answers_model.ANSWERS
 ANSWERS |= answers_formats.ANSWERS
 NO_FUNCTIONS = {"12.3", "17.3", "24.1", "29.6"}  # an operator, a compiled kernel, a class
 SAMPLES = [(number, answer, words) for number in ANSWERS for answer, words in ANSWERS[number][1]]
