@@ -20,8 +20,8 @@ READING_ORDER = """
     ops.np.shapes ops.np ops.signatures ops.infix ops.eager_cache ops.distributions ops
     core.files core.params core.writes core.graph core.source_lines core.tracing core.array core.nd
     core.backprop core.name core.serial core.sym core.tape core.passes.rewrite
-    core.passes.expand core.passes.fold core.passes.cse core.passes.dce core.passes.gradient
-    core.passes.memory core.passes core.targets core.pipeline core.plan core.numpy_target
+    core.passes.expand core.passes.fold core.passes.cse core.passes.dce core.passes.memory
+    core.passes.gradient core.passes core.targets core.pipeline core.plan core.numpy_target
     core.compiled core.initial core.parameter core.arguments core.cache_entry core.hybrid
     core.formats core.call_errors core.block core.layers
     registrations
@@ -37,7 +37,7 @@ READING_ORDER = """
     runtime.device runtime.dlpack runtime.numbered_cpus runtime.device_array
     runtime.device_checks runtime.interop
     passes.lower passes.reduction_schedule passes.scan passes.branches passes.foreach passes.control
-    passes.loops
+    passes.remat passes.loops
     passes.lift_constants passes.hoist_max_pool passes.pads_to_concat passes.slice_views
     passes.fuse passes.int8 passes
     codegen.rows codegen.source codegen.bytecode codegen.ir codegen.check codegen.evaluate

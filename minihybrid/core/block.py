@@ -25,7 +25,15 @@ from minihybrid.core.graph import other_dtypes, topological
 from minihybrid.core.hybrid import Hybrid, Plans, alike
 from minihybrid.core.name import Prefix
 from minihybrid.core.nd import save
-from minihybrid.core.op import AttrError, HybridError, described, unknown_argument
+from minihybrid.core.op import (
+    AttrError,
+    HybridError,
+    checked,
+    described,
+    not_negative,
+    optional,
+    unknown_argument,
+)
 from minihybrid.core.parameter import (
     UNIFORM,
     VERSION,
@@ -67,8 +75,8 @@ def _prefix_and_params(prefix, params, hint):
     return full, ParameterDict(full, None if parent is None else parent._params._shared)
 
 
-OPTIONS = """backend clear wait dynamic static_alloc static_shape inline_limit forward_bulk_size
-    backward_bulk_size""".split()  # of `hybridize`
+OPTIONS = """backend clear wait dynamic remat static_alloc static_shape inline_limit
+    forward_bulk_size backward_bulk_size""".split()  # of `hybridize`
 
 
 class HookHandle:
@@ -425,7 +433,9 @@ class HybridBlock(Block):
         watched = self._forward_hooks or self._forward_pre_hooks or self._op_hook
         self._compiled = self.hybrid.caller() if self._active and not watched else None
 
-    def hybridize(self, active=True, backend=None, clear=True, wait=None, dynamic=None, **kwargs):
+    def hybridize(
+        self, active=True, backend=None, clear=True, wait=None, dynamic=None, remat=None, **kwargs
+    ):
         """Trace and compile calls from now on; `hybridize(False)` goes back.
 
         backend:  the target of code generation: None for the best, "cpu", "numpy".
@@ -438,16 +448,20 @@ class HybridBlock(Block):
                   these lengths as arguments, so another length is traced, but compiles
                   nothing new unless another schedule suits it; `net.plans` lists the
                   lengths that each plan serves.
+        remat:    a budget for the values that a training step's forward pass keeps for its
+                  backward pass: bytes, or up to 1.0 a share of what it keeps otherwise. The
+                  backward pass computes elementwise values again, with the same bits, until
+                  the rest fits; `0` computes all of them again.
         static_alloc, static_shape:  accepted as in Gluon; memory is planned ahead and
                   shapes are fixed in a plan always.
         """
-        super().hybridize(
-            active, backend=backend, clear=clear, wait=wait, dynamic=dynamic, **kwargs
-        )
+        remat = checked("hybridize", "remat", remat, optional(not_negative))
+        own = {"wait": wait, "dynamic": dynamic, "remat": remat}
+        super().hybridize(active, backend=backend, clear=clear, **own, **kwargs)
         self._active = active
         if clear or active:
             self._hybrid = None
-        self._options = {"target": backend, "wait": wait, "dynamic": dynamic}
+        self._options = {"target": backend, **own}
         self._choose_call()
 
     def cast(self, dtype):

@@ -54,7 +54,9 @@ class CompiledOp(Op):
         self.forward, self.backward, self.backward_op = graph, None, None
         self.kept, self.checked, self.calls, self.bound = {}, Checked(), 0, None
         if keep:
-            self.forward, self.backward, self.reached = forward_backward(graph, self.wanted)
+            self.forward, self.backward, self.reached = forward_backward(
+                graph, self.wanted, job.remat
+            )
             name = kept_name(self.forward)
             self.kept = {i: f"{name}{i}" for i in range(len(self.forward.outputs))}
         self.tiers = active_plan(replace(job, graph=self.forward, expanded=True), wait)

@@ -82,6 +82,7 @@ class Hybrid(ForkSafe):
     title:   what plans and errors call the function.
     target:  "cpu" (Numba), "numpy", or None: the first that is installed.
     wait:    whether calls wait for compiled kernels (minihybrid/runtime/tiers.py).
+    remat:   a budget for what a forward pass keeps (`passes/remat.py`).
     parts:   () -> what the function is made of: others, and it is traced again.
     names:   of its inputs in graphs; usually data, or data0, data1, ...
     dynamic: which axes of the inputs have symbols for lengths (core/lengths.py).
@@ -91,7 +92,16 @@ class Hybrid(ForkSafe):
     """
 
     def __init__(
-        self, find, params, title, target=None, wait=None, parts=tuple, names=(), dynamic=None
+        self,
+        find,
+        params,
+        title,
+        target=None,
+        wait=None,
+        parts=tuple,
+        names=(),
+        dynamic=None,
+        remat=None,
     ):
         super().__init__()
         if target == "cpu" and target in TARGETS and not TARGETS[target].usable():
@@ -102,6 +112,7 @@ class Hybrid(ForkSafe):
         self.find, self.params, self.title, self.names = find, params, title, names
         self.target, self.wait, self.parts = target or best_target(), wait, parts
         self.marks = marks_of(dynamic)
+        self.remat = remat
         self.entries, self.warned, self.reasons = LRUCache(KEPT), set(), []
         self.values = LRUCache(KEPT)  # signature without numbers -> how many were traced
         self.programs = LRUCache(KEPT)  # of graphs whose numbers are inputs
@@ -221,7 +232,9 @@ class Hybrid(ForkSafe):
         self.finish(graph, used)
         kind = next((k for k in kinds if k.is_np), NDArray)
         target = target_of(arrays[0].data, self.target)
-        program = CompiledGraph(Job(graph, (), training, target, self.title), self.wait)
+        program = CompiledGraph(
+            Job(graph, (), training, target, self.title, remat=self.remat), self.wait
+        )
         structure, context = restore(result, repeat(SLOT)), arrays[0].context
         entry = CacheEntry(graph, names, structure, used, kind, again, context, program)
         entry.parts, entry.args = self.parts(), places

@@ -32,6 +32,7 @@ class Job:
     title:     what errors and pictures call it.
     expanded:  whether the graph was expanded already.
     into:      output number -> the variable that it is written over, except by NumPy.
+    remat:     a budget for what a forward pass keeps for its backward pass, or `None`.
     """
 
     graph: Graph
@@ -41,6 +42,7 @@ class Job:
     title: str = "a graph"
     expanded: bool = False
     into: dict | None = None
+    remat: float | None = None
 
     @property
     def device(self):

@@ -76,7 +76,8 @@ def symbol_text(symbol: Symbol) -> str:
 @text.register(Memory)
 def memory_text(memory: Memory) -> str:
     """A line a buffer, with a bar from birth to death."""
-    lines = [f"arena {memory.nbytes} bytes, outputs {memory.outs_nbytes} bytes"]
+    again = f", {memory.n_again} steps computed again" * bool(memory.n_again)
+    lines = [f"arena {memory.nbytes} bytes, outputs {memory.outs_nbytes} bytes{again}"]
     end = max((last for *_, last, _ in memory.steps), default=0)
     every = end // COLUMNS + 1  # steps a column, or many steps make endless lines
     for name, nbytes, first, last, where in memory.steps:
@@ -96,7 +97,7 @@ def plan_text(plan: Plan) -> str:
         f"  {plan.stages[0][1].n_ops} operators traced, {plan.n_kernels} "
         f"kernels, {plan.nbytes_moved} bytes moved\n"
         f"  memory: {plan.nbytes_eager} bytes eager, {plan.nbytes_planned} "
-        "planned"
+        f"planned{f', {n} steps computed again' if (n := plan.memory.n_again) else ''}"
     )
 
 

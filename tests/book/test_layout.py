@@ -117,6 +117,7 @@ UPWARD = {
     ("core.hybrid", "runtime.guards"): "`net.plans.show()`",
     ("core.numpy_target", "codegen.numpy.whole"): "`plan.source`",
     ("core.params", "formats.sparse"): "files with sparse arrays",
+    ("core.passes.gradient", "passes.remat"): "`net.hybridize(remat=...)`",
     ("core.passes.memory", "view.text"): "`memory.show()`",
     ("core.placement", "runtime.device_array"): "memory on GPUs",
     ("core.plan", "runtime.kernel_times"): "`plan.times`",

@@ -4,7 +4,7 @@ Takes:   an expanded graph, and the inputs whose gradients are wanted.
 Gives:   the forward graph with what must be kept, and the backward graph that reads it.
 
 The gradient is built by `backprop.gradient`, the same walk that reads the tape.
-What is left out: computing a value again instead of keeping it.
+What is left out: computing products again instead of keeping them (`remat` has the cheap steps).
 """
 
 from minihybrid.core.backprop import gradient
@@ -14,6 +14,7 @@ from minihybrid.core.op import Node
 from minihybrid.core.passes.cse import cse
 from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.fold import fold
+from minihybrid.core.passes.memory import AGAIN
 from minihybrid.core.sym import Symbol, var
 from minihybrid.core.tracing import Trace, tracing
 from minihybrid.ops.elementwise import nothing_like
@@ -112,35 +113,62 @@ def differentiate(graph, wanted):
     return split(graph, joint_graph(graph, wanted))
 
 
-def forward_backward(graph, wanted):
-    """(forward, backward, names) like `differentiate`, for those that get a gradient."""
+def forward_backward(graph, wanted, remat=None):
+    """(forward, backward, names) like `differentiate`, for those that get a gradient.
+
+    remat:   a budget for what the forward graph keeps (`passes/remat.py`).
+    """
     nodes, found = _gradients(graph, wanted)
     joint = Graph(nodes, [*graph.heads, *found.values()], graph.n_streams)
-    return *split(graph, joint), list(found)
+    return *split(graph, joint, remat), list(found)
 
 
-def split(graph, joint):
+def split(graph, joint, remat=None):
     """(forward, backward) of a graph and of its joint graph."""
     n_heads = len(graph.heads)
     joint = cse(fold(joint, walls=True))
     heads, grads = joint.heads[:n_heads], joint.heads[n_heads:]
     forward_nodes = set(topological(heads)) | set(graph.variables)
+    again = ()
+    if remat is not None:
+        from minihybrid.passes.remat import chosen
+
+        again = chosen(graph, joint, remat)
     n_outputs, kept, inside = len(graph.outputs), {}, {}
     outputs, states, backward = list(heads[:n_outputs]), heads[n_outputs:], []
     place = {ref: i for i, ref in reversed([*enumerate(outputs)])}  # the first one's
     name = kept_name(graph)
+
+    def is_again(node):
+        return node in again or node.op.view and not node.op.grad_barrier  # costs nothing
+
+    def compute_again(node):
+        """Enter a node, and before it those that it reads; a loop with a stack of its own."""
+        stack = [node]
+        while stack:
+            node = stack[-1]
+            first = [
+                n
+                for n, i in node.inputs
+                if n.op is not None and is_again(n) and (n, i) not in inside
+            ]
+            stack += first
+            if not first:
+                stack.pop()
+                if (node, 0) not in inside:
+                    name = node.name if node.op.view else f"{node.name}{AGAIN}"
+                    ins = tuple(map(source, node.inputs))
+                    backward.append(Node(node.op, ins, node.attrs, name, node.specs))
+                    inside.update(((node, i), (backward[-1], i)) for i in range(node.n_outputs))
 
     def source(ref):
         """What stands for a forward value in the backward graph."""
         node, i = ref
         if node not in forward_nodes or node.op is None:
             return inside.get(ref, ref)
-        if node.op.view and not node.op.grad_barrier:  # costs nothing: made again
+        if is_again(node):
             if ref not in inside:
-                base = source(node.inputs[0])
-                again = Node(node.op, (base,), node.attrs, node.name, node.specs)
-                backward.append(again)
-                inside[ref] = (again, 0)
+                compute_again(node)
             return inside[ref]
         if ref not in kept:
             if ref not in place:

@@ -19,7 +19,16 @@ from minihybrid.core.graph import the_graph
 ALIGN = 64  # bytes: a cache line, the widest vector load
 TRIES = 100  # orders that are tried at most,
 EFFORT = 10**5, 20  # as long as no more pairs of values are looked at: all, and a value
+AGAIN = "_again"  # how names end of steps that the backward pass computes again
 IDLE = 8  # outputs that are looked at for one value
+
+
+def recomputed(graph):
+    """The steps that `remat` made of steps of a forward pass, also in fused ones."""
+    nodes = [
+        m for n in graph.nodes for m in (n.attrs["graph"].nodes if "graph" in n.attrs else [n])
+    ]
+    return [n for n in nodes if n.op is not None and n.name.endswith(AGAIN)]
 
 
 def places(graph):
@@ -41,7 +50,10 @@ class Memory:
     copies:   (reference, output number): outputs that are inputs or other outputs.
     into:     output number -> the variable that it is written over.
     scratch:  step -> the reference of what its loops need beside, while they run.
+    n_again:  how many steps of a forward pass are computed again.
     """
+
+    n_again = 0
 
     def __init__(self, offsets, outs, copies, into, in_place, nbytes, outs_nbytes, steps, scratch):
         self.offsets, self.outs, self.copies, self.into = offsets, outs, copies, into
@@ -108,7 +120,7 @@ def plan_memory(graph, scratch=None, into=None):
         (names[n], n.specs[i].nbytes, birth[n, i], min(death[n, i], len(steps) - 1), where[n, i])
         for n, i in birth
     ]
-    return Memory(
+    memory = Memory(
         {ref: offsets[chain.get(ref, ref)] for ref in birth if found[ref] is None},
         {ref: k for ref, k in found.items() if k is not None},
         copies,
@@ -119,6 +131,8 @@ def plan_memory(graph, scratch=None, into=None):
         rows,
         scratch,
     )
+    memory.n_again = len(recomputed(graph))
+    return memory
 
 
 def overwrites(node, i, root):
