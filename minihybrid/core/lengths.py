@@ -1,4 +1,4 @@
-"""Symbolic lengths: integers that remember how they follow from an input's shape.
+"""Chapter 29. Symbolic lengths: integers that remember how they follow from an input's shape.
 
 Takes:   the length that an axis has now, and the name of its symbol.
 Gives:   `Length`, an int that keeps track of arithmetic; `symbolic`, inside which it prints as
