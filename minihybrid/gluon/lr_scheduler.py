@@ -135,8 +135,16 @@ class MultiFactorScheduler(LRScheduler):
 class _Decay(LRScheduler):
     """From the base rate to `final_lr` at `max_update`, along a curve from 1 to 0."""
 
-    def __init__(self, max_update, base_lr, final_lr, *warmup):
-        super().__init__(base_lr, *warmup)
+    def __init__(
+        self,
+        max_update,
+        base_lr=0.01,
+        final_lr=0,
+        warmup_steps=0,
+        warmup_begin_lr=0,
+        warmup_mode="linear",
+    ):
+        super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         self.require(
             isinstance(max_update, int) and max_update >= 1,
             f"max_update={max_update!r}, but a whole number from 1 on",
@@ -179,17 +187,6 @@ class CosineScheduler(_Decay):
 
     Source:  Loshchilov and Hutter, ICLR 2017, here without restarts.
     """
-
-    def __init__(
-        self,
-        max_update,
-        base_lr=0.01,
-        final_lr=0,
-        warmup_steps=0,
-        warmup_begin_lr=0,
-        warmup_mode="linear",
-    ):
-        super().__init__(max_update, base_lr, final_lr, warmup_steps, warmup_begin_lr, warmup_mode)
 
     def curve(self, t):
         """What is left of the way at time t."""

@@ -365,6 +365,10 @@ def _sum_of_tables(tables):
 class _TwoClasses(_Table):
     """The parent of scores of two classes, scores (N, 2); class 1 is what is looked for."""
 
+    def __init__(self, name=None, output_names=None, label_names=None, average="macro"):
+        self.average, name = average, name or type(self).__name__.lower()
+        super().__init__(name, output_names, label_names, has_global_stats=True, average=average)
+
     def count(self, label, pred):
         """The table of one batch: all but class 1 is class 0."""
         label = label.astype(numpy.int32).ravel()
@@ -382,10 +386,6 @@ class F1(_TwoClasses):
 
     average:  "macro" is the mean over batches, "micro" that of all samples together.
     """
-
-    def __init__(self, name="f1", output_names=None, label_names=None, average="macro"):
-        self.average = average
-        super().__init__(name, output_names, label_names, has_global_stats=True, average=average)
 
     @staticmethod
     def score(table):
@@ -406,10 +406,6 @@ class MCC(_TwoClasses):
     >>> mcc.get()
     ('mcc', 0.5)
     """
-
-    def __init__(self, name="mcc", output_names=None, label_names=None, average="macro"):
-        self.average = average
-        super().__init__(name, output_names, label_names, has_global_stats=True, average=average)
 
     @staticmethod
     def score(table):
