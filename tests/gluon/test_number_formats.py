@@ -135,6 +135,7 @@ def test_int8_products_are_exact():
     for depth in (7, 1024, 1025, 4000):  # the last ones need more than float32 has
         a, b = (rng.integers(-128, 128, (2, n, depth)).astype("i1") for n in (3, 5))
         a[0, 0], b[0, 0] = -128, -128
+        a[0, 0, 0] = b[0, 0, 0] = 1  # 2**24 + 1 for 1,025 products
         out = np.zeros((2, 3, 5), "i4")
         exact = a.astype("i8") @ b.astype("i8").swapaxes(1, 2)
         assert (ops.int8_dot.eager(a, b) == exact).all()
