@@ -60,9 +60,10 @@ def chosen(graph: Graph, joint: Graph, budget: float) -> frozenset[Node]:
         return sum(n for ref, n in kept_refs(graph, joint, again).items() if ref not in outputs)
 
     limit = budget * nbytes(frozenset()) if budget <= 1 else budget
-    again = {n for n in topological(joint.heads[: len(graph.heads)]) if is_cheap(n)}
+    cheap = [n for n in topological(joint.heads[: len(graph.heads)]) if is_cheap(n)]
+    again = set(cheap)
     now = nbytes(again)
-    for node in sorted(again, key=lambda n: -n.specs[0].size):
+    for node in sorted(cheap, key=lambda n: -n.specs[0].size):
         less = nbytes(again - {node})
         if less <= max(limit, now):
             again.remove(node)
