@@ -13,6 +13,7 @@ import answers_formats
 import answers_guards
 import answers_inside
 import answers_model
+import answers_schedules
 import answers_threads
 import answers_transforms
 import make_hints
@@ -1067,6 +1068,7 @@ ANSWERS |= answers_inside.ANSWERS | answers_threads.ANSWERS | answers_transforms
 ANSWERS |= answers_guards.ANSWERS
 ANSWERS |= answers_attention.ANSWERS | answers_model.ANSWERS
 ANSWERS |= answers_formats.ANSWERS
+ANSWERS |= answers_schedules.ANSWERS
 NO_FUNCTIONS = {"12.3", "17.3", "24.1", "29.6"}  # an operator, a compiled kernel, a class
 SAMPLES = [(number, answer, words) for number in ANSWERS for answer, words in ANSWERS[number][1]]
 

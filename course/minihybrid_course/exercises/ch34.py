@@ -1,0 +1,127 @@
+"""Chapter 34: checkers of its exercises.
+
+Takes:   numbers, functions that make an error, and functions that schedule loops.
+Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
+What is left out: 34.4, which measures.
+"""
+
+import numpy as np
+
+from minihybrid.codegen.check import verify
+from minihybrid.codegen.evaluate import evaluate
+from minihybrid.codegen.ir import Buffer, Kernel
+from minihybrid.codegen.read import read
+from minihybrid.codegen.schedule import Loops, ScheduleError
+from minihybrid_course.exercises.judging import (
+    ELSEWHERE,
+    Exercise,
+    Part,
+    Parts,
+    Refusal,
+    kind,
+    need,
+    tried,
+    uncounted,
+)
+
+MOST_LOADS, STORES = 1300, 128
+DEPTHWISE = """
+def depthwise(image, weight, out):
+    for c in range(8):
+        for y in range(8):
+            for x in range(16):
+                out[c * 128 + y * 16 + x] = float32(0)
+                for p in range(3):
+                    for q in range(3):
+                        term = image[c * 180 + (y + p) * 18 + x + q] * weight[c * 9 + p * 3 + q]
+                        out[c * 128 + y * 16 + x] = add_up(out[c * 128 + y * 16 + x], term)
+"""
+
+
+def depthwise() -> Kernel:
+    """The kernel of 34.3."""
+    sizes = ("image", 1440, "in"), ("weight", 72, "in"), ("out", 1024, "out")
+    buffers = tuple(Buffer(name, "float32", (size,), space) for name, size, space in sizes)
+    return read("depthwise", DEPTHWISE, buffers)
+
+
+def result(kernel):
+    """What a kernel gives for small whole numbers."""
+    rng, arrays = np.random.default_rng(0), []
+    for buffer in kernel.buffers:
+        size = buffer.shape[0] if isinstance(buffer.shape[0], int) else buffer.shape[0].value
+        is_input = buffer.space == "in"
+        arrays.append(
+            (rng.integers(-4, 5, size) if is_input else np.full(size, np.nan)).astype("f4")
+        )
+    evaluate(kernel, *arrays)
+    return arrays[2]
+
+
+def schedules(steps):
+    """Check 34.3: few loads and stores, and the same result."""
+    before = depthwise()
+    loops = uncounted(tried, "steps", steps, Loops(before))
+    need(isinstance(loops, Loops), f"steps must return the loops, but it returns {kind(loops)}")
+    kernel = loops.kernel
+    counts = kernel.counts()
+    need(
+        counts.stores <= STORES,
+        f"the kernel has {counts.stores} stores, and {STORES} are enough: hold the element of out "
+        "during the loop over p, and store vectors of 8",
+    )
+    need(
+        counts.loads <= MOST_LOADS,
+        f"the kernel has {counts.loads} loads, and {MOST_LOADS} are enough: let the vectors of a "
+        "row, and several rows, share each weight",
+    )
+    verify(kernel)
+    same = np.array_equal(uncounted(result, kernel), uncounted(result, before))
+    need(same, "the result is another one")
+    return f"{counts.loads} loads and {counts.stores} stores, and the same result"
+
+
+EXERCISES = {
+    "34.1": Exercise(
+        "three numbers: the loads of 2 by 6, of 3 by 4 and of 12 by 1",
+        Parts(
+            "34.1",
+            "the squarer the tile, the fewer loads",
+            Part(
+                "the number for 2 by 6",
+                "2166155aa6",
+                "count an element for each row, and a vector for each column",
+                {12: "that's the number of sums, which stay in registers"},
+            ),
+            Part(
+                "the number for 3 by 4",
+                "cfb087ca10",
+                "count an element for each row, and a vector for each column",
+                {12: "that's the number of sums, which stay in registers"},
+            ),
+            Part(
+                "the number for 12 by 1",
+                "45448ae868",
+                "count an element for each row, and a vector for each column",
+                {12: "that's the number of sums, or of rows; the columns count as well"},
+            ),
+        ),
+    ),
+    "34.2": Exercise(
+        "a function that makes the error, such as `lambda: naive.schedule(lambda loops: ...)`",
+        Refusal(
+            "every iteration of k needs the sum of the previous one",
+            ScheduleError,
+            r"over k_in may write out where another",
+            lambda taken: "the engine accepted this schedule: vectorize k, not another loop",
+            {
+                r"sets what is used outside": "the sum is held in a register here; vectorize k of "
+                "the naive nest",
+                r"side by side": "this is about strides; vectorize the loop over k",
+                r"is none of it": "the loops are called i, j and k",
+                **ELSEWHERE,
+            },
+        ),
+    ),
+    "34.3": Exercise("your function steps(loops)", schedules),
+}
