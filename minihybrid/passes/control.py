@@ -112,7 +112,7 @@ class Control(Op):
         return [Symbol([ref]) for ref in self.graphs[k].heads]
 
     @property
-    def file(self) -> tuple[str, dict[str, str]]:
+    def mxnet_name(self) -> tuple[str, dict[str, str]]:
         """(name, attributes) in files."""
         pairs = zip(self.keys, self.in_file(), strict=True)
         attrs = {f"{key}_input_locs": str(tuple(locs)) for key, (_, locs) in pairs}
@@ -309,9 +309,9 @@ class While(Control):
         return heads
 
     @property
-    def file(self) -> tuple[str, dict[str, str]]:
+    def mxnet_name(self) -> tuple[str, dict[str, str]]:
         """(name, attributes) in files."""
-        name, attrs = super().file
+        name, attrs = super().mxnet_name
         locs = self.in_file()[1][1]
         return name, attrs | {
             "num_out_data": str(self.n_outs),

@@ -129,7 +129,7 @@ class Foreach(Loop):
         return graph, [place[v] for v in self.ins]
 
     @property
-    def file(self) -> tuple[str, dict[str, str]]:
+    def mxnet_name(self) -> tuple[str, dict[str, str]]:
         """(name, attributes) in files."""
         rows, states, others = self.sorted(self.in_file[1])
         return self.name, {
