@@ -4,6 +4,7 @@ A net is drawn as names of layers with two numbers each, which choose among what
 the shape that arrives; what does not fit is left out. A failure prints the net.
 """
 
+import kernels_as_python as plain
 import numpy as np
 import pytest
 from hypothesis import Phase, assume, note
@@ -22,6 +23,7 @@ from random_nets import (
 )
 
 from minihybrid import autograd, nd, simulated_gpu
+from minihybrid.core import lengths
 from minihybrid.gluon import SymbolBlock, nn
 
 # -- layers: (shape, two numbers) -> block, or None where it does not fit --------------
@@ -59,6 +61,35 @@ def second_derivative_agrees(net):
 def test_hybridized_agrees_with_eager_compiled(n_drawn):
     drawn = [Phase.generate]  # smaller ones compile, too
     try_law(lambda net: check(net, "cpu"), nets(4), n_drawn, phases=drawn, **few)
+
+
+def marked_batches_agree(net):
+    """Of three batches: kernels have symbols for lengths, and each index is checked."""
+    block, x, tolerance = network(net)
+    states = states_of(block)
+    batches = [x, nd.concat(x, x, x, dim=0), x[:1]]
+    wanted = [results(block, each, states) for each in batches]
+    block.hybridize(backend="plain", dynamic="batch")
+    for each, values in zip(batches, wanted, strict=True):
+        assert_all_close(results(block, each, states), values, tolerance)
+
+
+def test_a_wrong_length_in_a_kernel_is_seen(monkeypatch):
+    """A planted fault: each symbol reaches the kernels one too small."""
+    net = (4, 3), "float32", False, [("dense", 1, 0)]
+    with plain.target():
+        marked_batches_agree(net)
+        real = lengths.Length.of
+        monkeypatch.setattr(
+            lengths.Length, "of", lambda name, n: of_less(real(name, n), {name: int(n) - 1})
+        )
+        with pytest.raises(Exception, match=r"."):  # a wrong number, or an element never written
+            marked_batches_agree(net)
+
+
+def of_less(length, symbols):
+    length.symbols = symbols
+    return length
 
 
 @pytest.mark.slow
