@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 from workloads import ALL, SIZES, WORKLOADS
 
-# Rival -> (a colour of Okabe and Ito, a marker).
+# Rival -> (a color, most of Okabe and Ito, a marker).
 STYLES = {
     "minihybrid": ("#D55E00", "D"),
     "numpy": ("#000000", "o"),
@@ -20,6 +20,7 @@ STYLES = {
     "tensorflow": ("#CC79A7", "P"),
     "onnxruntime": ("#56B4E9", "X"),
     "tinygrad": ("#7F7F7F", "*"),
+    "openvino": ("#17BECF", "h"),
 }
 RC = {"svg.fonttype": "none", "svg.hashsalt": "minihybrid", "font.size": 9}
 

@@ -26,9 +26,9 @@ class Row:
     version: str = ""
     first_s: list = field(default_factory=list)  # [nothing cached, in a second process]
     times_s: list = field(default_factory=list)  # seconds per call: process, then round
-    processes: int = 1  # how many processes the times are from
     nbytes: int | None = None  # peak of memory, see Session.floor
     problem: str = ""  # why there are no times
+    processes: int = 1  # how many the times are from
 
     @property
     def name(self):
@@ -138,7 +138,7 @@ class Session:
         child.end()
         return timing
 
-    def run(self, workload, rivals, n_rounds, n_processes):
+    def run(self, workload, rivals, n_rounds, n_processes=1):
         """All rows of one workload, timed; and the yardstick before and after."""
         right = self.save_arrays(workload)
         rows = [row for rival in rivals for row in self.rows_of(workload, rival)]

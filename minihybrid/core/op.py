@@ -215,7 +215,9 @@ def number(value):
     """A real number; `inf` and `nan` are allowed."""
     if isinstance(value, str) or hasattr(value, "level"):
         raise ValueError
-    return value if isinstance(value, float) else getattr(value, "ratio", None) or float(value)
+    if isinstance(value, float) and not isinstance(value, np.floating):
+        return value  # a ratio of symbolic lengths stays one
+    return getattr(value, "ratio", None) or float(value)
 
 
 def _such(read, fits, words):

@@ -39,9 +39,9 @@ def session(tmp_path):
 # -- one workload, from the arrays to the times ----------------------------------------
 @pytest.mark.external
 def test_numpy_is_checked_and_takes_its_turns(session):
-    [row], yardsticks = session.run("mlp", ["numpy"], n_rounds=2)
+    [row], yardsticks = session.run("mlp", ["numpy"], n_rounds=2, n_processes=2)
     assert row.problem == ""
-    assert len(row.times_s) == 2 and len(row.first_s) == 1
+    assert len(row.times_s) == 4 and len(row.first_s) == 1 and row.processes == 2
     assert min([*row.times_s, *row.first_s]) > 0
     assert [len(timing.times_s) for timing in yardsticks] == [15, 15]
 

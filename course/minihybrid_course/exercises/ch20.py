@@ -8,12 +8,12 @@ from minihybrid_course.exercises.judging import ELSEWHERE, Exercise, Part, Parts
 
 EXERCISES = {
     "20.1": Exercise(
-        "the number of places",
+        "the number of addresses",
         Parts(
             "20.1",
             "a held result takes its place with it",
             Part(
-                "the number of places",
+                "the number of addresses",
                 "0a65937343",
                 "which results are held, and where does a forgotten one's place go?",
                 {
