@@ -17,7 +17,8 @@ class In(NamedTuple):
     shape: tuple
     # positive, inside (-1, 1), above 1, chance (0 to 1), matrix (symmetric, far from
     # singular), bits (0 and 1), index (0, 1, 2), like (only a shape), whole
-    # (int32 of at least 0, in place of any other dtype), int8, scale (float32), box (corners)
+    # (int32 of at least 0, in place of any other dtype), int8, int4 (in an int8), scale
+    # (float32), box (corners)
     kind: str = "any"
 
     def array(self, dtype, rng):
@@ -27,8 +28,9 @@ class In(NamedTuple):
             return np.asarray(rng.integers(0, stop, self.shape), "f4")
         if self.kind == "whole":
             return np.asarray(rng.integers(0, 100, self.shape), "i4")
-        if self.kind == "int8":
-            return rng.integers(-128, 128, self.shape).astype("i1")
+        if self.kind in ("int8", "int4"):
+            half = 128 if self.kind == "int8" else 8
+            return rng.integers(-half, half, self.shape).astype("i1")
         if self.kind == "scale":
             return rng.random(self.shape, "f4") + np.float32(0.5)
         size = int(np.prod(self.shape))

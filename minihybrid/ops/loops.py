@@ -76,7 +76,7 @@ def then():
 
 def T(number):
     """A number of the dtype that the kernel computes in."""
-    return number
+    return int(number) if isinstance(number, np.int8) else number  # NumPy's wraps at 127
 
 
 def F(number):

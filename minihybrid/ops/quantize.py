@@ -220,3 +220,11 @@ quantized_convolution = register(
     expand=_conv_expand,
     doc="Convolution of int8 data and weights; `scale` is that of each filter.",
 )
+
+
+# What a layer becomes, and what its data goes through, for the pass that quantizes a net.
+INT8_FORMS = {
+    "data": quantize,
+    "FullyConnected": quantized_fully_connected,
+    "Convolution": quantized_convolution,
+}

@@ -14,9 +14,8 @@ import numpy as np
 from minihybrid.core.graph import Graph, apply
 from minihybrid.core.op import Node, Spec
 from minihybrid.core.passes.rewrite import rewrite
-from minihybrid.ops.quantize import quantize, quantized_convolution, quantized_fully_connected
+from minihybrid.ops.quantize import INT8_FORMS
 
-QUANTIZED = {"FullyConnected": quantized_fully_connected, "Convolution": quantized_convolution}
 STEPS = 127  # integers on each side of 0
 
 
@@ -29,7 +28,7 @@ def layers_of(graph: Graph, exclude: tuple = ()) -> list[Node]:
         node
         for node in graph.nodes
         if node.op is not None
-        and node.op.name in QUANTIZED
+        and node.op.name in INT8_FORMS
         and node.inputs[1][0].op is None
         and node.specs[0].dtype == np.float32
         and not any(node.name == name or node.name.startswith(f"{name}_") for name in exclude)
@@ -73,7 +72,7 @@ def int8_layers(graph: Graph, scales: dict, weights: dict) -> tuple[Graph, dict]
         key = data, scales[node]
         if key not in made:
             name = f"{data[0].name}_quantize"
-            made[key] = emit(apply(quantize, [data], {"scale": scales[node]}, name))
+            made[key] = emit(apply(INT8_FORMS["data"], [data], {"scale": scales[node]}, name))
         numbers, scale = quantized_weight(weights[weight.name])
         new = [
             (made[key], 0),
@@ -81,7 +80,7 @@ def int8_layers(graph: Graph, scales: dict, weights: dict) -> tuple[Graph, dict]
             parameter(f"{weight.name}_scale", scale, emit),
             *bias,
         ]
-        op = QUANTIZED[node.op.name]
+        op = INT8_FORMS[node.op.name]
         return [(emit(apply(op, new, {"data_scale": scales[node], **node.attrs}, node.name)), 0)]
 
     return rewrite(graph, rule), params

@@ -27,7 +27,12 @@ def held(loops):
 ANSWERS = {
     "34.1": (
         (8, 7, 13),
-        [((12, 7, 13), "stay in registers"), ((8, 7, 12), "the columns count as well")],
+        [
+            ((12, 7, 13), "stay in registers"),
+            ((8, 7, 12), "the columns count as well"),
+            ((8, 12, 13), "the number for 3 by 4"),
+            ((8, 7, 11), "an element for each row, and a vector for each column"),
+        ],
     ),
     "34.2": (
         scheduled(lambda loops: loops.vectorize("k", 8)),
