@@ -366,7 +366,8 @@ class _TwoClasses(_Table):
     """The parent of scores of two classes, scores (N, 2); class 1 is what is looked for."""
 
     def __init__(self, name=None, output_names=None, label_names=None, average="macro"):
-        self.average, name = average, name or type(self).__name__.lower()
+        self.average = average
+        name = type(self).__name__.lower() if name is None else name
         super().__init__(name, output_names, label_names, has_global_stats=True, average=average)
 
     def count(self, label, pred):
