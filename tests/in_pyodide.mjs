@@ -15,7 +15,9 @@ const [folder, notebook, libraries, ...wheels] = process.argv.slice(2);
 const { loadPyodide } = await import(pathToFileURL(`${folder}/pyodide.mjs`));
 const pyodide = await loadPyodide({ indexURL: `${folder}/`, stdout: () => {}, stderr: () => {} });
 await pyodide.loadPackage(["ipython", ...libraries.split(",")], { messageCallback: () => {} });
-for (const wheel of wheels) pyodide.unpackArchive(new Uint8Array(readFileSync(wheel)), "wheel");
+const extractDir = pyodide.runPython("import sysconfig; sysconfig.get_paths()['purelib']");
+for (const wheel of wheels) // where it's found from any folder
+  pyodide.unpackArchive(new Uint8Array(readFileSync(wheel)), "wheel", { extractDir });
 pyodide.FS.mkdirTree("/tests");
 pyodide.FS.writeFile("/tests/in_page.py", readFileSync(new URL("in_page.py", import.meta.url), "utf8"));
 pyodide.globals.set("text", readFileSync(notebook, "utf8"));
@@ -35,5 +37,5 @@ except ImportError:
 from in_page import outputs_of
 json.dumps(await outputs_of(json.loads(text)))
 `);
-console.log(outputs);
-process.exit(0); // whatever a cell has started
+// All of it is written before the end, whatever a cell has started.
+process.stdout.write(`${outputs}\n`, () => process.exit(0));

@@ -137,8 +137,8 @@ SAMPLES = {
     ],
     "_quantize": [of((2, 3), scale=0.01, smooth=False), of((0, 3), scale=2.0)],
     "_windows": [
-        of((2, 4, 5), kernel=(3,), stride=(2,), dilate=(1,)),
-        of((1, 4, 6, 5), kernel=(2, 1), stride=(2, 3), dilate=(3, 1), num_group=2),
+        of((2, 4, 5), kernel=(3,), stride=(2,), dilate=(1,), smooth=False),
+        of((1, 4, 6, 5), kernel=(2, 1), stride=(2, 3), dilate=(3, 1), num_group=2, smooth=False),
     ],
     "_int8_dot": [
         of(In((2, 3, 5), "int8"), In((2, 7, 5), "int8"), smooth=False),
