@@ -182,5 +182,9 @@ def test_the_first_screen_fits_and_has_no_barrier(browser, address, viewport, sc
 
 def test_the_page_is_light():
     """It had 2.6 MB; with the network it has a fortieth of that."""
-    files = [SITE / PAGE, *(SITE / "_static").glob("front.*"), *(SITE / "_static/net").glob("digits*")]
+    files = [
+        SITE / PAGE,
+        *(SITE / "_static").glob("front.*"),
+        *(SITE / "_static/net").glob("digits*"),
+    ]
     assert sum(file.stat().st_size for file in files) < 65_000
