@@ -33,6 +33,7 @@ ELSE = {
 THERE = {
     ("03_hybridize", "c30"),  # dropout draws its mask in NumPy, and the plan says so
     ("11_arrays_and_autograd", "c80"),  # the last digit of a logarithm
+    ("07_training", "c33"),  # NumPy computes a gradient whose kernel transposes vectors
     ("16_trusting_passes", "c60"),  # tqdm's warning, as above
 }
 # What chapters say is faster: there it is, too.
