@@ -215,9 +215,7 @@ def number(value):
     """A real number; `inf` and `nan` are allowed."""
     if isinstance(value, str) or hasattr(value, "level"):
         raise ValueError
-    if isinstance(value, float) and not isinstance(value, np.floating):
-        return value  # a ratio of symbolic lengths stays one
-    return getattr(value, "ratio", None) or float(value)
+    return getattr(value, "ratio", value if hasattr(value, "symbols") else None) or float(value)
 
 
 def _such(read, fits, words):

@@ -222,6 +222,8 @@ quantized_convolution = register(
 )
 
 
+SUFFIX = "_quantize"  # of values and parameters whose integers are meant, as in MXNet
+
 # What a layer becomes, and what its data goes through, for the pass that quantizes a net.
 INT8_FORMS = {
     "data": quantize,

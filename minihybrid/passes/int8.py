@@ -14,7 +14,7 @@ import numpy as np
 from minihybrid.core.graph import Graph, apply
 from minihybrid.core.op import Node, Spec
 from minihybrid.core.passes.rewrite import rewrite
-from minihybrid.ops.quantize import INT8_FORMS
+from minihybrid.ops.quantize import INT8_FORMS, SUFFIX
 
 STEPS = 127  # integers on each side of 0
 
@@ -71,12 +71,12 @@ def int8_layers(graph: Graph, scales: dict, weights: dict) -> tuple[Graph, dict]
         data, (weight, _), *bias = inputs
         key = data, scales[node]
         if key not in made:
-            name = f"{data[0].name}_quantize"
+            name = f"{data[0].name}{SUFFIX}"
             made[key] = emit(apply(INT8_FORMS["data"], [data], {"scale": scales[node]}, name))
         numbers, scale = quantized_weight(weights[weight.name])
         new = [
             (made[key], 0),
-            parameter(f"{weight.name}_quantize", numbers, emit),
+            parameter(f"{weight.name}{SUFFIX}", numbers, emit),
             parameter(f"{weight.name}_scale", scale, emit),
             *bias,
         ]
