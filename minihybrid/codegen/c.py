@@ -412,7 +412,7 @@ def in_chunks(loop: ir.For, steps: list) -> ir.For:
 def functions(kernels: Iterable[ir.Kernel]) -> list[str]:
     """The texts of kernels, and before them those of all that they use.
 
-    >>> from minihybrid.codegen.ir import F32, const
+    >>> from minihybrid.codegen.ir import F32, INDEX, Buffer, Call, For, Kernel, Store, Var, const
     >>> a, out = Buffer("a", "float32", (8,)), Buffer("out", "float32", (8,), "out")
     >>> i = Var("i", INDEX)
     >>> store = Store(out, (i,), Call("sqrt", (a[i],), F32))

@@ -47,6 +47,7 @@ def typed(text, dtype):
     a literal among them is cut here, since C does not say what (uint8_t) -1.5 is.
     Infinity and NaN are numbers, too, which Python writes as names that it has not.
 
+    >>> import numpy as np
     >>> typed("T(inf) * a if F(-nan) < b else np.inf", np.dtype("float32"))
     'float32(INF) * a if float32(-NAN) < b else np.inf'
     >>> typed("T(-1.5) * a", np.dtype("uint8"))

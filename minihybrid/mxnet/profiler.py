@@ -17,11 +17,11 @@ import os
 import sys
 import threading
 import time
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 from minihybrid.core import pipeline
+from minihybrid.core.files import write_whole
 from minihybrid.core.hybrid import Hybrid
 from minihybrid.core.op import AttrError, HybridError, Op
 from minihybrid.core.passes import PASSES
@@ -88,7 +88,7 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
         if sys.getprofile() not in (None, note):
             raise HybridError("profiler.start: another profiler is running; end it first")
         PROFILE.state = "run"
-        for plan in (o for o in gc.get_objects() if isinstance(o, Plan)):
+        for plan in (o for o in gc.get_objects() if issubclass(type(o), Plan)):
             enter(plan)
         threading.setprofile(note)
         sys.setprofile(note)
@@ -261,14 +261,8 @@ def trace_of(events: list[tuple]) -> dict:
 def dump(finished: bool = True, profile_process: str = "worker") -> None:
     """Write the trace into the file of `set_config`; stop the profiler first if `finished`.
 
-    Raises:  HybridError if the file cannot be written.
+    Raises:  FileError if the file cannot be written.
     """
     if finished and PROFILE.state:
         stop()
-    try:
-        Path(PROFILE.filename).write_text(dumps(format="json"), "utf-8")
-    except OSError as error:
-        raise HybridError(
-            f"profiler.dump: {PROFILE.filename} cannot be written ({error.strerror}); "
-            "name another file in set_config(filename=...)"
-        ) from None
+    write_whole(PROFILE.filename, dumps(format="json").encode())

@@ -231,7 +231,7 @@ def test_a_loop_written_down_gives_the_same(program, large):
         other.check()
         for a, b in zip(want, other.evaluate(arrays), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
-    assert loops_in(without_loops(graph)) == []
+    assert {node.op.name for node in loops_in(without_loops(graph))} <= {"_if"}  # branches stay
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)

@@ -245,6 +245,7 @@ def test_nets_run_for_every_batch(tmp_path):
             near(other[: len(expected)], one, name)
 
 
+@pytest.mark.slow
 @needs_node
 def test_states_are_as_long_as_the_batch(tmp_path):
     """A state of zeros is folded into a constant, which has another length in each batch."""
