@@ -43,7 +43,8 @@ def export_net(app):
 def add_script(app, pagename, templatename, context, doctree):
     """Only the chapter's page loads the script."""
     if pagename == PAGE:
-        app.add_js_file("story.js", type="module")
+        source = context["pathto"]("_static/story.js", resource=True)
+        context["body"] += f'<script type="module" src="{source}"></script>'
 
 
 def setup(app):
