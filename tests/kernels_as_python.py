@@ -27,7 +27,7 @@ import numpy as np
 from scipy import special
 
 from minihybrid.codegen import TARGETS, device_math, source
-from minihybrid.codegen.bytecode import ARENA, ARRAY, KEY, NUMBER, PARAM, WORK, in_turns
+from minihybrid.codegen.bytecode import ARENA, ARRAY, KEY, NUMBER, PARAM, WORK, in_turns, is_taken
 from minihybrid.codegen.cpu import target as cpu
 from minihybrid.core.plan import ActivePlan
 from minihybrid.ops.cpu import machine
@@ -446,8 +446,15 @@ def load_plan(made):
         }
         memories[ARENA, 0] = Memory("the arena", arena, False)
         arena[...] = 0xA5
+
+        def load(word, turn, spec):
+            base, start = place(word._replace(after=word.after + turn * word.turn))
+            return Flat(memories[base], start, spec)
+
         with small_machine(), np.errstate(all="ignore"):
             for step, turn in itertools.islice(in_turns(made.parts), until):
+                if not is_taken(step, turn, load):
+                    continue
                 now = step._replace(
                     words=[w._replace(after=w.after + turn * w.turn, turn=0) for w in step.words]
                 )
@@ -468,13 +475,19 @@ def specs_of(step, node):
     return [n.specs[i] for n, i in node.inputs], [*node.specs], [work[0].specs[0]] if work else []
 
 
+def place(word):
+    """(the memory where a word points to, and the byte)."""
+    if word.what in (ARENA, WORK):
+        return (ARENA, 0), word.which + word.after
+    return (word.what, word.which), word.after
+
+
 def run_step(step, node, memories, key):
     """One kernel, part by part."""
     ins, outs, work = specs_of(step, node)
     flats, given = {}, []
-    for (kind, which, after, _), spec in zip(step.words, [*ins, *outs, *work], strict=False):
-        in_arena = kind in (ARENA, WORK)
-        base, start = ((ARENA, 0), which + after) if in_arena else ((kind, which), after)
+    for word, spec in zip(step.words, [*ins, *outs, *work], strict=False):
+        base, start = place(word)
         if (base, start, spec) not in flats:  # a step may write over what it reads
             flats[base, start, spec] = flat = Flat(memories[base], start, spec)
             flat.written &= len(given) < len(ins)

@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minihybrid.core.op import Spec
+
 NUMBER, ARENA, PARAM, ARRAY, KEY, WORK = range(6)
 
 
@@ -107,3 +109,17 @@ def in_turns(steps):
         yield step, turn
         turn = turn + 1 if turn + 1 < step.turns else turn * (step.turns == 0)
         at = at + 1 - step.body * (turn > 0 and step.turns > 0)
+
+
+def is_taken(step, turn, load):
+    """Whether a step runs; `load(word, turn, spec)` gives what lies at a word, an array.
+
+    >>> step = Step("a", "relu", [], guard=(Word(ARENA, 0), -0xFF))
+    >>> is_taken(step, 0, lambda *where: np.uint8([1])), is_taken(Step("a", "", []), 0, None)
+    (False, True)
+    """
+    if not step.guard:
+        return True
+    word, mask = step.guard
+    spec = Spec((1,), np.dtype(f"u{(abs(mask).bit_length() + 7) // 8}"))
+    return (int(load(word, turn, spec)[0]) & abs(mask) != 0) == (mask > 0)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from minihybrid.codegen.bytecode import ARENA, ARRAY, Word, in_turns, n_calls
+from minihybrid.codegen.bytecode import ARENA, ARRAY, Word, in_turns, is_taken, n_calls
 from minihybrid.codegen.cpu.objects import make_runner
 from minihybrid.codegen.cpu.target import Source
 from minihybrid.core.graph import evaluate_node
@@ -168,6 +168,8 @@ class Interpreter:
             return piece.reshape(spec.shape)
 
         for step, turn in islice(in_turns(self.steps), until):
+            if not is_taken(step, turn, at):
+                continue
             node, words = self.node_of[id(step)], step.words
             if spec := step.copied:
                 at(words[1], turn, spec)[...] = at(words[0], turn, spec)

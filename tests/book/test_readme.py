@@ -17,6 +17,8 @@ def recipes(makefile):
     """Return {target: its commands}, as they are typed in an activated environment."""
     build = re.search(r"^BUILD_BOOK := (.*)$", makefile, re.MULTILINE)[1]
     makefile = makefile.replace("$(BUILD_BOOK)", build).replace("$(BIN)/", "")
+    marked = re.search(r"^MARKED = (.*)$", makefile, re.MULTILINE)[1]
+    makefile = makefile.replace("$(MARKED)", marked)
     makefile = re.sub(r"\\\n\s*", "", makefile)
     makefile = re.sub(r"\$\(if \$\(\w+\),\w+,(\w+)\)", r"\1", makefile)  # not set
     extra = r"cd tests && (?:nice -n 10 )?\.\./| --quiet|(?<=\w) \$\(\w+\)| \|\| \{.*"

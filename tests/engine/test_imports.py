@@ -32,13 +32,13 @@ TRAINED = f"{ON_NUMPY}with autograd.record():\n    y = net(x)\ny.backward()\n"
 COMPILED = f"{NET}net.hybridize()\nnet(x)\n"
 STAGES = {
     "import": ("import minihybrid", 16, ""),
-    "array": ("from minihybrid import nd; nd.ones((2, 3)) + 1", 79, ""),
-    "gluon": ("from minihybrid import gluon", 108, "gluon"),
-    "layer": ("from minihybrid.gluon import nn; nn.Dense(2)", 114, "gluon"),
-    "eager call": (NET, 117, "gluon runtime"),
-    "NumPy's plan": (ON_NUMPY, 122, "gluon runtime"),
-    "training": (TRAINED, 122, "gluon runtime"),
-    "compiled plan": (COMPILED, 143, "gluon runtime codegen passes"),
+    "array": ("from minihybrid import nd; nd.ones((2, 3)) + 1", 80, ""),
+    "gluon": ("from minihybrid import gluon", 109, "gluon"),
+    "layer": ("from minihybrid.gluon import nn; nn.Dense(2)", 115, "gluon"),
+    "eager call": (NET, 118, "gluon runtime"),
+    "NumPy's plan": (ON_NUMPY, 123, "gluon runtime"),
+    "training": (TRAINED, 123, "gluon runtime"),
+    "compiled plan": (COMPILED, 144, "gluon runtime codegen passes"),
 }
 OURS = (
     "codegen formats gluon gluon.metric gluon.optimizer mxnet.io np passes runtime simt view"

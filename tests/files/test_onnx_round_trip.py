@@ -52,6 +52,7 @@ NOT_BACK = (
     "no output depends on an input",
     "its output .* is not supported",
     "an array with numbers is needed",
+    "quantizelinear.*: not supported here",  # int8 is only written
 )
 
 
@@ -71,7 +72,7 @@ def test_operators_come_back(tmp_path):
             try:
                 again = import_to_gluon(path)
             except FileError as error:
-                assert any(re.search(words, str(error)) for words in NOT_BACK)
+                assert any(re.search(words, str(error), re.I) for words in NOT_BACK)
                 not_back += 1
                 continue
             actual = as_list(again(*(NDArray(arrays[n]) for n in again._inputs)))
