@@ -68,7 +68,7 @@ def add_session(name, python, **packages):
         result.unlink(missing_ok=True)
         sources = wheel_sources(Path(session.create_tmp()) / "sources")
         pins = [f"{package}=={version}" for package, version in packages.items()]
-        session.install(sources, "pytest", "hypothesis", "onnx", *pins)
+        session.install(sources, "pytest", "pytest-timeout", "hypothesis", "onnx", *pins)
         session.run(
             "python",
             "-m",
