@@ -1,0 +1,88 @@
+"""Chapter 36: checkers of its exercises.
+
+Takes:   numbers, a function that makes an error, and a function of steps.
+Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
+What is left out: 36.4, which measures.
+"""
+
+from minihybrid.core.op import HybridError
+from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, need, tried
+
+A, PART, NEW = ("a.0", "mul", "x.0", 2), ("v.0", "part", "a.0", (0, 2)), ("v.1", "add", "v.0", 1)
+PUT = ("a.1", "put", "a.0", (0, 2), "v.1")
+AGAIN = ("a.2", "put", "a.1", (1, 3), "v.1")
+INPUT = ("x.1", "put", "x.0", (0, 2), "v.1")
+TWO = ("b.1", "put", "a.0", (1, 3), "v.1")
+CASES = [  # what it is about, steps, results, which puts may overwrite
+    ("the old version isn't read again", [A, PART, NEW, PUT], ["a.1"], {"a.1"}),
+    ("a later step reads a.0", [A, PART, NEW, PUT, ("t.0", "mul", "a.0", 2)], ["t.0"], set()),
+    ("a later put reads a.0", [A, PART, NEW, PUT, TWO], ["a.1", "b.1"], {"b.1"}),
+    ("a.0 is a result", [A, PART, NEW, PUT], ["a.0", "a.1"], set()),
+    ("x.0 is an input", [A, PART, NEW, INPUT], ["x.1"], set()),
+    ("each version is read once", [A, PART, NEW, PUT, AGAIN], ["a.2"], {"a.1", "a.2"}),
+]
+
+
+def overwrites(in_place):
+    """Check 36.3: exactly the steps whose operand is dead afterwards."""
+    for case, steps, results, wanted in CASES:
+        found = tried(f"in_place, where {case},", in_place, list(steps), list(results))
+        need(isinstance(found, (set, frozenset)), "expected a set of names")
+        text = "; ".join(f"{out} = {op}({', '.join(map(str, a))})" for out, op, *a in steps)
+        for names, what in (
+            (found - wanted, "can't overwrite its operand"),
+            (wanted - found, "may overwrite its operand, but it's missing"),
+        ):
+            first = min(map(str, names), default="")
+            need(not names, f"in `{text}` with the results {results}, {first} {what}: {case}")
+    return "a dead operand's memory is free for the next version"
+
+
+EXERCISES = {
+    "36.1": Exercise(
+        "three numbers: `put` steps, `part` steps, and values of `a`",
+        Parts(
+            "36.1",
+            "one version per write, and a view is read only when it's needed",
+            Part(
+                "the number of puts",
+                "9f2488af8a",
+                "count the writes through views",
+                {2: "both views"},
+            ),
+            Part(
+                "the number of parts",
+                "d5d20043ba",
+                "a view is read from its buffer if its current value doesn't exist yet",
+                {
+                    3: "before step 5, the current value of v is the one that step 4 wrote",
+                    4: "a definition of a view is no step, and a written view needs no reading",
+                },
+            ),
+            Part(
+                "the number of values",
+                "c2ab8cb02c",
+                "count the versions",
+                {3: "a.0 counts as well"},
+            ),
+        ),
+    ),
+    "36.2": Exercise(
+        "a function that makes the error",
+        Refusal(
+            "the buffer was written through its view, and isn't on the tape itself",
+            HybridError,
+            r"shares memory with another one",
+            lambda found: (
+                "the tape could follow this; write through a view of a buffer that isn't "
+                "on the tape, inside record(), and then read the buffer"
+            ),
+            {
+                r"x is a variable": "write into a buffer of zeros, not into the variable",
+                r"was indexed or reshaped inside": "make the view of a buffer that isn't on the "
+                "tape yet",
+            },
+        ),
+    ),
+    "36.3": Exercise("your function in_place(steps, results)", overwrites),
+}
