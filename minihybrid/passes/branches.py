@@ -84,8 +84,8 @@ class If(Op):
         """The side that the predicate chooses, on NumPy's arrays."""
         side = 0 if inputs[0].reshape(-1)[0] != 0 else 1
         values = {name: inputs[k] for name, k in self.places[side].items()}
-        found = tuple(self.graphs[side].evaluate(values, key))
-        return found if len(found) > 1 else found[0]
+        outs = tuple(self.graphs[side].evaluate(values, key))
+        return outs if len(outs) > 1 else outs[0]
 
     def lower(self, specs: Sequence[Spec], *inputs: Symbol, **_: int) -> Symbol:
         """Both sides, and a selection."""
@@ -134,18 +134,18 @@ class If(Op):
             seeds, name = seed_names(graph), kept_name(graph)
             now = dict(places) | {seeds[i]: n_inputs + j for j, i in enumerate(present)}
             now |= {f"{name}{k}": at + j for j, k in enumerate(kept)}
-            found = {places[n]: ref for n, ref in zip(names, side.heads, strict=True)}
+            grads = {places[n]: ref for n, ref in zip(names, side.heads, strict=True)}
             nodes, there = [*side.nodes], {now[v.name]: v for v in side.variables}
             for k in reached:
-                if k not in found:
+                if k not in grads:
                     if k not in there:
                         there[k] = Node(None, name=f"of_other{k}", specs=(self.spec_of(k),))
                         now[there[k].name] = k
                         nodes.insert(0, there[k])
                     op, ins, attrs = nothing_like((there[k], 0))
                     nodes.append(apply(op, ins, attrs, f"none{k}"))
-                    found[k] = nodes[-1], 0
-            graphs.append(Graph(nodes, [found[k] for k in reached]))
+                    grads[k] = nodes[-1], 0
+            graphs.append(Graph(nodes, [grads[k] for k in reached]))
             all_places.append(now)
         if not reached:
             return None, (), (), ()

@@ -76,20 +76,20 @@ class Control(Op):
 
     def learn(self, k: int, specs: list[Spec]) -> list[Spec]:
         """The specs of graph `k`'s heads; what it says of its inputs is entered."""
-        found = self.specs_inside(k, specs)
+        inside = self.specs_inside(k, specs)
         for v, i in self.values(k, range(len(specs))).items():
-            specs[i] = refine(v.name, specs[i], found[v][0])
-        return [found[n][i] for n, i in self.graphs[k].heads]
+            specs[i] = refine(v.name, specs[i], inside[v][0])
+        return [inside[n][i] for n, i in self.graphs[k].heads]
 
     @cached_property
     def aux_places(self) -> list[int]:
         """The inputs that are states of operators inside, such as running means."""
-        found = set()
+        indices = set()
         for k, graph in enumerate(self.graphs):
             states = auxiliary(graph.nodes)
             places = self.values(k, range(1 + max(self.locs[k], default=0)))
-            found |= {i for v, i in places.items() if v in states}
-        return sorted(found)
+            indices |= {i for v, i in places.items() if v in states}
+        return sorted(indices)
 
     def states(self, attrs: dict) -> list[int]:
         """The places of the inputs that are states."""
@@ -98,14 +98,14 @@ class Control(Op):
     # -- files
     def in_file(self) -> list[tuple[Graph, list[int]]]:
         """(graph, places of its variables) as files have them: there no head is a variable."""
-        found = []
+        pairs = []
         for k, graph in enumerate(self.graphs):
             with Prefix(f"{self.keys[k]}_"):
                 heads = [s if s.refs[0][0].op else OPS["_copy"](s) for s in self.heads_in_file(k)]
             place = self.values(k, range(1 + max(self.locs[k], default=0)))
             graph = Graph.of(Group(heads))
-            found.append((graph, [place[v] for v in graph.variables]))
-        return found
+            pairs.append((graph, [place[v] for v in graph.variables]))
+        return pairs
 
     def heads_in_file(self, k: int) -> list[Symbol]:
         """The heads of graph `k`."""
@@ -123,10 +123,10 @@ class Control(Op):
     @property
     def more(self) -> dict[str, list]:
         """What else a node has in files: the graphs."""
-        found = [json.loads(tojson(Symbol(graph.heads))) for graph, _ in self.in_file()]
-        for each in found:
+        subgraphs = [json.loads(tojson(Symbol(graph.heads))) for graph, _ in self.in_file()]
+        for each in subgraphs:
             del each["attrs"]
-        return {"subgraphs": found}
+        return {"subgraphs": subgraphs}
 
 
 class Cond(Control):
@@ -233,14 +233,14 @@ class While(Control):
         if not self.aux_places:
             loop, others = self.loop(step, places)
             row = OPS["_zeros"].applied((), {"shape": (self.max_iterations,)}, base=Symbol)
-            found = as_tuple(loop(row, *(now[i] for i in (*places, *others))))
-            return only((*found[:n], *found[n + 1 :]))
+            values = as_tuple(loop(row, *(now[i] for i in (*places, *others))))
+            return only((*values[:n], *values[n + 1 :]))
         places += [1 + i for i in self.aux_places]
         for _ in range(self.max_iterations):
             ins = [x.spec for x in now]
-            found = as_tuple(step.expanded(ins, now, {}, training))
-            outs.append(found[:n])
-            for i, x in zip(places, found[n:], strict=False):
+            values = as_tuple(step.expanded(ins, now, {}, training))
+            outs.append(values[:n])
+            for i, x in zip(places, values[n:], strict=False):
                 now[i] = x
         stacks = [OPS["stack"](*column, axis=0) for column in zip(*outs, strict=True)]
         return only((*stacks, *(now[i] for i in places[1:])))
@@ -251,11 +251,11 @@ class While(Control):
         _, outs = self.infer(specs)
         with tracing(None), NameManager(), Prefix("step_"):
             holds, *ins = [var(f"in{i}") for i in range(1 + len(specs))]
-            found = replay(self.graphs[1].heads, self.values(1, ins))
-            new = dict(zip(self.vars, found[self.n_outs :], strict=True))
+            values = replay(self.graphs[1].heads, self.values(1, ins))
+            new = dict(zip(self.vars, values[self.n_outs :], strict=True))
             now = [new.get(i, x) for i, x in enumerate(ins)]
             test = replay(self.graphs[0].heads, self.values(0, now))
-            then = Group([*found[: self.n_outs], *test, *(new[i] for i in self.vars)])
+            then = Group([*values[: self.n_outs], *test, *(new[i] for i in self.vars)])
             zeros = [
                 OPS["_zeros"].applied(
                     (), {"shape": (s.shape or ())[1:], "dtype": s.dtype}, base=Symbol
@@ -283,9 +283,9 @@ class While(Control):
         while len(rows) < self.max_iterations and is_true(
             "while_loop: cond", replay(self.graphs[0].heads, self.values(0, now))[0]
         ):
-            found = replay(self.graphs[1].heads, self.values(1, now))
-            rows.append(found[: self.n_outs])
-            for i, x in zip(self.vars, found[self.n_outs :], strict=True):
+            values = replay(self.graphs[1].heads, self.values(1, now))
+            rows.append(values[: self.n_outs])
+            for i, x in zip(self.vars, values[self.n_outs :], strict=True):
                 now[i] = x
         outs = []
         for k, spec in enumerate(self.infer(specs)[1][: self.n_outs]):
@@ -321,14 +321,14 @@ class While(Control):
 
 
 # -- predicates and variables ----------------------------------------------------------
-def check_predicate(who: str, found: tuple[int, ...] | None) -> None:
+def check_predicate(who: str, shape: tuple[int, ...] | None) -> None:
     """Refuse a predicate of several elements.
 
     Raises:  AttrError.
     """
-    if found is not None and -1 not in found and Spec(found, None).size != 1:
+    if shape is not None and -1 not in shape and Spec(shape, None).size != 1:
         raise AttrError(
-            f"{who} has shape {found}, but one element is needed; reduce it first, for "
+            f"{who} has shape {shape}, but one element is needed; reduce it first, for "
             "example with (x > 0).sum(), or choose element by element with where"
         )
 
@@ -387,19 +387,19 @@ def of_entry(entry: dict) -> Cond | While | None:
     if "subgraphs" not in entry:
         return None
     kind = Cond if entry["op"] == "_cond" else While
-    attrs, found, who = (
+    attrs, subgraphs, who = (
         entry.get("attrs"),
         entry["subgraphs"],
         f"{kind.name} {entry['name'][:60]!r}",
     )
     if not (
         isinstance(attrs, dict)
-        and isinstance(found, list)
-        and [*map(type, found)] == [dict] * len(kind.keys)
+        and isinstance(subgraphs, list)
+        and [*map(type, subgraphs)] == [dict] * len(kind.keys)
     ):
         raise FileError(f"{who}: attributes and {len(kind.keys)} graphs in 'subgraphs' are needed")
     versions = {"attrs": {"mxnet_version": ["int", NOW]}}
-    graphs = [Graph.of(fromjson(json.dumps({**each, **versions}), who)) for each in found]
+    graphs = [Graph.of(fromjson(json.dumps({**each, **versions}), who)) for each in subgraphs]
     n_inputs = len(entry.get("inputs", ()))
     try:
         locs = [shape(parsed(attrs.get(f"{key}_input_locs"))) for key in kind.keys]

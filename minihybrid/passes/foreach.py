@@ -50,9 +50,9 @@ class Foreach(Loop):
         rows, states, others = self.sorted(specs)
         now = [*map(row_of, rows), *states, *others]
         for _ in range(self.n_states + 1):  # a new state may tell the next one something
-            found = self.specs_inside(now)
-            heads = [found[n][i] for n, i in self.body.heads]
-            now, known = [found[v][0] for v in self.ins], now
+            inside = self.specs_inside(now)
+            heads = [inside[n][i] for n, i in self.body.heads]
+            now, known = [inside[v][0] for v in self.ins], now
             for j, new in enumerate(heads[self.n_outs :]):
                 k = self.n_rows + j
                 now[k] = refine(f"state {j} of foreach", now[k], new)
@@ -101,8 +101,8 @@ class Foreach(Loop):
     def written_down(self, specs: Sequence, *inputs: Value) -> Value | tuple:
         """The outputs, computed iteration by iteration."""
         order = range(specs[0].shape[0])
-        found = self.known(specs).unrolled(order, self.in_rows(specs, [*inputs]))
-        return only(found[: self.n_outputs])
+        outputs = self.known(specs).unrolled(order, self.in_rows(specs, [*inputs]))
+        return only(outputs[: self.n_outputs])
 
     # -- files
     @property
@@ -144,9 +144,9 @@ class Foreach(Loop):
     @property
     def more(self) -> dict[str, list]:
         """What else a node has in files: the graph of an iteration."""
-        found = json.loads(tojson(Symbol(self.in_file[0].heads)))
-        del found["attrs"]
-        return {"subgraphs": [found]}
+        graph = json.loads(tojson(Symbol(self.in_file[0].heads)))
+        del graph["attrs"]
+        return {"subgraphs": [graph]}
 
 
 def of_entry(entry: dict) -> Foreach | None:
@@ -199,9 +199,9 @@ def typed(graph: Graph, specs: dict[Node, list[Spec]]) -> tuple[Graph, dict[Node
     return Graph(mapped.values(), [(mapped[n], i) for n, i in graph.heads]), mapped
 
 
-def only(found: tuple[Value, ...]) -> Value | tuple[Value, ...]:
+def only(outputs: tuple[Value, ...]) -> Value | tuple[Value, ...]:
     """One output as itself, several in a tuple."""
-    return found if len(found) > 1 else found[0]
+    return outputs if len(outputs) > 1 else outputs[0]
 
 
 def row_of(spec: Spec) -> Spec:
@@ -219,9 +219,9 @@ def written_down(graph: Graph) -> Graph:
         specs = [n.specs[i] for n, i in inputs]
         with tracing(Trace()) as trace, Prefix(f"{node.name}_"):
             trace.known.update(n for n, _ in inputs)
-            found = node.op.written_down(specs, *(Symbol([ref]) for ref in inputs))
+            outputs = node.op.written_down(specs, *(Symbol([ref]) for ref in inputs))
         for made in trace.nodes:
             emit(made)
-        return as_symbol(found).refs
+        return as_symbol(outputs).refs
 
     return rewrite(graph, rule)

@@ -191,7 +191,7 @@ def _merged(
             ):
                 kind = loops, group.dtype
         kinds.setdefault(kind, []).append(group)
-    found = []
+    merged = []
     for first, *others in kinds.values():
         if others and _are_one({first, *others}, first, place, uses, group_of):
             for group in others:
@@ -199,8 +199,8 @@ def _merged(
                 first.sums += group.sums
                 group_of.update(dict.fromkeys(group.nodes, first))
             others = []
-        found += [first, *others]
-    return found
+        merged += [first, *others]
+    return merged
 
 
 def _are_one(

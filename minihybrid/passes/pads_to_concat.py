@@ -38,9 +38,9 @@ def side_by_side(graph: Graph) -> Graph:
 
     def parts_of(node: Node) -> list[tuple] | None:
         """[(axis, begin, end, data, operator, attrs)] of a sum, or `None`."""
-        found: list[tuple] = []
+        slices: list[tuple] = []
         todo = [(node, 0)]
-        while todo and len(found) <= MOST:
+        while todo and len(slices) <= MOST:
             n, i = todo.pop()
             if n.op is None or (n is not node and not alone((n, i))):
                 return None
@@ -48,12 +48,12 @@ def side_by_side(graph: Graph) -> Graph:
                 part = n.op.padded_slice(n.specs[0].shape, **n.attrs)
                 if part is None:
                     return None
-                found.append((*part[:3], n.inputs[0], *part[3:]))
+                slices.append((*part[:3], n.inputs[0], *part[3:]))
             elif n.op.expr == SUM and all(m.specs[j] == n.specs[0] for m, j in n.inputs):
                 todo += n.inputs
             else:
                 return None
-        return None if todo else sorted(found, key=lambda part: part[:3])
+        return None if todo else sorted(slices, key=lambda part: part[:3])
 
     now: dict[Ref, Ref] = {}  # old reference -> new one, of all that was read so far
 

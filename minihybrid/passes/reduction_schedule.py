@@ -159,7 +159,7 @@ def frame_of(node: Node) -> ReductionDomain:
 
 def frames(graph: Graph) -> dict[Node, ReductionDomain]:
     """node -> frame, for reductions and for what is computed of their results alone."""
-    found: dict[Node, ReductionDomain] = {}
+    domains: dict[Node, ReductionDomain] = {}
     for node in graph.nodes:
         if node.op is None:
             continue
@@ -167,10 +167,10 @@ def frames(graph: Graph) -> dict[Node, ReductionDomain]:
         if node.op.reduce:
             frame = frame_of(node)
         elif node.op.view or is_map(node):
-            frame = next((found[n] for n, _ in node.inputs if n in found), None)
+            frame = next((domains[n] for n, _ in node.inputs if n in domains), None)
         if frame and frame.n > 1 and frame.is_stat(node.specs[0].shape):
-            found[node] = frame
-    return found
+            domains[node] = frame
+    return domains
 
 
 class ReductionSchedule:

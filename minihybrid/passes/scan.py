@@ -81,8 +81,8 @@ class Loop(Op):
                 for x, v in zip(rows, self.ins, strict=False)
             ]
             given = dict(zip(self.ins, [*now, *states, *others], strict=True))
-            found = replay(self.body.heads, given)
-            outs[i], states = found[: self.n_outs], found[self.n_outs :]
+            values = replay(self.body.heads, given)
+            outs[i], states = values[: self.n_outs], values[self.n_outs :]
             seen.append(states)
         seen = seen if order[0] <= order[-1] else seen[::-1]
         columns = [*zip(*(outs[i] for i in sorted(outs)), strict=True), *zip(*seen, strict=True)]
@@ -166,10 +166,10 @@ class Scan(Loop):
         names = [v.name for v in self.ins]
         for i in self.order:
             given = [*(x[i] for x in rows), *states, *others]
-            found = self.body.evaluate(dict(zip(names, given, strict=True)))
-            for full, value in zip(outs, found, strict=False):
+            values = self.body.evaluate(dict(zip(names, given, strict=True)))
+            for full, value in zip(outs, values, strict=False):
                 full[i] = value
-            states = found[self.n_outs :]
+            states = values[self.n_outs :]
             for j, full in stacks.items():
                 full[i if self.reverse else i + 1] = states[j]
         for place, value in zip(last, states, strict=True):
@@ -178,9 +178,9 @@ class Scan(Loop):
 
     def lower(self, specs: Sequence[Spec], *inputs: Symbol) -> Symbol:
         """Iteration by iteration, for a target without loops around its kernels."""
-        found = self.unrolled(self.order, inputs)
+        outputs = self.unrolled(self.order, inputs)
         last = self.n_outs + self.n_states
-        return as_symbol((*found[:last], *(found[last + j] for j in self.stacked)))
+        return as_symbol((*outputs[:last], *(outputs[last + j] for j in self.stacked)))
 
     def states_needed(self, outs: Iterable[int], read: Iterable[int]) -> list[int]:
         """The states that these outputs need, in some iteration, and those that are read."""
@@ -214,7 +214,7 @@ class Scan(Loop):
         beside = tuple(j for j, x in enumerate(from_stacks) if x is not None)
         if (present, beside) not in self.gradients:
             self.gradients[present, beside] = self._backward(present, beside)
-        op, read, flow, kept, found, sums, hoisted = self.gradients[present, beside]
+        op, read, flow, kept, row_inputs, sums, hoisted = self.gradients[present, beside]
         before = int(self.reverse)  # where in a stack the state before the first row is
 
         def rows(full: Value) -> Value:
@@ -235,7 +235,7 @@ class Scan(Loop):
         given += [rows(from_stacks[j]) for j in beside]
         all_inputs = *given, *carried, *(zeros_like(inputs[k]) for k in sums), *others
         result = as_tuple(op(*(all_inputs[k] for k in read)))
-        grads = dict(zip(found, result, strict=False))
+        grads = dict(zip(row_inputs, result, strict=False))
         ends = [*(self.n_rows + j for j in flow), *sums]
         grads |= dict(zip(ends, result[op.n_outs :], strict=False))
         for k, node, places in hoisted:
@@ -261,7 +261,7 @@ class Scan(Loop):
         wanted = [v.name for v in self.ins if v in read and v.specs[0].dtype.kind != "b"]
         graph, reached = gradient_of(self.body, wanted, seeds, self.kept)
         place = {v.name: k for k, v in enumerate(self.ins)}
-        found = sorted(place[name] for name in reached)
+        indices = sorted(place[name] for name in reached)
         with tracing(Trace(lower=True)) as trace, NameManager():
             trace.nodes += graph.nodes
             trace.known.update(graph.nodes)
@@ -279,15 +279,15 @@ class Scan(Loop):
             grads = {place[n]: Symbol([r]) for n, r in zip(reached, graph.heads, strict=True)}
             rows = [*data, *(seed[i] for i in present), *states]
             rows += [*(there[f"{name}{k}"] for k in kept), *more.values()]
-            outs: dict[int | Ref, Symbol] = {k: grads[k] for k in found if k < self.n_rows}
+            outs: dict[int | Ref, Symbol] = {k: grads[k] for k in indices if k < self.n_rows}
             hoisted = []
             first = self.n_rows + self.n_states  # of the others
             fixed = {*self.ins[first:]}
-            for k in found:
+            for k in indices:
                 node = grads[k].refs[0][0]
                 if k >= first and adds_rows(node) and not fixed & {n for n, _ in node.inputs}:
                     hoisted.append((k, node, places_of(node, rows, outs)))
-            sums = [k for k in found if k >= first and k not in {k for k, *_ in hoisted}]
+            sums = [k for k in indices if k >= first and k not in {k for k, *_ in hoisted}]
             totals = [var(f"sum{k}", spec=own[k].spec) for k in sums]
             new = []
             for j in flow:
@@ -304,7 +304,7 @@ class Scan(Loop):
         )
         final_only = range(len(flow), len(carried))  # a sum is read when it is done
         op, needed = scan(loop.body, loop, self.length, not self.reverse, final_only).narrowed()
-        return op, needed, flow, kept, [k for k in found if k < self.n_rows], sums, hoisted
+        return op, needed, flow, kept, [k for k in indices if k < self.n_rows], sums, hoisted
 
     # -- for compiled loops
     @cached_property
@@ -321,11 +321,11 @@ class Scan(Loop):
     @property
     def places(self) -> tuple[dict[int, int], int]:
         """(final_only state -> where its new value lies behind the arena, bytes of all)."""
-        at, found = whole_lines(self.memory.nbytes), {}
+        at, offsets = whole_lines(self.memory.nbytes), {}
         for j in sorted(self.final_only):
-            found[j] = at
+            offsets[j] = at
             at += whole_lines(self.ins[self.n_rows + j].specs[0].nbytes)
-        return found, at
+        return offsets, at
 
 
 def adds_rows(node: Node) -> bool:
@@ -342,14 +342,14 @@ def places_of(
     rows:    symbols of the loop's rows;  outs: those of its outputs; what else is read
              becomes one.
     """
-    given, found = [s.refs[0] for s in rows], []
+    given, locations = [s.refs[0] for s in rows], []
     for ref in node.inputs:
         made = [s.refs[0] for s in outs.values()]
         if ref not in given and ref not in made:
             outs[ref] = Symbol([ref])
             made.append(ref)
-        found.append((ref not in given, (given if ref in given else made).index(ref), ref))
-    return found
+        locations.append((ref not in given, (given if ref in given else made).index(ref), ref))
+    return locations
 
 
 def as_one(rows: Value, ref: Ref) -> Value:
@@ -395,15 +395,15 @@ def has_product(node: Node) -> bool:
 def products_of(graph: Graph) -> list[Ref]:
     """The products, or what alone is read of them: sums, computed in the same kernel."""
     uses = graph.uses()
-    found: dict[Ref, None] = {}
+    products: dict[Ref, None] = {}
     for node in graph.nodes:
         if node.op in PRODUCTS:
             readers = uses.get((node, 0), ())
             while len(readers) == 1 and readers[0].op.expr == SUM:
                 node = readers[0]
                 readers = uses.get((node, 0), ())
-            found[node, 0] = None
-    return list(found)
+            products[node, 0] = None
+    return list(products)
 
 
 def without_loops(graph: Graph, branches: bool = False) -> Graph:
@@ -424,10 +424,10 @@ def without_loops(graph: Graph, branches: bool = False) -> Graph:
             return [(new, i) for i in range(new.n_outputs)]
         with tracing(Trace(lower=True)) as trace, Prefix(f"{node.name}_"):
             trace.known.update(n for n, _ in inputs)
-            found = node.op.lower(node.specs, *(Symbol([ref]) for ref in inputs))
+            lowered = node.op.lower(node.specs, *(Symbol([ref]) for ref in inputs))
         for made in trace.nodes:
             emit(made)
-        return found.refs
+        return lowered.refs
 
     if any(getattr(n.op, "nested", False) for n in graph.nodes):
         graph = dce(fold(rewrite(graph, rule), walls=True))
@@ -478,15 +478,15 @@ def results(op: Scan, n_outs: int, inputs: Iterable[Value]) -> tuple[list, list]
 
     An output whose rows are those of a state is read where the states are.
     """
-    found = as_tuple(op(*inputs))
+    outputs = as_tuple(op(*inputs))
     heads, last = op.body.heads, op.n_outs + op.n_states
     outs, first = [], 0 if op.reverse else 1  # of the states after an iteration
-    for k, out in enumerate(found[:n_outs]):
+    for k, out in enumerate(outputs[:n_outs]):
         if heads[k] in heads[op.n_outs :]:
-            full = found[last + op.stacked.index(heads[op.n_outs :].index(heads[k]))]
+            full = outputs[last + op.stacked.index(heads[op.n_outs :].index(heads[k]))]
             out = slice_axis(full, axis=0, begin=first, end=first + op.length)
         outs.append(out)
-    return outs, list(found[op.n_outs : last])
+    return outs, list(outputs[op.n_outs : last])
 
 
 @hooks.in_turns.implement
@@ -525,15 +525,15 @@ def in_turns(
         order[0] > order[-1],
         products=True,
     )
-    (found,), last = results(op, 1, [*rows, *states, *(Symbol([ref]) for ref in others)])
-    return found, last
+    (stacked,), last = results(op, 1, [*rows, *states, *(Symbol([ref]) for ref in others)])
+    return stacked, last
 
 
-def as_tuple(found: Value | tuple) -> tuple:
+def as_tuple(value: Value | tuple) -> tuple:
     """The outputs of an operator, also if there is one, or one symbol of several."""
-    if isinstance(found, Symbol):
-        return tuple(type(found)([ref]) for ref in found.refs)
-    return found if isinstance(found, tuple) else (found,)
+    if isinstance(value, Symbol):
+        return tuple(type(value)([ref]) for ref in value.refs)
+    return value if isinstance(value, tuple) else (value,)
 
 
 def stacked(spec: Spec, length: int) -> Spec:

@@ -44,7 +44,7 @@ def pieces(graph: Graph) -> Graph:
             return None
         spec, start = node.specs[0], first_number(node)
         assert start is not None  # else it is no step of `cuts`
-        ref, start = found(inputs[0], start, spec.size)
+        ref, start = resolve(inputs[0], start, spec.size)
         return [(emit(apply(PIECE, (ref,), {"start": start, "shape": spec.shape}, node.name)), 0)]
 
     return dce(rewrite(graph, rule))
@@ -61,7 +61,7 @@ def cuts(graph: Graph) -> dict[Node, Ref]:
         spec, start = node.specs[0], first_number(node)
         if start is None:
             continue
-        ref, start = found(node.inputs[0], start, spec.size)
+        ref, start = resolve(node.inputs[0], start, spec.size)
         if start * spec.dtype.itemsize % ALIGN == 0:
             where[node] = where.get(ref[0], ref)
     return where
@@ -103,7 +103,7 @@ def begin(view: Node) -> int:
     return view.attrs["start"] if view.op is PIECE else 0
 
 
-def found(ref: Ref, start: int, size: int) -> tuple[Ref, int]:
+def resolve(ref: Ref, start: int, size: int) -> tuple[Ref, int]:
     """(reference, number) where a piece of an array lies: before views, in a joined part."""
     node, _ = ref
     while node.op is not None:
