@@ -229,11 +229,11 @@ class Device:
                 self.driver.cuLibraryLoadData(image, [], [], 0, [], [], 0),
                 f"loading the kernel {name}",
             )
-            found = self.check(
+            handle = self.check(
                 self.driver.cuLibraryGetKernel(library, name.encode()), f"finding the kernel {name}"
             )
             self.kernels[text, name] = self.check(
-                self.driver.cuKernelGetFunction(found), f"loading the kernel {name}"
+                self.driver.cuKernelGetFunction(handle), f"loading the kernel {name}"
             )
         return self.kernels[text, name]
 

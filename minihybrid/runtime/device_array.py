@@ -132,8 +132,8 @@ class DeviceArray(Elsewhere):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """The numbers in the processor's memory, after all work of the device."""
-        found = self.device.download(self.address, self.shape, self.dtype)
-        return found if dtype is None else found.astype(dtype, copy=False)
+        array = self.device.download(self.address, self.shape, self.dtype)
+        return array if dtype is None else array.astype(dtype, copy=False)
 
     def __reduce__(self) -> tuple:
         return placed, (np.asarray(self), self.context)

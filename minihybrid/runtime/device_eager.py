@@ -50,12 +50,12 @@ def run_on_device(
     if op.view:  # the same numbers under another shape: a copy, no kernel
         return datas[0].copy().view(op.specs_of(specs, attrs)[1][0].shape)
     signature = device, op, specs, repr(attrs)  # 0.0 is not -0.0 there
-    found = PLANS.get(signature)
-    if found is None:
+    cached = PLANS.get(signature)
+    if cached is None:
         plan = plan_of(device, op, specs, attrs)
         plan.load()
-        found = PLANS.put(signature, (plan, plan.bind([])))
-    plan, bound = found
+        cached = PLANS.put(signature, (plan, plan.bind([])))
+    plan, bound = cached
     outs = launch(plan, datas, bound, key)
     return tuple(outs) if op.count_outputs(attrs) > 1 else outs[0]
 
@@ -63,12 +63,12 @@ def run_on_device(
 def number_on(device: Device, dtype: np.dtype, number: float) -> DeviceArray:
     """A number as an array without axes on a device."""
     signature = device, dtype, repr(number)
-    found = NUMBERS.get(signature)
-    if found is None:
+    cached = NUMBERS.get(signature)
+    if cached is None:
         array = np.empty((), dtype)
         array[()] = scalar_like(array, number)
-        found = NUMBERS.put(signature, placed(array, device.context))
-    return found
+        cached = NUMBERS.put(signature, placed(array, device.context))
+    return cached
 
 
 def plan_of(device: Device, op: Op, specs: Sequence[Spec], attrs: dict) -> Plan:

@@ -69,13 +69,13 @@ class Reuse:
             return array
         for _ in range(len(self.kept)):
             try:
-                found = self.kept.popleft()
+                candidate = self.kept.popleft()
             except IndexError:  # other threads hold the rest
                 break
-            if _holders(found) == NOBODY:
-                array = found
+            if _holders(candidate) == NOBODY:
+                array = candidate
                 break
-            self.kept.append(found)
+            self.kept.append(candidate)
         array = aligned(self.shape, self.dtype) if array is None else array
         out = array.view()  # holds the memory, and so does whatever is made of it
         if len(self.kept) < KEPT:

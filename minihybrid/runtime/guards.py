@@ -93,12 +93,12 @@ def failed(hybrid: Hybrid, entry: CacheEntry, old: CacheEntry | None) -> str:
     """The guards of the nearest entry that a new one fails, in words."""
     mine = guards(entry)
     if old:
-        found = changes(entry.parts, old.parts) + [*differences(mine, guards(old))]
+        failures = changes(entry.parts, old.parts) + [*differences(mine, guards(old))]
     else:
         rivals = [[*differences(mine, guards(e))] for e in hybrid.entries.values()]
-        found = min(reversed(rivals), key=len)
-    more = [f"and {len(found) - 3} more"] * (len(found) > 3)
-    return "; ".join(found[:3] + more) or new_length(mine) or "the arguments are of other types"
+        failures = min(reversed(rivals), key=len)
+    more = [f"and {len(failures) - 3} more"] * (len(failures) > 3)
+    return "; ".join(failures[:3] + more) or new_length(mine) or "the arguments are of other types"
 
 
 def new_length(mine: Mapping) -> str:

@@ -88,11 +88,11 @@ def _from_capsule(x: Any, number: int) -> DeviceArray:
     )
 
 
-def _from_cuda(x: Any, told: dict[str, Any]) -> DeviceArray:
+def _from_cuda(x: Any, interface: dict[str, Any]) -> DeviceArray:
     """A DeviceArray over what `__cuda_array_interface__` tells; `x` owns the memory."""
-    address, shape, dtype = told["data"][0], told["shape"], np.dtype(told["typestr"])
-    if told.get("strides"):
-        _check_dense(shape, told["strides"], dtype)
+    address, shape, dtype = interface["data"][0], interface["shape"], np.dtype(interface["typestr"])
+    if interface.get("strides"):
+        _check_dense(shape, interface["strides"], dtype)
     first = device_of(Context("gpu", 0))
     driver, number = first.driver, 0
     if address:
@@ -101,8 +101,8 @@ def _from_cuda(x: Any, told: dict[str, Any]) -> DeviceArray:
             driver.cuPointerGetAttribute(kind, address), "asking where an address is"
         )
     device = device_of(Context("gpu", number))
-    if told.get("stream"):  # what was asked for there comes first
-        device.synchronize(told["stream"])
+    if interface.get("stream"):  # what was asked for there comes first
+        device.synchronize(interface["stream"])
     owner = [x]
     return DeviceArray(device, shape, dtype, address, Borrowed(device, owner.clear))
 

@@ -106,11 +106,11 @@ def share(entry: CacheEntry, programs: LRUCache, context: Context) -> bool:
 
     mine = entry.program
     graph, numbers = lift(expand(entry.graph, mine.job.training))
-    key, found = same(graph), None
+    key, shared = same(graph), None
     if numbers:
-        found = programs.lookup(key)
+        shared = programs.lookup(key)
         entry.numbers = {name: NDArray(placed(a, context)) for name, a in numbers.items()}
-        entry.program = found or programs.put(
+        entry.program = shared or programs.put(
             key, CompiledGraph(replace(mine.job, graph=graph, expanded=True), mine.wait)
         )
-    return found is not None
+    return shared is not None

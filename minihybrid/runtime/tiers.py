@@ -191,8 +191,8 @@ class BackgroundCompiler:
 
     def _work(self) -> None:
         while True:
-            asked, reference = self.jobs.get()
-            time.sleep(max(0.0, asked + PAUSE_S - time.monotonic()))
+            submitted, reference = self.jobs.get()
+            time.sleep(max(0.0, submitted + PAUSE_S - time.monotonic()))
             if tiers := reference():
                 tiers.prepare()
             del tiers  # a net must not live until the next one
@@ -215,13 +215,13 @@ def waiting() -> bool | None:
 
     Raises:  AttrError if it is neither 0 nor 1.
     """
-    found = os.environ.get("MINIHYBRID_WAIT") or None
-    if found not in ("0", "1", None):
+    setting = os.environ.get("MINIHYBRID_WAIT") or None
+    if setting not in ("0", "1", None):
         raise AttrError(
-            f"MINIHYBRID_WAIT is {found!r}, but 1 (calls wait for compiled "
+            f"MINIHYBRID_WAIT is {setting!r}, but 1 (calls wait for compiled "
             "kernels) or 0 (NumPy answers until then) is needed"
         )
-    return None if found is None else found == "1"
+    return None if setting is None else setting == "1"
 
 
 TARGETS["cpu"] = CPU = Target(
