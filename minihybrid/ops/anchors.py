@@ -148,10 +148,10 @@ def _target_expand(
     shares = choose(there.broadcast_mul(shares.ones_like()), shares, shares.ones_like() * -1)
     ranked = order(reshape(shares, shape=(batch, n * m)), axis=1, is_ascend=False)
     own, _ = matched(shares, ranked, threshold=1e-6)  # each label gets its best anchor
-    most, found = shares.max(axis=2), own
+    most, assigned = shares.max(axis=2), own
     positive = own >= 0
     if overlap_threshold > 0:
-        found = choose(positive, own, cast(shares.argmax(axis=2), dtype=kind))
+        assigned = choose(positive, own, cast(shares.argmax(axis=2), dtype=kind))
         positive = positive.broadcast_maximum(most > overlap_threshold)
     some = reshape(there, shape=(batch, m)).max(axis=1, keepdims=True)
     negative = (positive == 0).broadcast_mul(some)
@@ -159,7 +159,7 @@ def _target_expand(
         wanted = (positive.sum(axis=1, keepdims=True) * negative_mining_ratio).floor()
         negative = negative * (most < negative_mining_thresh)
         negative = _negatives(cls_pred, negative, wanted, kind)
-    rows = flat_places(found, cast(found, dtype="int64").clip(0, m - 1), batch, m)
+    rows = flat_places(assigned, cast(assigned, dtype="int64").clip(0, m - 1), batch, m)
     rows = take(reshape(label, shape=(batch * m, width)), rows)
     anchors = [c.broadcast_mul(reshape(positive, shape=(batch, n, 1)).ones_like()) for c in anchors]
     offsets = relative(columns(rows, 1), anchors)

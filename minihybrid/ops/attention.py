@@ -223,8 +223,8 @@ def _expand(specs, query, key, value, *mask, is_causal, scale, use_mask):
         for v, s in zip((query, key, value), specs, strict=False)
     ]
     scale = 1 / np.sqrt(size) if scale is None else scale
-    found = attention(*flat, *mask, causal=is_causal, scale=scale, masked=bool(mask))
-    return reshape(found[0], shape=as_codes(out))
+    results = attention(*flat, *mask, causal=is_causal, scale=scale, masked=bool(mask))
+    return reshape(results[0], shape=as_codes(out))
 
 
 scaled_dot_product_attention = register(

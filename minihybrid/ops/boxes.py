@@ -254,11 +254,11 @@ def _nms_expand(
     )
     first = order(kept, axis=1, is_ascend=False)  # those that are kept, in the same order
     ranked, kept = (take_along(x, first, axis=1) for x in (ranked, kept))
-    found = take(rows, reshape(flat_places(data, ranked, batch, n), shape=(-1,)))
+    ordered = take(rows, reshape(flat_places(data, ranked, batch, n), shape=(-1,)))
     if in_format != out_format:
-        found = _in_format(found, coord_start, width, out_format)
+        ordered = _in_format(ordered, coord_start, width, out_format)
     gone = made(data, full, shape=(1, 1), value=-1.0, dtype=kind)
-    return reshape(choose(reshape(kept, shape=(-1, 1)), found, gone), shape=shape)
+    return reshape(choose(reshape(kept, shape=(-1, 1)), ordered, gone), shape=shape)
 
 
 def _in_format(rows, start, width, form):

@@ -286,8 +286,8 @@ def window(op, data, kernel, stride, dilate, pad, layout):
 def _complete(op, specs, weight, filters, kind):
     """The specs of weight and bias, after checking what is known of them."""
     data, wanted = specs[0].shape, {"weight": weight, "bias": (filters,)}
-    for (name, found), spec in zip(wanted.items(), specs[1:], strict=False):
-        merge(f"{op}: with data {data} and num_filter={filters}", name, spec.shape, found)
+    for (name, expected), spec in zip(wanted.items(), specs[1:], strict=False):
+        merge(f"{op}: with data {data} and num_filter={filters}", name, spec.shape, expected)
     return [Spec(s, kind) for s in (data, *wanted.values())[: len(specs)]]
 
 

@@ -46,12 +46,12 @@ class Step(NamedTuple):
 class Recorder(Value):
     """Stands for an array where `steps_of` looks at what is done with it."""
 
-    __slots__ = ("noted", "place", "spec")
+    __slots__ = ("place", "recording", "spec")
     level = 2
 
-    def __init__(self, noted, spec):
-        self.noted, self.spec, self.place = noted, spec, noted.n_places
-        noted.n_places += 1
+    def __init__(self, recording, spec):
+        self.recording, self.spec, self.place = recording, spec, recording.n_places
+        recording.n_places += 1
 
     @property
     def shape(self):
@@ -64,18 +64,18 @@ class Recorder(Value):
 
     def interpret(self, op, inputs, attrs, name=None):
         """Note down what is applied to what; if it is made of others, those."""
-        noted, specs = self.noted, [v.spec for v in inputs]
+        recording, specs = self.recording, [v.spec for v in inputs]
         outs = op.specs_of(specs, attrs)[1]
         if op.eager is None:
-            return op.expanded(specs, inputs, attrs, noted.training)
+            return op.expanded(specs, inputs, attrs, recording.training)
         if op.random:
             raise LookupError("each call draws other numbers")
-        made = tuple([Recorder(noted, spec) for spec in outs])
-        noted.append(Step(op, attrs, specs, [v.place for v in inputs], [v.place for v in made]))
+        made = tuple([Recorder(recording, spec) for spec in outs])
+        recording.append(Step(op, attrs, specs, [v.place for v in inputs], [v.place for v in made]))
         return made if len(made) > 1 else made[0]
 
 
-class Noted(list):
+class Recording(list):
     """The steps so far, how many places they and the inputs take, and the mode."""
 
     def __init__(self, training):
@@ -95,13 +95,13 @@ def steps_of(op, specs, attrs):
     >>> [(step.op.name, step.places, step.outs) for step in steps], outs
     ([('sum', [0], [1]), ('_mul_scalar', [1], [2])], [2])
     """
-    found = [_steps(op, specs, attrs, training) for training in (False, True)[: 1 + op.modal]]
-    return found[0] if found[0] == found[-1] else ([], [])
+    by_mode = [_steps(op, specs, attrs, training) for training in (False, True)[: 1 + op.modal]]
+    return by_mode[0] if by_mode[0] == by_mode[-1] else ([], [])
 
 
 def _steps(op, specs, attrs, training):
-    noted = Noted(training)
-    inputs = [Recorder(noted, spec) for spec in specs]
+    recording = Recording(training)
+    inputs = [Recorder(recording, spec) for spec in specs]
     try:
         out = inputs[0].interpret(op, inputs, attrs)
         outs = [v.place for v in (out if isinstance(out, tuple) else (out,))]
@@ -110,7 +110,7 @@ def _steps(op, specs, attrs, training):
     if op.aux or min(outs) < len(inputs):  # states, or an array that is no new one
         return [], []
     steps, read = [], {*outs}
-    for step in reversed(noted):
+    for step in reversed(recording):
         if not read.isdisjoint(step.outs):
             steps.insert(0, step)
             read.update(step.places)

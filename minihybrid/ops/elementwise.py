@@ -108,8 +108,8 @@ def settled(function, first, *others, scalar=None, reverse=False):
         if first.size >= MANY and function in (np.maximum, np.minimum):
             function = _of_arrays(function)
         run = partial(function, scalar) if reverse else lambda data: function(data, scalar)
-    found = run(*[np.ones(1, s.dtype) for s in (first, *others)])
-    return run if found.dtype == first.dtype else None
+    sample = run(*[np.ones(1, s.dtype) for s in (first, *others)])
+    return run if sample.dtype == first.dtype else None
 
 
 def _of_arrays(function):
@@ -262,9 +262,9 @@ def binary(
 
     def with_number(text, first="{a}", second="{b}"):
         def expr(*dtype, scalar):
-            found = text(*dtype) if callable(text) else text
-            found = found.replace(second, "{number}").replace(first, "{a}")
-            return found.replace("{number}", literal(scalar))
+            template = text(*dtype) if callable(text) else text
+            template = template.replace(second, "{number}").replace(first, "{a}")
+            return template.replace("{number}", literal(scalar))
 
         return expr
 
@@ -757,8 +757,8 @@ def _rows(specs):
 
 
 def _where_rows_infer(specs):
-    found, outs = _where_infer(_rows(specs))
-    return [Spec(specs[0].shape, found[0].dtype), *found[1:]], outs
+    row_specs, outs = _where_infer(_rows(specs))
+    return [Spec(specs[0].shape, row_specs[0].dtype), *row_specs[1:]], outs
 
 
 def _where_expand(specs, condition, x, y):

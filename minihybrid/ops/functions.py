@@ -442,16 +442,16 @@ def _leaky_infer(specs, act_type, **_):
     (shape, kind), *learnt = specs
     out = Spec(shape, floating(kind))
     if learnt:
-        found, own = learnt[0]
+        gamma_shape, own = learnt[0]
         if shape is None:
-            return [specs[0], Spec(found, own or kind)], [out]
+            return [specs[0], Spec(gamma_shape, own or kind)], [out]
         channels = shape[1 if len(shape) > 1 else 0]
-        if found is not None and channels != -1 and found not in ((1,), (channels,)):
+        if gamma_shape is not None and channels != -1 and gamma_shape not in ((1,), (channels,)):
             raise ShapeError(
-                f"LeakyReLU: gamma has shape {found}, but prelu on data "
+                f"LeakyReLU: gamma has shape {gamma_shape}, but prelu on data "
                 f"{shape} needs ({channels},) or (1,)"
             )
-        known = (channels,) if found is None or found == (-1,) else found
+        known = (channels,) if gamma_shape is None or gamma_shape == (-1,) else gamma_shape
         return [specs[0], Spec(known, own or kind)], [out]
     return specs, [out]
 

@@ -215,8 +215,8 @@ def convolved_back(grad, weight, *, size, kernel, stride, dilate, pad, num_group
         axes = [*zip(phase, kernel, stride, dilate, pad, strict=True)]
         reached = [[t for t in range(k) if (r + p - t * d) % s == 0] for r, k, s, d, p in axes]
         starts = [
-            [(r + p - t * d) // s for t in found]
-            for found, (r, _, s, d, p) in zip(reached, axes, strict=True)
+            [(r + p - t * d) // s for t in taps]
+            for taps, (r, _, s, d, p) in zip(reached, axes, strict=True)
         ]
         part = into[(..., *(slice(r, None, s) for r, _, s, _, _ in axes))]
         if not all(reached):

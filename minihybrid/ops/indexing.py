@@ -303,18 +303,18 @@ def _one_a_line(specs, shape, index, axis, mode):
 
 
 def _along_lower(specs, data, index, *, axis, mode):
-    if not (found := _one_a_line(specs, specs[0].shape, index, axis, mode)):
+    if not (lookup := _one_a_line(specs, specs[0].shape, index, axis, mode)):
         return None
-    hit, _ = found
+    hit, _ = lookup
     nothing = made(data, full, shape=(1,), value=0.0, dtype=specs[0].dtype)
     picked = sum_(choose(hit, data, nothing), axis=axis, keepdims=True)
     return reshape(picked, shape=as_codes(specs[1].shape))
 
 
 def _put_along_lower(specs, data, index, like, *, axis, mode):
-    if not (found := _one_a_line(specs, specs[2].shape, index, axis, mode)):
+    if not (lookup := _one_a_line(specs, specs[2].shape, index, axis, mode)):
         return None
-    hit, one = found
+    hit, one = lookup
     nothing = made(data, full, shape=(1,), value=0.0, dtype=specs[0].dtype)
     return choose(hit, reshape(data, shape=one), nothing)
 
@@ -367,9 +367,9 @@ def _pick_rule(old, index, axis, keepdims, mode):
 
 def _pick_expand(specs, data, index, axis, keepdims, mode):
     wanted = _pick_rule(specs[0].shape, specs[1].shape, axis, keepdims, mode)
-    found = take_along(data, index, axis=axis, mode=mode)
+    picked = take_along(data, index, axis=axis, mode=mode)
     same = specs[1].shape == wanted
-    return found if same else reshape(found, shape=as_codes(wanted))
+    return picked if same else reshape(picked, shape=as_codes(wanted))
 
 
 pick = register(

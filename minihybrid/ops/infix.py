@@ -57,9 +57,9 @@ def naming(name, function):
         except TypeError:
             from minihybrid.core.call_errors import misfit
 
-            if (said := misfit(name, function, args, kwargs)) is None:
+            if (message := misfit(name, function, args, kwargs)) is None:
                 raise
-        raise AttrError(said)
+        raise AttrError(message)
 
     return call
 
@@ -104,9 +104,9 @@ def absent(self, name):
     Raises:  AttributeError; a property's own, where it is the property that raised one.
     """
     # Operators look whether an argument has `data`, which symbols lack: no sentence then.
-    asked = name != "data" and not name.startswith("_")
-    if asked and (said := hooks.instead(self, name)):
-        raise AttributeError(said)
+    is_public = name != "data" and not name.startswith("_")
+    if is_public and (message := hooks.instead(self, name)):
+        raise AttributeError(message)
     return object.__getattribute__(self, name)
 
 
@@ -177,9 +177,9 @@ class Value:
         Raises:  AttrError for keys other than whole numbers, slices and `...`.
         """
         keys = key if isinstance(key, tuple) else (key,)
-        found = [i for i, k in enumerate(keys) if k is Ellipsis]  # `in` would compare
-        if found:
-            at = found[0]
+        ellipses = [i for i, k in enumerate(keys) if k is Ellipsis]  # `in` would compare
+        if ellipses:
+            at = ellipses[0]
             keys = keys[:at] + (slice(None),) * (len(shape) - len(keys) + 1) + keys[at + 1 :]
         if any(hasattr(k, "level") for k in keys):
             raise AttrError(
@@ -338,8 +338,8 @@ class Unknown:
         from difflib import get_close_matches  # only who errs waits for it
 
         module, public = self.module, [n for n in self.names if not n.startswith("_")]
-        if said := hooks.instead(module, self.name):
-            return said
+        if message := hooks.instead(module, self.name):
+            return message
         near = [f" (did you mean '{n}'?)" for n in get_close_matches(self.name, public, 1, 0.8)]
         return f"{module} has no function '{self.name}'{''.join(near)}; dir({module}) lists all"
 
@@ -371,10 +371,10 @@ def face(names, base, module):
     public.has_location, names["__spec__"] = True, public
 
     def __getattr__(name):
-        found = namespace(name, base, module)
+        value = namespace(name, base, module)
         if is_own(name) and not hasattr(builtins, name):  # the module needs its own `slice`
-            names[name] = found  # later look-ups skip __getattr__
-        return found
+            names[name] = value  # later look-ups skip __getattr__
+        return value
 
     return __getattr__
 

@@ -32,8 +32,8 @@ def limits(dtype):
 
 def scalar_number(value):
     """A real number; `inf` and `nan` are allowed."""
-    found = number(value)
-    return int(value) if isinstance(value, Integral) and found != value else found
+    real = number(value)
+    return int(value) if isinstance(value, Integral) and real != value else real
 
 
 def fits(op, dtype, value=None, wraps=False, divisor=False, bools=True):

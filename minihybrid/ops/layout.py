@@ -39,7 +39,7 @@ def reshaped(old, codes, reverse=False):
     """
     if reverse:
         return tuple(reversed(reshaped(old[::-1], codes[::-1])))
-    new, i, codes, free, told = [], 0, list(codes), [], 1
+    new, i, codes, free, explicit = [], 0, list(codes), [], 1
     while codes:
         code = codes.pop(0)
         if code in (0, -2, -3, -4) and i + (code == -3) >= len(old) and code != -2:
@@ -62,10 +62,10 @@ def reshaped(old, codes, reverse=False):
         else:
             new.append(code)
             free += old[i : i + 1]
-            told *= abs(code)
+            explicit *= abs(code)
         i = {-2: len(old), -3: i + 2}.get(code, i + 1)
     if new.count(-1) == 1 and 0 in new:  # then it is what the other codes leave
-        new[new.index(-1)] = math.prod((*free, *old[i:])) // told
+        new[new.index(-1)] = math.prod((*free, *old[i:])) // explicit
     return infer_length("Reshape", old, new)
 
 
@@ -199,10 +199,10 @@ def strided(name, *aliases, rule, strides, eager, grad, attrs, doc):
 
 def _axes(old, axes):
     order = tuple(axes) if axes else tuple(reversed(range(len(old))))
-    found = tuple(axis_of("transpose", a, len(old)) for a in order)
-    if sorted(found) != list(range(len(old))):
+    normalized = tuple(axis_of("transpose", a, len(old)) for a in order)
+    if sorted(normalized) != list(range(len(old))):
         raise ShapeError(f"transpose: axes {order} are no order of {len(old)} axes")
-    return found
+    return normalized
 
 
 def _transpose_strides(old, axes):

@@ -149,19 +149,19 @@ class Loops:
     def lengths_of(self, arrays, attrs):
         """The values of the parameters behind the arrays."""
         try:
-            found = self.lengths(*arrays, **attrs)
+            lengths = self.lengths(*arrays, **attrs)
         except (AttributeError, TypeError) as error:
             raise HybridError(
                 f"{self.__name__}: lengths is called with {len(arrays)} arrays, the results last, "
                 "of which shapes and dtypes are known, and with "
                 f"{', '.join(attrs) or 'no attribute'}; it failed: {error}"
             ) from error
-        if not isinstance(found, tuple):
+        if not isinstance(lengths, tuple):
             raise HybridError(
-                f"{self.__name__}: its lengths are {described(found)}, but a tuple is needed, "
+                f"{self.__name__}: its lengths are {described(lengths)}, but a tuple is needed, "
                 "as in @loops(lambda data, out: (data.size,))"
             )
-        return found
+        return lengths
 
     def __call__(self, k, *arrays, **attrs):
         """Write the loops into a kernel."""
@@ -374,15 +374,15 @@ class Writer:
         for stop in stops:
             star = isinstance(stop, ast.Starred)
             filled += self.filled(stop.value).elts if star else [self.filled(stop)]
-        found = [getattr(stop, "value", None) for stop in filled]
-        if len(names) != len(found) or not all(isinstance(n, numbers.Integral) for n in found):
+        counts = [getattr(stop, "value", None) for stop in filled]
+        if len(names) != len(counts) or not all(isinstance(n, numbers.Integral) for n in counts):
             raise HybridError(
                 f"{self.function.__qualname__}: for {', '.join(map(ast.unparse, names))} in "
                 f"each({', '.join(map(ast.unparse, stops))}): needed is a name for each length, "
                 "and lengths that are whole numbers when the kernel is written: parameters that "
                 "@loops(lengths) gives"
             )
-        return zip([n.id for n in names], found, strict=True)
+        return zip([n.id for n in names], counts, strict=True)
 
     def count(self, name, ends, inner):
         """A loop over `range`; its ends may be known."""

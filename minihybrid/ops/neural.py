@@ -447,9 +447,9 @@ def _scaled(grad, data, temperature, dtype):
 
 def _shifted(specs, data, length, axis, temperature, dtype):
     """`_below_zero` of operators, and the mask of the numbers that count, or `None`."""
-    shape, found = specs[0]
-    kind = floating(found)
-    data, counts = data if kind == found else cast(data, dtype=kind), None
+    shape, in_dtype = specs[0]
+    kind = floating(in_dtype)
+    data, counts = data if kind == in_dtype else cast(data, dtype=kind), None
     if length is not None:
         axis = axis_of("softmax", axis, len(shape))
         places = made(data, arange, start=shape[axis], dtype=specs[1].dtype)

@@ -137,13 +137,13 @@ def _channels(op, specs, axis, length=None):
     """The specs when all but the data are vectors, one number a channel."""
     data = specs[0]
     channels = -1 if data.shape is None else length or data.shape[axis]
-    kind, found = floating(data.dtype), [data]
+    kind, completed = floating(data.dtype), [data]
     wide = kind if kind is None or kind.itemsize > 2 else np.dtype("float32")
     for name, spec in zip(("gamma", "beta", "moving_mean", "moving_var"), specs[1:], strict=False):
         shape = spec.shape if channels == -1 else (channels,)
         merge(f"{op}: with data {data.shape}", name, spec.shape, shape)
-        found.append(Spec(shape, spec.dtype or (wide if op == "BatchNorm" else kind)))
-    return found
+        completed.append(Spec(shape, spec.dtype or (wide if op == "BatchNorm" else kind)))
+    return completed
 
 
 def _one_axis(shape, axis):

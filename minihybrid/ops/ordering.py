@@ -153,9 +153,9 @@ def _places_fit(op, specs, axis, dtype):
 
 
 def _argsort_infer(specs, axis, dtype, is_ascend):
-    found = forward(lambda old: Spec(_ordered_shape("argsort", old, axis), dtype))(specs)
+    inferred = forward(lambda old: Spec(_ordered_shape("argsort", old, axis), dtype))(specs)
     _places_fit("argsort", specs, axis, dtype)
-    return found
+    return inferred
 
 
 def _argsort_expand(specs, data, axis, is_ascend, dtype):

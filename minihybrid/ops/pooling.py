@@ -71,15 +71,15 @@ def _fits(data, grad, size, kernel, stride, pad, outs, count=None):
 
 def _forward(data, *read, outs, **attrs):
     grad = (*data[:2], *outs)
-    for found in (data, *read):
-        _fits(found, grad, outs=outs, **attrs)
+    for read_shape in (data, *read):
+        _fits(read_shape, grad, outs=outs, **attrs)
     return grad
 
 
 def _back(grad, *read, size, **attrs):
     data = (*grad[:2], *size)
-    for found in (data, *read):
-        _fits(found, grad, size=size, **attrs)
+    for read_shape in (data, *read):
+        _fits(read_shape, grad, size=size, **attrs)
     return data
 
 

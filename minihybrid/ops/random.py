@@ -408,8 +408,8 @@ def _randint_infer(specs, low, high, shape, dtype, **_):
 
 
 def _randint_eager(*, low, high, shape, dtype, stream, key):
-    found = np.uint64(low % 2**64) + below(key + stream, math.prod(shape), high - low)
-    return found.astype(np.int64).astype(dtype).reshape(shape)
+    drawn = np.uint64(low % 2**64) + below(key + stream, math.prod(shape), high - low)
+    return drawn.astype(np.int64).astype(dtype).reshape(shape)
 
 
 randint = register(
@@ -452,11 +452,11 @@ def _multinomial_expand(specs, data, shape, get_prob, dtype):
     below = running_sum(chances, axis=2).slice_axis(axis=2, begin=0, end=k - 1)
     place = drawn.broadcast_greater_equal(below).sum(axis=2)
     new = as_codes((*rows, *shape) or (1,))
-    found = cast(place.reshape(new), dtype=dtype)
+    samples = cast(place.reshape(new), dtype=dtype)
     if not get_prob:
-        return found
+        return samples
     lines = data.reshape(as_codes((batch, k)))
-    return found, log(take_along(lines, place, axis=1)).reshape(new)
+    return samples, log(take_along(lines, place, axis=1)).reshape(new)
 
 
 multinomial = register(

@@ -112,8 +112,8 @@ def _product(x, weight, *bias, rows):
 
 def _parts(values, n):
     """The rows of the first axis, of which there are n."""
-    found = split(values, num_outputs=n, axis=0, squeeze_axis=True)
-    return [found] if n == 1 else list(found)
+    rows = split(values, num_outputs=n, axis=0, squeeze_axis=True)
+    return [rows] if n == 1 else list(rows)
 
 
 def _run(data, order, states, params, cell, clipped, inside):
@@ -196,15 +196,15 @@ def _expand(
     for layer in range(num_layers):
         if layer and p and training:
             data = dropout(data, p=p)
-        found = []
+        outs = []
         for side in range(sides):
             k = layer * sides + side
             params = weights[k], biases[k], (gates * state_size, kept)
             order = places[::-1] if side else places
             out, ends = _run(data, order, [s[k] for s in states], params, cell, clipped, inside)
-            found.append(out)
+            outs.append(out)
             last.append(ends)
-        data = concat(*found, dim=2) if bidirectional else found[0]
+        data = concat(*outs, dim=2) if bidirectional else outs[0]
     if not state_outputs:
         return data
     return (data, *(stack(*parts, axis=0) for parts in zip(*last, strict=True)))

@@ -15,14 +15,14 @@ from minihybrid.core.op import UNKNOWN, DTypeError, ShapeError, Spec
 
 def common_dtype(op, specs):
     """The one dtype of all inputs; unknown where none is known."""
-    found = {s.dtype for s in specs if s.dtype is not None}
-    if len(found) > 1:
-        names = " and ".join(sorted(map(str, found)))
+    dtypes = {s.dtype for s in specs if s.dtype is not None}
+    if len(dtypes) > 1:
+        names = " and ".join(sorted(map(str, dtypes)))
         raise DTypeError(
             f"{op}: the inputs are {names}, but one dtype is needed; "
             "convert one of them with astype"
         )
-    return found.pop() if found else None
+    return dtypes.pop() if dtypes else None
 
 
 def floating(dtype):
@@ -111,12 +111,12 @@ def axes_of(op, axis, ndim, exclude=False):
     if axis is None:
         return tuple(range(ndim))
     axis = axis if isinstance(axis, tuple) else (axis,)
-    found = {axis_of(op, a, ndim) for a in axis}
-    if len(found) < len(axis):
+    axes = {axis_of(op, a, ndim) for a in axis}
+    if len(axes) < len(axis):
         raise ShapeError(
             f"{op}: axis={axis} names an axis of {ndim} twice; needed: each at most once"
         )
-    return tuple(a for a in range(ndim) if (a in found) != exclude)
+    return tuple(a for a in range(ndim) if (a in axes) != exclude)
 
 
 def known(specs):

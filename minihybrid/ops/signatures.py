@@ -44,23 +44,25 @@ def signature(op, symbolic=False, method=False, more=MORE):
     if not fixed and len(names) > 2:  # of data, weight and bias the last
         needed = 1 if symbolic else 2
     if op.variadic:
-        found = [Parameter("data", Parameter.VAR_POSITIONAL)]
+        parameters = [Parameter("data", Parameter.VAR_POSITIONAL)]
     else:
         free = [Parameter.empty] * needed + [None] * len(names)
-        found = [Parameter(n, POSITIONAL, default=d) for n, d in zip(names, free, strict=False)]
+        parameters = [
+            Parameter(n, POSITIONAL, default=d) for n, d in zip(names, free, strict=False)
+        ]
     if method and op.variadic:
-        found.insert(0, Parameter("self", Parameter.POSITIONAL_ONLY))
+        parameters.insert(0, Parameter("self", Parameter.POSITIONAL_ONLY))
     elif method:
-        found[0] = found[0].replace(name="self")
+        parameters[0] = parameters[0].replace(name="self")
     kind = NAMED if op.variadic else POSITIONAL
     for name, (_, default) in op.attrs.items():
         if default is REQUIRED:
-            optional = found and found[-1].default is not Parameter.empty
+            optional = parameters and parameters[-1].default is not Parameter.empty
             default = NEEDED if optional else Parameter.empty
         elif isinstance(default, np.dtype):
             default = default.name
-        found.append(Parameter(name, kind, default=default))
-    return Signature(found if method else [*found, *more], __validate_parameters__=False)
+        parameters.append(Parameter(name, kind, default=default))
+    return Signature(parameters if method else [*parameters, *more], __validate_parameters__=False)
 
 
 class Called:

@@ -244,8 +244,10 @@ def backward_cpu(k, query, key, value, grad, lse, delta, *rest, causal, scale, m
                 keys = _rows_of(k, b, key, first_key, b.cols, b.size, "key")
                 values = _rows_of(k, b, value, first_key, b.cols, b.deep, "value")
                 score = _scores(k, b, keys, mask, causal, scale)
-                turned, found = ((("work", b.at[part], b.rows)) for part in ("grad", "towards"))
-                _product(k, (b.cols, b.rows, b.deep), (*values, 1), turned, found, more=False)
+                turned, destination = (
+                    (("work", b.at[part], b.rows)) for part in ("grad", "towards")
+                )
+                _product(k, (b.cols, b.rows, b.deep), (*values, 1), turned, destination, more=False)
                 with k.block(f"for i in range({b.cols}):"), k.block(f"for q in range({b.rows}):"):
                     k(f"weight = exp({score} - {log})")
                     k(f"{score} = weight")

@@ -341,13 +341,13 @@ def _far_apart(planes, taps, length):
 
     Where it is a small part of a large plane, the memory does not guess what comes next.
     """
-    found = []
+    ranges = []
     for at in sorted(at for at, _ in taps):
-        if found and at <= found[-1][1]:
-            found[-1][1] = at + length
+        if ranges and at <= ranges[-1][1]:
+            ranges[-1][1] = at + length
         else:
-            found.append([at, at + length])
-    return found if 3 * sum(b - a for a, b in found) < planes.channel else []
+            ranges.append([at, at + length])
+    return ranges if 3 * sum(b - a for a, b in ranges) < planes.channel else []
 
 
 def most_vectors(rows):

@@ -442,10 +442,10 @@ def _norm(data, spec, gone, keepdims, ord, flag):
 
 def order_of_norm(value):
     """A number but 0, `inf`, or `fro` for the root of the sum of squares."""
-    found = None if value in ("fro", "None", None) else number(value)
-    if found == 0:
+    order = None if value in ("fro", "None", None) else number(value)
+    if order == 0:
         raise ValueError  # how many numbers are not 0 is no length
-    return found
+    return order
 
 
 reduction(
