@@ -112,10 +112,12 @@ class Function:
     def variables(self, s: object) -> set:
         """The variables that a statement reads or sets, but counters of loops in it."""
         if id(s) not in self.seen:
-            found = {p for e in ir.expressions(s) for p in ir.parts(e) if isinstance(p, ir.Var)}
-            found |= {s.var} if isinstance(s, ir.Let) else set()
-            found = found.union(*(self.variables(t) for block in ir.blocks(s) for t in block))
-            self.seen[id(s)] = found - ({s.var} if isinstance(s, ir.For) else set())
+            variables = {p for e in ir.expressions(s) for p in ir.parts(e) if isinstance(p, ir.Var)}
+            variables |= {s.var} if isinstance(s, ir.Let) else set()
+            variables = variables.union(
+                *(self.variables(t) for block in ir.blocks(s) for t in block)
+            )
+            self.seen[id(s)] = variables - ({s.var} if isinstance(s, ir.For) else set())
         return self.seen[id(s)]
 
     def block(self, body: tuple, known: set, depth: int) -> Iterator[str]:
@@ -220,8 +222,8 @@ class Function:
             case ir.Var():
                 name = self.name(e)
                 return (f"(float) {name}", UNARY) if e in self.doubles else (name, ATOM)
-            case ir.Sum(found):
-                return self.sum(found)
+            case ir.Sum(pairs):
+                return self.sum(pairs)
             case ir.Load(buffer, index, 1):
                 text = f"{self.name(buffer)}[{self.text(*index)}]"
                 return (f"{text} != 0", BINDS["!="]) if buffer.kind == "bool" else (text, ATOM)
@@ -269,15 +271,15 @@ class Function:
                 return self.arithmetic(ADDED.get(name, name), a, b, type)
         raise TypeError(e)
 
-    def sum(self, found: tuple) -> tuple[str, int]:
+    def sum(self, pairs: tuple) -> tuple[str, int]:
         """Index arithmetic."""
         text = ""
-        for key, n in found:
+        for key, n in pairs:
             factors = [self.inside(f, BINDS["*"]) for f in key]
             factors += [str(abs(n))] * (abs(n) != 1 or not key)
             text += (" - " if n < 0 else " + ") + " * ".join(factors)
         text = text[3:] if text[1] == "+" else f"-{text[3:]}"
-        return text, BINDS["+"] if len(found) > 1 or text[0] == "-" else BINDS["*"]
+        return text, BINDS["+"] if len(pairs) > 1 or text[0] == "-" else BINDS["*"]
 
     def arithmetic(self, sign: str, a: ir.Expr, b: ir.Expr, type: ir.Type) -> tuple[str, int]:
         """An operation with two operands of one type."""
@@ -342,12 +344,12 @@ def needed(body: tuple) -> set:
     reads: dict = {}  # variable that is set -> what is read for it; None: what is done
     for s in ir.statements(body):
         reads.setdefault(s.var if isinstance(s, ir.Let) else None, set()).update(parts_of(s))
-    todo, found = [None], set()
+    todo, reached = [None], set()
     while todo:
-        new = reads.get(todo.pop(), set()) - found
-        found |= new
+        new = reads.get(todo.pop(), set()) - reached
+        reached |= new
         todo += new
-    return found
+    return reached
 
 
 def pruned(body: tuple, wanted: set) -> tuple:

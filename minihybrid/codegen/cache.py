@@ -50,11 +50,11 @@ def cache_dir():
     return chosen or usual
 
 
-def _trusted(found):
+def _trusted(info):
     """Whether nobody but this user can have written it: of an `os.stat`."""
     if not hasattr(os, "geteuid"):
         return True  # Windows: the folders of a user are the user's
-    return found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    return info.st_uid == os.geteuid() and not info.st_mode & 0o022
 
 
 def _reached(path):
@@ -65,12 +65,12 @@ def _reached(path):
     """
     if not hasattr(os, "geteuid") or path == os.path.dirname(path):
         return True
-    above, found = os.path.dirname(path), os.lstat(path)
+    above, info = os.path.dirname(path), os.lstat(path)
     system = os.stat(os.sep).st_uid  # 0, unless in a container
-    good = found.st_uid in (system, 0, os.geteuid()) and _reached(above)
-    if good and stat.S_ISLNK(found.st_mode):
+    good = info.st_uid in (system, 0, os.geteuid()) and _reached(above)
+    if good and stat.S_ISLNK(info.st_mode):
         return _reached(os.path.normpath(os.path.join(os.path.realpath(above), os.readlink(path))))
-    return good and (not found.st_mode & 0o002 or bool(found.st_mode & stat.S_ISVTX))
+    return good and (not info.st_mode & 0o002 or bool(info.st_mode & stat.S_ISVTX))
 
 
 def _folder():
@@ -159,7 +159,7 @@ def _makers():
     """A digest of what turns texts into machine code here."""
     from llvmlite import binding  # loaded with the first plan
 
-    found = hashlib.sha256(
+    hasher = hashlib.sha256(
         "\n".join(
             [
                 *versions(),
@@ -171,8 +171,8 @@ def _makers():
         ).encode()
     )
     for file in sources():
-        found.update(file.read_bytes())
-    return found.digest()
+        hasher.update(file.read_bytes())
+    return hasher.digest()
 
 
 def symbol_of(text):

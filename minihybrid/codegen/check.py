@@ -98,8 +98,8 @@ def _typed(kernel: ir.Kernel, e: ir.Expr, names: set) -> None:
             if buffer not in kernel.params:
                 fail(kernel, f"{buffer.name} is no buffer of it")
             right = len(index) == len(buffer.shape) and all(i.type == ir.INDEX for i in index)
-        case ir.Sum(found):
-            right = all(f.type == ir.INDEX for key, _ in found for f in key)
+        case ir.Sum(pairs):
+            right = all(f.type == ir.INDEX for key, _ in pairs for f in key)
         case ir.Call(name, (a, b), type) if name in ir.COMPARISONS:
             right = a.type == b.type and type == a.type.of("bool")
         case ir.Call("<<" | ">>", (a, _), type):

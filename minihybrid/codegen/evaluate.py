@@ -140,12 +140,12 @@ class Run:
                 case ir.Let(var, value):
                     self.names[var] = self.value(value)
                 case ir.Store(buffer, index, ir.Call("masked", (value, *mask), _)):
-                    places, found = (
+                    places, values = (
                         self.masked(buffer, index, value.type.lanes, mask),
                         self.value(value),
                     )
                     for lane, place in places:
-                        self.memory[buffer.name][place] = found[lane]
+                        self.memory[buffer.name][place] = values[lane]
                 case ir.Store(buffer, index, value):
                     place = self.place(buffer, index, value.type.lanes)
                     self.memory[buffer.name][place] = self.value(value)
@@ -193,10 +193,10 @@ class Run:
             case ir.Var():
                 return self.names[e]
             case ir.Load(buffer, index, lanes):
-                found = self.memory[buffer.name][self.place(buffer, index, lanes)]
-                return found.copy() if lanes > 1 else found
-            case ir.Sum(found):
-                return sum(n * math.prod(map(self.value, key)) for key, n in found)
+                loaded = self.memory[buffer.name][self.place(buffer, index, lanes)]
+                return loaded.copy() if lanes > 1 else loaded
+            case ir.Sum(pairs):
+                return sum(n * math.prod(map(self.value, key)) for key, n in pairs)
             case ir.Call("masked", (ir.Load(buffer, index, lanes), *mask), type):
                 out = np.zeros(lanes, type.kind)
                 for lane, place in self.masked(buffer, index, lanes, mask):
@@ -230,5 +230,5 @@ class Run:
             args[1] = np.asarray(args[1]).astype(np.asarray(args[0]).dtype)
         if name in ("//", "%") and type != ir.INDEX and not np.all(args[1]):
             raise HybridError(f"evaluate: {e} divides by 0")
-        found = MEANING[name](*args)
-        return found if type == ir.INDEX else np.asarray(found).astype(type.kind)[()]
+        result = MEANING[name](*args)
+        return result if type == ir.INDEX else np.asarray(result).astype(type.kind)[()]

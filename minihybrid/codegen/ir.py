@@ -218,8 +218,8 @@ def result(name: str, kind: Type) -> Type:
 def terms(e: Expr) -> tuple:
     """An index expression as a polynomial."""
     match e:
-        case Sum(found):
-            return found
+        case Sum(pairs):
+            return pairs
         case Const(0):
             return ()
         case Const(n):
@@ -229,10 +229,10 @@ def terms(e: Expr) -> tuple:
 
 def summed(pairs: Iterable[tuple]) -> Expr:
     """The normal form of a sum of terms."""
-    found: dict = {}
+    coefficients: dict = {}
     for key, n in pairs:
-        found[key] = found.get(key, 0) + n
-    kept = [(key, n) for key, n in found.items() if n]
+        coefficients[key] = coefficients.get(key, 0) + n
+    kept = [(key, n) for key, n in coefficients.items() if n]
     if all(key == () for key, _ in kept):
         return Const(kept[0][1] if kept else 0, INDEX)
     if len(kept) == 1 and kept[0][1] == 1 and len(kept[0][0]) == 1:
@@ -472,8 +472,8 @@ def children(e: Expr) -> tuple:
             return args
         case Load(_, index, _):
             return index
-        case Sum(found):
-            return tuple(f for key, _ in found for f in key)
+        case Sum(pairs):
+            return tuple(f for key, _ in pairs for f in key)
     return ()
 
 
@@ -493,9 +493,9 @@ def rebuilt(e: Expr, f: Callable) -> Expr:
             return f(binary(name, *args) if same else Call(name, args, type))
         case Load(buffer, index, lanes):
             return f(Load(buffer, tuple(rebuilt(i, f) for i in index), lanes))
-        case Sum(found):
+        case Sum(pairs):
             return total(
-                math.prod((rebuilt(x, f) for x in key), start=const(n)) for key, n in found
+                math.prod((rebuilt(x, f) for x in key), start=const(n)) for key, n in pairs
             )
     return f(e)
 

@@ -183,11 +183,11 @@ def _dense(k, data, weight, *bias, num_hidden, no_bias, flatten):
 
 
 def _geometry(n, groups, ins, filters, a):
-    found = {"size": a["size"], "kernel": a["kernel"]}
-    found["outs"] = out_size(a["size"], a["kernel"], a["stride"], a["dilate"], a["pad"])
+    shapes = {"size": a["size"], "kernel": a["kernel"]}
+    shapes["outs"] = out_size(a["size"], a["kernel"], a["stride"], a["dilate"], a["pad"])
     more = 3 - len(a["size"])
     lengths = [
-        (fill,) * more + tuple(found.get(key, a.get(key)))
+        (fill,) * more + tuple(shapes.get(key, a.get(key)))
         for key, fill in (
             ("size", 1),
             ("outs", 1),
@@ -363,17 +363,17 @@ def same(parts):
 
 def agreed_sums(*sums):
     """The same of index arithmetic: term by term, those of the same factors."""
-    found = [dict(terms(s)) for s in sums]
-    if len({frozenset(f) for f in found}) == 1:
-        keys = [(key, key, key) for key in found[0]]
+    polynomials = [dict(terms(s)) for s in sums]
+    if len({frozenset(f) for f in polynomials}) == 1:
+        keys = [(key, key, key) for key in polynomials[0]]
     else:
-        keys = list(zip(*({k: None for k in f} for f in found), strict=False))
-        if len({len(f) for f in found}) != 1:
+        keys = list(zip(*({k: None for k in f} for f in polynomials), strict=False))
+        if len({len(f) for f in polynomials}) != 1:
             raise NotOpen
     out = []
     for trio in keys:
         factors = agreed(*trio)
-        values = [f[k] for f, k in zip(found, trio, strict=True)]
+        values = [f[k] for f, k in zip(polynomials, trio, strict=True)]
         out.append(math.prod(factors, start=const(line(*values))))
     return total(out)
 
@@ -489,7 +489,7 @@ def assembled(plans: list, entry: Any, is_open: bool) -> Program:
         if first.root[ref] not in where:
             where[first.root[ref]] = ("slot", slots.take((0, 0, 0)))
 
-    def told(place, trio):
+    def spec_of(place, trio):
         shape = [agreed_length(*lengths) for lengths in zip(*(s.shape for s in trio), strict=True)]
         return trio[0].dtype.name, shape, place
 
@@ -497,11 +497,11 @@ def assembled(plans: list, entry: Any, is_open: bool) -> Program:
     for i, name in enumerate(entry.names):
         known = [{n.name: n.specs[0] for n in p.graph.variables}.get(name) for p in plans]
         own = {n.name: n.specs[0] for n in entry.graph.variables}[name]
-        inputs.append(told(("input", i), known if known[0] else [own] * 3))
+        inputs.append(spec_of(("input", i), known if known[0] else [own] * 3))
     outputs = []
     for at, (node, i) in enumerate(first.graph.heads):
         trio = [p.graph.heads[at][0].specs[i] for p in plans]
-        outputs.append(told(where[first.root[node, i]], trio))
+        outputs.append(spec_of(where[first.root[node, i]], trio))
     return Program(calls, inputs, outputs, weights, slots.sizes(), is_open)
 
 
@@ -518,8 +518,8 @@ def filling(arrays: list) -> Kernel:
 
 def agreed_length(*lengths):
     """A length of a shape: a number, or a + b n."""
-    found = line(*lengths) if len(set(lengths)) > 1 else const(lengths[0])
-    return found.value if isinstance(found, Const) else found
+    length = line(*lengths) if len(set(lengths)) > 1 else const(lengths[0])
+    return length.value if isinstance(length, Const) else length
 
 
 class Slots:

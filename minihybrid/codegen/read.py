@@ -206,13 +206,13 @@ class Reader:
         values: dict = {}
         for node in (n for s in body for n in ast.walk(s)):
             for name in targets_of(node):
-                found = node.value if isinstance(node, ast.Assign) else node
+                source = node.value if isinstance(node, ast.Assign) else node
                 values.setdefault(name, set()).add(
-                    found.value if isinstance(found, ast.Constant) else found
+                    source.value if isinstance(source, ast.Constant) else source
                 )
         loops = (n for s in body for n in ast.walk(s) if isinstance(n, ast.For))
         self.also_counts = {n.target.id for n in loops}
-        self.single = {name for name, found in values.items() if len(found) == 1}
+        self.single = {name for name, assigned in values.items() if len(assigned) == 1}
 
     # -- statements
     def run(self, body):
@@ -237,8 +237,8 @@ class Reader:
             case ast.Return(value):
                 self.out.append(ir.Return(cast(self.value(value), self.kind)))
             case ast.Assign([ast.Tuple(names)], ast.Tuple(values)):
-                found = [self.named(self.value(v), True) for v in values]
-                for name, value in zip(names, found, strict=True):
+                parts = [self.named(self.value(v), True) for v in values]
+                for name, value in zip(names, parts, strict=True):
                     self.assign(name, value)
             case ast.Assign([ast.Tuple(names)], value):
                 for name, part in zip(names, self.value(value), strict=True):
@@ -249,9 +249,9 @@ class Reader:
                 at = self.named(cast(self.value(start), "index"))
                 self.parts[name] = self.parts[array] + at
             case ast.Assign(targets, value):
-                found = self.value(value)
+                result = self.value(value)
                 for target in targets:
-                    self.assign(target, found)
+                    self.assign(target, result)
             case ast.AugAssign(target, op, value):
                 now = self.value(ast.parse(ast.unparse(target), mode="eval").body)
                 self.assign(target, self.arithmetic(SYMBOLS[type(op)], now, self.value(value)))
@@ -390,13 +390,13 @@ class Reader:
                 buffer, index = self.element(node)
                 return ir.Load(buffer, (index,), 1)
             case ast.Subscript(value, index):
-                found, at = self.value(value), self.value(index)
+                table, at = self.value(value), self.value(index)
                 if not isinstance(at, ir.Expr):
-                    return found[at]
+                    return table[at]
                 if self.in_c:
-                    return self.table(found, at)
-                out = found[-1]  # a table is short
-                for i, item in enumerate(found[:-1]):
+                    return self.table(table, at)
+                out = table[-1]  # a table is short
+                for i, item in enumerate(table[:-1]):
                     out = self.select(self.compare("==", at, i), item, out)
                 return out
             case ast.Call(ast.Name(name) | ast.Attribute(_, name), args):
@@ -655,12 +655,12 @@ def wide(kind: str) -> str:
 
 def targets_of(node) -> list:
     """The names that a node assigns."""
-    found = []
+    targets = []
     if isinstance(node, ast.Assign):
-        found = node.targets
+        targets = node.targets
     elif isinstance(node, ast.AugAssign):  # reads it, too: twice assigned
         return [node.target.id] if isinstance(node.target, ast.Name) else []
-    return [n.id for t in found for n in ast.walk(t) if isinstance(n, ast.Name) and is_stored(n)]
+    return [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name) and is_stored(n)]
 
 
 def is_stored(node) -> bool:

@@ -72,7 +72,7 @@ class RowWriter:
         text = f"{self.k.ins[ref]}[{self.place(*self.steps[ref, node])}]"
         return self.known.get(text, text)
 
-    def found(self, values, ref, node):
+    def operand(self, values, ref, node):
         """The name of what has been computed or read; else the text of the read."""
         text = values.get(ref) or self.read(ref, node)
         return values.get(text, text)
@@ -273,7 +273,7 @@ class RowLoops(RowWriter):
                 if node.op.reduce:
                     values[node, 0] = self.finished(node)
                 elif node.op.view:
-                    values[node, 0] = self.found(values, node.inputs[0], node)
+                    values[node, 0] = self.operand(values, node.inputs[0], node)
                 else:
                     self.k.scalars([node], values, f"({self.flat(node)})", self.read)
                 waits = (node, 0) in self.k.outs or node in self.rows.slots
@@ -302,7 +302,7 @@ class RowLoops(RowWriter):
             values = dict(self.known)
             self.k.scalars(needed, values, f"({self.flat(None)})", self.read)
             for node in sums:
-                self.add(node, self.found(values, node.inputs[0], node))
+                self.add(node, self.operand(values, node.inputs[0], node))
             for node in outs:  # last: what has waited there is read
                 self.k(f"{self.waits_at(node)} = {values[node, 0]}")
 

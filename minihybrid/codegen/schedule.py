@@ -116,9 +116,9 @@ def fresh(kernel: Kernel) -> Callable:
     taken = names_of(kernel.body) | {p.name for p in kernel.params}
 
     def new(name: str) -> str:
-        found = next(f"{name}_{i}" for i in count(1) if f"{name}_{i}" not in taken)
-        taken.add(found)
-        return found
+        free = next(f"{name}_{i}" for i in count(1) if f"{name}_{i}" not in taken)
+        taken.add(free)
+        return free
 
     return new
 
@@ -438,10 +438,10 @@ def accumulate(kernel: Kernel, name: str, lanes: int = LANES) -> Kernel:
 
 def live(body: tuple) -> list:
     """The variables that iterations hand on."""
-    found: list = []
-    while name := live_in(body, set(found)):
-        found += {s.var for s in statements(body) if isinstance(s, Let) and s.var.name == name}
-    return found
+    variables: list = []
+    while name := live_in(body, set(variables)):
+        variables += {s.var for s in statements(body) if isinstance(s, Let) and s.var.name == name}
+    return variables
 
 
 def step_of(kernel: Kernel, loop: For, var: Var) -> tuple:

@@ -54,16 +54,16 @@ def typed(text, dtype):
     'uint8(-1) * a'
     """
     low, high, wide, own = _words(dtype)
-    text = re.sub(r"(?<![\w.])(inf|nan)\b", lambda found: found[0].upper(), text)
+    text = re.sub(r"(?<![\w.])(inf|nan)\b", lambda match: match[0].upper(), text)
     text = text.replace("LOWEST", low).replace("HIGHEST", high)
     if dtype.kind in "iu":
         text = re.sub(
             r"\bT\((-?[0-9][0-9.e+-]*)\)",
-            lambda found: f"T({int(float(found[1]))})" if {*found[1]} & {*".e"} else found[0],
+            lambda match: f"T({int(float(match[1]))})" if {*match[1]} & {*".e"} else match[0],
             text,
         )
     names = {"F": wide, "U": "uint64", "T": own}
-    return re.sub(r"\b[FUT](?=\()", lambda found: names[found[0]], text)
+    return re.sub(r"\b[FUT](?=\()", lambda match: names[match[0]], text)
 
 
 @cache
@@ -151,7 +151,7 @@ class Kernel:
     def translate(self, text, dtype):
         """Fill in the dtype, and the target's functions for those of expressions."""
         names = self.functions(dtype)
-        return CALLED.sub(lambda found: names.get(found[0], found[0]), typed(text, dtype))
+        return CALLED.sub(lambda match: names.get(match[0], match[0]), typed(text, dtype))
 
     @contextmanager
     def block(self, header):

@@ -158,11 +158,11 @@ def slide(reader: Any, sums: Tile, a: Place, plane: Any, high: Any, wide: Any, *
 def get(reader: Any, sums: Tile, array: Place, at: Any, step: Any, last: Any) -> Tile:
     """The tile that lies in an array, up to the column `last`."""
     lanes = array.vector.lanes
-    found = [
+    vectors = [
         (array + at + const(step) * r + c * lanes).some(0, const(last) - c * lanes)
         for r, c, _ in sums.places()
     ]
-    return Tile(sums.rows, sums.columns, found)
+    return Tile(sums.rows, sums.columns, vectors)
 
 
 def put(reader: Any, sums: Tile, array: Place, at: Any, step: Any, *ends: Any) -> None:

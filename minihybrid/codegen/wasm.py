@@ -230,8 +230,8 @@ class Function:
                 self.constant(value, kind)
             case Var(name, _):
                 self.emit(GET, self.local(name, kind))
-            case Sum(found):
-                for i, (key, n) in enumerate(found):
+            case Sum(pairs):
+                for i, (key, n) in enumerate(pairs):
                     for j, factor in enumerate(key):
                         self.expression(factor)
                         self.emit(*[MUL] * (j > 0))

@@ -95,7 +95,7 @@ def remembered(find):
     find:    (function, arguments, keywords) -> signature, as Numba finds it, which tries
              all of NumPy's rules for each `+` again.
     """
-    found = {}
+    cached = {}
 
     def answer(function, given, keywords):
         key = getattr(function, "typing_key", None)
@@ -103,9 +103,9 @@ def remembered(find):
             return find(function, given, keywords)
         if not all(isinstance(kind, (types.Number, types.Boolean)) for kind in given):
             return find(function, given, keywords)
-        if (key, given) not in found:
-            found[key, given] = find(function, given, keywords)
-        return found[key, given]
+        if (key, given) not in cached:
+            cached[key, given] = find(function, given, keywords)
+        return cached[key, given]
 
     return answer
 
@@ -230,11 +230,11 @@ def serve(wanted):
                     f"the compiler's process finds {', '.join(strange)} instead of "
                     f"{', '.join(wanted)}; put the folder with the packages into PYTHONPATH"
                 )
-            good, found = 1, answer(text, symbol)
+            good, reply = 1, answer(text, symbol)
         except Exception as error:
-            good, found = 0, f"{type(error).__name__}: {error}".encode()
+            good, reply = 0, f"{type(error).__name__}: {error}".encode()
         try:
-            sink.write(struct.pack("<BQ", good, len(found)) + found)
+            sink.write(struct.pack("<BQ", good, len(reply)) + reply)
             sink.flush()
         except BrokenPipeError:  # whoever asked has ended
             os._exit(0)

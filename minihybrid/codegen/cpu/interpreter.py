@@ -191,8 +191,8 @@ def drive(program, objects, done, key, until, shared, thread, given):
             n, guard, runs = n_words, program[at + 5], True
             if guard != 0:
                 n -= 1  # an aligned word around the condition, which may be shorter
-                found = words(given[n] & -8)[0] >> 8 * (given[n] & 7)
-                runs = (found & guard != 0) if guard > 0 else (found & -guard == 0)
+                condition = words(given[n] & -8)[0] >> 8 * (given[n] & 7)
+                runs = (condition & guard != 0) if guard > 0 else (condition & -guard == 0)
             given[n], given[n + 1] = 0, 1
             mine, end = shared + COUNTERS + 32 * step, thread % 2
             if not runs:

@@ -74,10 +74,10 @@ class Compiler:
         if len(head) < 9:
             raise EOFError
         good, size = struct.unpack("<BQ", head)
-        found = self.process.stdout.read(size)
+        reply = self.process.stdout.read(size)
         if not good:
-            raise HybridError(f"a kernel did not compile: {' '.join(found.decode().split())}")
-        return found
+            raise HybridError(f"a kernel did not compile: {' '.join(reply.decode().split())}")
+        return reply
 
     def end(self):
         """End it, whatever it does: it has nothing that could be lost."""
@@ -104,7 +104,7 @@ def compile_text(text, symbol):
         if compiler not in RUNNING:
             continue  # somebody has ended it
         try:
-            found = compiler.ask(text, symbol)
+            compiled = compiler.ask(text, symbol)
         except EOFError:
             if not is_new and compiler in RUNNING:
                 compiler.end()
@@ -115,7 +115,7 @@ def compile_text(text, symbol):
             IDLE.put(compiler)
             raise
         IDLE.put(compiler)
-        return found
+        return compiled
 
 
 NO_COMPILER = (
@@ -228,8 +228,8 @@ def _compile(wanted):
 @contextlib.contextmanager
 def _background(n_kernels):
     """Note that kernels are compiled, if nobody waits for them."""
-    noted = [(time.monotonic(), n_kernels)] * threading.current_thread().daemon
-    BACKGROUND.extend(noted)
+    entries = [(time.monotonic(), n_kernels)] * threading.current_thread().daemon
+    BACKGROUND.extend(entries)
     try:
         yield
     finally:
@@ -249,9 +249,9 @@ def tell():
             with contextlib.suppress(IndexError):  # another thread says it
                 UNTOLD.pop()
                 kernels = "1 kernel" if n_kernels == 1 else f"{n_kernels} kernels"
-                said = f"compiling {kernels} in the background; NumPy answers until then\n"
+                message = f"compiling {kernels} in the background; NumPy answers until then\n"
                 with contextlib.suppress(AttributeError, OSError, ValueError):  # nobody reads it
-                    sys.stderr.write(said)
+                    sys.stderr.write(message)
 
 
 def is_quiet():

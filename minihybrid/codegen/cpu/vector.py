@@ -517,7 +517,7 @@ def slide(
 
 def _apart(builder, source, first, end, step, kind):
     """The numbers of a row from a place on, `step` apart; zeros from `end` on, and before 0."""
-    lanes, found = kind.count, ir.Constant(kind, ir.Undefined)
+    lanes, gathered = kind.count, ir.Constant(kind, ir.Undefined)
     short = ir.VectorType(ir.IntType(32), lanes)
     last = _splat(builder, builder.trunc(end, short.element), short)
     for part in range(step):
@@ -528,8 +528,8 @@ def _apart(builder, source, first, end, step, kind):
         piece = source.load_some(0, at, kind, mask)
         takes = [lanes + i * step - part * lanes for i in range(lanes)]
         take = [n if lanes <= n < 2 * lanes else i for i, n in enumerate(takes)]
-        found = builder.shuffle_vector(found, piece, _lanes(take))
-    return found
+        gathered = builder.shuffle_vector(gathered, piece, _lanes(take))
+    return gathered
 
 
 @intrinsic

@@ -239,19 +239,19 @@ def compile_ptx(text, capability):
     except NumbaError as error:
         raise HybridError(f"kernel '{name}': {_reason(error, text)}") from error
     except RuntimeError as error:  # a library that Numba loads with the first kernel
-        found = str(error).splitlines()[0]
-        raise HybridError(MISSING.format(f"it says: {found}")) from error
+        reason = str(error).splitlines()[0]
+        raise HybridError(MISSING.format(f"it says: {reason}")) from error
     (mangled,) = re.findall(r"\.entry (\w+)\(", ptx)
     return ptx.replace(mangled, name)
 
 
 def _reason(error, text):
     """What Numba says, in one sentence, with the line if it names one."""
-    said = re.sub(r"\x1b\[\d*m", "", str(error))
-    found = re.findall(r"<GPU kernel \w+>\D+(\d+)", said)
-    line = f" in `{text.splitlines()[int(found[-1]) - 1].strip()}`" if found else ""
+    message = re.sub(r"\x1b\[\d*m", "", str(error))
+    numbers = re.findall(r"<GPU kernel \w+>\D+(\d+)", message)
+    line = f" in `{text.splitlines()[int(numbers[-1]) - 1].strip()}`" if numbers else ""
     lines = [
-        s.strip(" >") for s in said.splitlines() if s.strip() and not s.startswith("Failed in")
+        s.strip(" >") for s in message.splitlines() if s.strip() and not s.startswith("Failed in")
     ]
     what = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
     return f"Numba cannot compile it{line}: {what}"
@@ -304,8 +304,8 @@ def _makers():
     """The versions of what makes machine code here, and what it is told outside."""
     _, nvjitlink = load_toolchain()
     packages = ("numba", "numba-cuda", "llvmlite", "cuda-bindings")
-    told = sorted(pair for pair in os.environ.items() if pair[0].startswith("NUMBA_"))
-    return *map(version, packages), *nvjitlink.version(), *told
+    settings = sorted(pair for pair in os.environ.items() if pair[0].startswith("NUMBA_"))
+    return *map(version, packages), *nvjitlink.version(), *settings
 
 
 def build(text, capability):

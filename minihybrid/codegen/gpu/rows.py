@@ -162,7 +162,7 @@ class GpuRows(RowWriter):
                 values = dict(self.known)
                 self.k.scalars(needed, values, f"({self.flat(None)})", self.read)
                 for node in sums:
-                    self.add(node, self.found(values, node.inputs[0], node))
+                    self.add(node, self.operand(values, node.inputs[0], node))
                 for node in outs:
                     self.k(f"{self.waits_at(node)} = {values[node, 0]}")
 
@@ -179,7 +179,7 @@ class GpuRows(RowWriter):
             self.read_once([node])
             values = dict(self.known)
             if node.op.view:
-                values[node, 0] = self.found(values, node.inputs[0], node)
+                values[node, 0] = self.operand(values, node.inputs[0], node)
             else:
                 self.k.scalars([node], values, f"({self.flat(node)})", self.read)
             self.known[node, 0] = values[node, 0]

@@ -41,14 +41,14 @@ def checked(arrays, wanted, what):
 def load(file=None):
     """The weights in a file, the one beside this unless told, as `predict` takes them."""
     file = file or f"{__file__.removesuffix('.py')}.npz"
-    with np.load(file, allow_pickle=False) as found:
+    with np.load(file, allow_pickle=False) as archive:
         names = [f"p{i}" for i in range(len(WEIGHTS))]
-        if set(found.files) != set(names):
+        if set(archive.files) != set(names):
             raise ValueError(
                 f"{file} has not the weights of this net: its arrays are "
-                f"{', '.join(found.files)[:60]}"
+                f"{', '.join(archive.files)[:60]}"
             )
-        return checked([found[name] for name in names], WEIGHTS, "weight")
+        return checked([archive[name] for name in names], WEIGHTS, "weight")
 
 
 def predict(weights, *inputs):

@@ -112,11 +112,11 @@ class Excerpt:
 
     def free_name(self, name):
         """The name, or with a number that makes it one of its own."""
-        found, count = name, 2
-        while found in self.taken:
-            found, count = f"{name}_{count}", count + 1
-        self.taken.add(found)
-        return found
+        free, count = name, 2
+        while free in self.taken:
+            free, count = f"{name}_{count}", count + 1
+        self.taken.add(free)
+        return free
 
     def copied(self, value, name):
         """The text of a definition under a name."""
@@ -168,12 +168,12 @@ def _operator(node, scope):
     """The operator `op` of an expression `op.eager` or `OPS["name"].eager`."""
     match node:
         case ast.Attribute(ast.Name(name), "eager"):
-            found = scope.get(name)
+            op = scope.get(name)
         case ast.Attribute(ast.Subscript(ast.Name("OPS"), ast.Constant(name)), "eager"):
-            found = OPS[name]
+            op = OPS[name]
         case _:
-            found = None
-    return found if isinstance(found, Op) else None
+            op = None
+    return op if isinstance(op, Op) else None
 
 
 def _scope(value):
@@ -201,10 +201,10 @@ def _definition(value):
     except (OSError, TypeError):
         lines = []
     made_by = _is_class if isinstance(value, type) else _is_function
-    found = [n for n in _definitions(tuple(lines)) if made_by(n, value)]
-    if not found:
+    matches = [n for n in _definitions(tuple(lines)) if made_by(n, value)]
+    if not matches:
         raise NoExcerpt(f"the text of its function {value.__name__} is not known here")
-    return copied(found[-1]), lines  # of lambdas in lambdas, the inner one
+    return copied(matches[-1]), lines  # of lambdas in lambdas, the inner one
 
 
 def _is_class(node, value):
