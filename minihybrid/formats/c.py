@@ -207,11 +207,11 @@ int main(int count, char **names)
 
 def offsets_of(weights):
     """Where each array begins in the file of weights, and where the last one ends."""
-    at, found = _aligned(24 + 8 * (len(weights) + 1)), []
+    at, offsets = _aligned(24 + 8 * (len(weights) + 1)), []
     for array in weights:
-        found.append(at)
+        offsets.append(at)
         at = _aligned(at + array.nbytes)
-    return [*found, at]
+    return [*offsets, at]
 
 
 def _aligned(at):

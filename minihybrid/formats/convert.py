@@ -55,24 +55,24 @@ class Model(NamedTuple):
     @property
     def labels(self) -> list[str]:
         """The variables that are the label of a loss."""
-        found = set()
+        labels = set()
         for node in topological(self.symbol.refs):
             if node.op is None:
                 continue
             names = node.op.input_names(node.attrs, len(node.inputs))
             for name, (source, _) in zip(names, node.inputs, strict=False):
                 if name == "label" and source.op is None:
-                    found.add(source.name)
-        return [n for n in self.symbol.list_inputs() if n in found and n not in self.arrays]
+                    labels.add(source.name)
+        return [n for n in self.symbol.list_inputs() if n in labels and n not in self.arrays]
 
     @property
     def lacking(self) -> dict[str, list[str]]:
         """Operator -> names of its nodes, of all operators that don't exist here."""
-        found: dict[str, list[str]] = {}
+        missing: dict[str, list[str]] = {}
         for node in topological(self.symbol.refs):
             if isinstance(node.op, Missing):
-                found.setdefault(node.op.name, []).append(node.name)
-        return found
+                missing.setdefault(node.op.name, []).append(node.name)
+        return missing
 
     def specs(self, shapes: dict[str, tuple[int, ...]]) -> dict[str, Spec]:
         """Name -> shape and dtype of the inputs.
@@ -285,14 +285,14 @@ def shape(text: str) -> tuple[str, tuple[int, ...]]:
     """(name, shape) of an argument such as data=1,3,224,224."""
     name, value = named(text)
     try:
-        found = tuple(int(n) for n in value.replace("x", ",").split(","))
+        lengths = tuple(int(n) for n in value.replace("x", ",").split(","))
     except ValueError:
-        found = ()
-    if not found or min(found) < 1 or prod(found) > MAX_SIZE:
+        lengths = ()
+    if not lengths or min(lengths) < 1 or prod(lengths) > MAX_SIZE:
         raise argparse.ArgumentTypeError(
             f"{value!r} is not a shape such as 1,3,224,224, of at most {MAX_SIZE:,} elements"
         )
-    return name, found
+    return name, lengths
 
 
 def add_commands(commands) -> None:
@@ -319,27 +319,27 @@ def add_commands(commands) -> None:
         one.set_defaults(command=function)
 
 
-def main_convert(asked) -> Iterable[str]:
+def main_convert(args) -> Iterable[str]:
     """The files that were written."""
-    files = convert(load(asked.symbol, asked.params), asked.target, dict(asked.shape))
+    files = convert(load(args.symbol, args.params), args.target, dict(args.shape))
     return [f"wrote {file}" for file in files]
 
 
-def main_run(asked) -> Iterable[str]:
+def main_run(args) -> Iterable[str]:
     """The shape, the range and the values of each output."""
-    model = load(asked.symbol, asked.params)
-    outs = run(model, dict(asked.shape), asked.input, asked.seed)
+    model = load(args.symbol, args.params)
+    outs = run(model, dict(args.shape), args.input, args.seed)
     for name, value in outs.items():
         yield f"{name}: shape {value.shape}, from {value.min():.6g} to {value.max():.6g}"
         if value.ndim == 2:
             yield f"first row, largest first: {np.argsort(-value[0])[:5].tolist()}"
         yield np.array2string(value, threshold=100)
-    if asked.output:
-        keeps(asked.output, outs)
+    if args.output:
+        keeps(args.output, outs)
         file = io.BytesIO()
         np.savez(file, **outs)
-        write_whole(asked.output, file.getvalue())
-        yield f"wrote {asked.output}"
+        write_whole(args.output, file.getvalue())
+        yield f"wrote {args.output}"
 
 
 def keeps(path: str, outs: dict[str, np.ndarray]) -> None:
@@ -360,6 +360,6 @@ def keeps(path: str, outs: dict[str, np.ndarray]) -> None:
         )
 
 
-def main_check(asked) -> Iterable[str]:
+def main_check(args) -> Iterable[str]:
     """What `check` says."""
-    return check(load(asked.symbol, asked.params), dict(asked.shape))
+    return check(load(args.symbol, args.params), dict(args.shape))

@@ -34,42 +34,42 @@ def load_outline(block, fname):
     Returns: the blocks that were hybridized on their own, outermost first.
     Raises:  FileError if the file is no outline, or that of another net.
     """
-    found = parsed_json(read_whole(fname), fname)
+    outline = parsed_json(read_whole(fname), fname)
     matched = []  # (block, what the file says of it): nothing changes before all fit
     try:
-        active = list(_match(block, found, fname, matched))
+        active = list(_match(block, outline, fname, matched))
     except (KeyError, TypeError, AttributeError):
         raise FileError(
             f"{fname}: this is not the outline of a net; it was not "
             "written by Block.save, or it is damaged"
         ) from None
-    for part, told in matched:
-        part._name = told["name"]
+    for part, entry in matched:
+        part._name = entry["name"]
         children = list(part._children.values())
         part._children.clear()
-        part._children.update(zip(told["children"], children, strict=True))
+        part._children.update(zip(entry["children"], children, strict=True))
     return active
 
 
-def _match(block, found, fname, matched):
-    kind, children = type(block).__name__, found["children"]
-    if not isinstance(found["name"], str):
+def _match(block, entry, fname, matched):
+    kind, children = type(block).__name__, entry["children"]
+    if not isinstance(entry["name"], str):
         raise TypeError
-    if kind != found["class"] or len(children) != len(block._children):
+    if kind != entry["class"] or len(children) != len(block._children):
         raise FileError(
-            f"{fname}: the file tells of a {found['class']!s:.60} with {len(children)} "
+            f"{fname}: the file tells of a {entry['class']!s:.60} with {len(children)} "
             f"children where this net has the {kind} '{block.name}' with "
             f"{len(block._children)}; make the net by the code that it was saved from"
         )
-    if found["hybridized"]:
+    if entry["hybridized"]:
         yield block
     for part, child in zip(children.values(), block._children.values(), strict=True):
         below = _match(child, part, fname, matched)
-        if found["hybridized"]:
+        if entry["hybridized"]:
             list(below)  # it is checked, and hybridized together with this block
         else:
             yield from below
-    matched.append((block, found))
+    matched.append((block, entry))
 
 
 def __dir__():

@@ -88,8 +88,8 @@ def bytes_of(dtype: str, shape: list) -> tuple:
     size = const(np.dtype(dtype).itemsize)
     for length in shape:
         size = size * length
-    found = dict(terms(size))
-    return found.get((), 0), found.get((N,), 0)
+    coefficients = dict(terms(size))
+    return coefficients.get((), 0), coefficients.get((N,), 0)
 
 
 def loader(program: Program, made: bytes, where: dict, end: tuple, name: str) -> str:
@@ -98,10 +98,10 @@ def loader(program: Program, made: bytes, where: dict, end: tuple, name: str) ->
     def line(length):
         if isinstance(length, int | Const):
             return length if isinstance(length, int) else length.value
-        found = dict(terms(length))
-        return [found.get((), 0), found.get((N,), 0)]
+        coefficients = dict(terms(length))
+        return [coefficients.get((), 0), coefficients.get((N,), 0)]
 
-    def told(specs):
+    def as_json(specs):
         return json.dumps(
             [
                 {"shape": [line(m) for m in shape], "dtype": dtype, "at": where[place]}
@@ -113,8 +113,8 @@ def loader(program: Program, made: bytes, where: dict, end: tuple, name: str) ->
     head = HEAD.format(
         name=name if name.isascii() and name.isprintable() and '"' not in name else "net.mjs",
         shape=[m if isinstance(m, int) else 1 for m in first],
-        inputs=told(program.inputs),
-        outputs=told(program.outputs),
+        inputs=as_json(program.inputs),
+        outputs=as_json(program.outputs),
         end=json.dumps(end),
         nbytes=len(made),
         hash="sha256-" + base64.b64encode(hashlib.sha256(made).digest()).decode(),

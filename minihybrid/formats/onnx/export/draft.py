@@ -104,12 +104,12 @@ def free_name(name, taken, mark=""):
     >>> free_name("fc", taken), free_name("fc", taken, "_"), free_name("out", taken)
     ('fc1', 'fc_1', 'out')
     """
-    found, count = name, 0
-    while found in taken:
+    free, count = name, 0
+    while free in taken:
         count += 1
-        found = f"{name}{mark}{count}"
-    taken.add(found)
-    return found
+        free = f"{name}{mark}{count}"
+    taken.add(free)
+    return free
 
 
 def whole(numbers):
@@ -172,20 +172,20 @@ class Merged:
         )
         self.steps.append(first._replace(inputs=inputs))
 
-    def input(self, step, place, found):
+    def input(self, step, place, values):
         """One input in all drafts: the same, or computed from the batch's length."""
-        first = found[0]
-        if all(equal(v, first) for v in found):
+        first = values[0]
+        if all(equal(v, first) for v in values):
             return first
         if not all(
             isinstance(v, np.ndarray) and v.dtype == np.int64 and v.shape == first.shape
-            for v in found
+            for v in values
         ):
             self.refuse(step)
-        (m, n), more = self.sizes[:2], found[1] - first
+        (m, n), more = self.sizes[:2], values[1] - first
         slope = more // (n - m)
         start = first - slope * m
-        if any((start + slope * n != v).any() for n, v in zip(self.sizes, found, strict=True)):
+        if any((start + slope * n != v).any() for n, v in zip(self.sizes, values, strict=True)):
             self.refuse(step)
         if (
             step.kind == "Reshape"

@@ -321,7 +321,7 @@ def numbered(name, arg):
     if arg is SLOT:
         return [name]
     parts = enumerate(flatten(arg) or ())
-    return [found for i, part in parts for found in numbered(f"{name}{i}", part)]
+    return [label for i, part in parts for label in numbered(f"{name}{i}", part)]
 
 
 FORMATS["onnx"] = write_net

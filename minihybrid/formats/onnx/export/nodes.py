@@ -172,7 +172,7 @@ def drafted(traced, specs, batch):
     draft, outs = draft_of(symbol, specs, names)
     if not batch:
         return Program(draft.steps, names, outs, outs)
-    length, drafts, found = specs[batch[0]].shape[0], [draft], [outs]
+    length, drafts, results = specs[batch[0]].shape[0], [draft], [outs]
     sizes = list(dict.fromkeys((length, length + 1, 2 * length + 3, 1)))
     for size in sizes[1:]:
         other = specs | {name: with_length(specs[name], size) for name in batch}
@@ -184,8 +184,8 @@ def drafted(traced, specs, batch):
                 f"({error}); mx.onnx.export_model with dynamic=False writes a file for this length"
             ) from None
         drafts.append(draft)
-        found.append(outs)
-    return Program(agreed(drafts, sizes, batch[0]), names, *found[:2])
+        results.append(outs)
+    return Program(agreed(drafts, sizes, batch[0]), names, *results[:2])
 
 
 def with_length(spec, length):

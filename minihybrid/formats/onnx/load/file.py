@@ -263,10 +263,10 @@ def _array(tensor, where, external):
         raise FileError(f"{where}: tensors in segments are not supported")
     count = math.prod(shape)
     if tensor.data_location == tensor.EXTERNAL:
-        told = {
+        entries = {
             _text(entry.key, where): _text(entry.value, where) for entry in tensor.external_data
         }
-        raw = external.read(told, count * dtype.itemsize, where)
+        raw = external.read(entries, count * dtype.itemsize, where)
     elif tensor.HasField("raw_data"):
         raw = tensor.raw_data
     else:
@@ -306,9 +306,9 @@ class ExternalData:
     def __init__(self, folder):
         self.folder, self.left = folder, {}
 
-    def read(self, told, nbytes, where):
-        """The bytes of a tensor; `told` has a file's name, perhaps a place and length."""
-        name = told.get("location", "")
+    def read(self, entries, nbytes, where):
+        """The bytes of a tensor; `entries` has a file's name, perhaps a place and length."""
+        name = entries.get("location", "")
         if (
             self.folder is None
             or not name
@@ -321,12 +321,13 @@ class ExternalData:
             )
         try:
             offset, length = (
-                int(told.get(key, default)) for key, default in (("offset", 0), ("length", nbytes))
+                int(entries.get(key, default))
+                for key, default in (("offset", 0), ("length", nbytes))
             )
         except ValueError:
             raise FileError(
-                f"{where}: offset {told.get('offset')!r:.40} or length "
-                f"{told.get('length')!r:.40} is no number"
+                f"{where}: offset {entries.get('offset')!r:.40} or length "
+                f"{entries.get('length')!r:.40} is no number"
             ) from None
         path = os.path.join(self.folder, name)
         size = self._size(path, name, where)
@@ -348,14 +349,14 @@ class ExternalData:
     @staticmethod
     def _size(path, name, where):
         try:
-            found = os.lstat(path)
+            info = os.lstat(path)
         except OSError as error:
             raise FileError(
                 f"{where}: its numbers are in {name!r:.60}, which cannot be read: {error.strerror}"
             ) from None
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(info.st_mode):
             raise FileError(
                 f"{where}: {name!r:.60} is a link, a folder or a device; "
                 "needed: a regular file beside the model"
             )
-        return found.st_size
+        return info.st_size

@@ -31,8 +31,8 @@ def fold(call):
     with np.errstate(all="ignore"):
         first = _made(call, rule, 0)
         same = all(v.fixed is not None for v in given)
-        found = first, first if same else _made(call, rule, 1)
-    value = Value("", found, trained=any(v.trained for v in given))
+        trials = first, first if same else _made(call, rule, 1)
+    value = Value("", trials, trained=any(v.trained for v in given))
     if (
         call.node.op in UNSURE
         and not same

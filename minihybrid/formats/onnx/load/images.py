@@ -53,11 +53,11 @@ def _scales(call):
         scales = call.attr("scales", [], list)
     elif call.get(3) is not None:
         sizes = call.trials(3, "the size")
-        found = {
+        candidates = {
             tuple(int(n) / max(old[a], 1) for n, a in zip(size, axes, strict=True))
             for size, old in zip(sizes, call.shapes(0), strict=True)
         }
-        scales = found.pop() if len(found) == 1 else ()
+        scales = candidates.pop() if len(candidates) == 1 else ()
     else:
         place = 1 if call.opset < 11 else 2
         scales = call.fixed(place, "the scale").ravel().tolist()
@@ -65,8 +65,8 @@ def _scales(call):
         call.fail(
             f"the scales are {tuple(scales)!s:.60}, but one whole number for each axis is needed"
         )
-    found = dict(zip(axes, scales, strict=True))
-    return [int(found.get(axis, 1)) for axis in range(ndim)]
+    by_axis = dict(zip(axes, scales, strict=True))
+    return [int(by_axis.get(axis, 1)) for axis in range(ndim)]
 
 
 def _resize(call):

@@ -77,19 +77,19 @@ def _window(call, kernel):
             f"kernel {kernel}, strides {strides} and dilations {dilations} must be at least 1"
         )
     if mode in ("SAME_UPPER", "SAME_LOWER"):
-        found = {
+        candidates = {
             tuple(
                 _same_pads(*numbers, mode)
                 for numbers in zip(shape[2:], kernel, strides, dilations, strict=True)
             )
             for shape in call.shapes(0)
         }
-        if len(found) > 1:
+        if len(candidates) > 1:
             call.fail(
                 f"auto_pad={mode} follows from a length that the file leaves "
                 "open; fix it when exporting (no dynamic axes)"
             )
-        return strides, dilations, list(found.pop())
+        return strides, dilations, list(candidates.pop())
     if mode not in ("NOTSET", "VALID"):
         call.fail(f"auto_pad={mode:.40} is unknown")
     return strides, dilations, list(zip(pads[:n], pads[n:], strict=True))
@@ -170,7 +170,7 @@ def _deconv(call):
 
 def _cuts(call, kernel, strides, dilations, more, wanted, mode):
     """What is cut off for outputs of a wanted size, or of `stride` times the data's."""
-    found = set()
+    candidates = set()
     for shape in call.shapes(0):
         sizes = wanted or [n * s for n, s in zip(shape[2:], strides, strict=True)]
         totals = [
@@ -179,18 +179,18 @@ def _cuts(call, kernel, strides, dilations, more, wanted, mode):
                 shape[2:], kernel, strides, dilations, more, sizes, strict=True
             )
         ]
-        found.add(
+        candidates.add(
             tuple(
                 (t // 2, t - t // 2) if mode == "SAME_UPPER" else (t - t // 2, t // 2)
                 for t in totals
             )
         )
-    if len(found) > 1:
+    if len(candidates) > 1:
         call.fail(
             "output_shape follows from a length that the file leaves open; fix "
             "it when exporting (no dynamic axes)"
         )
-    return list(found.pop())
+    return list(candidates.pop())
 
 
 def _pool(kind):
@@ -223,24 +223,24 @@ def _pool(kind):
 
 def _started_inside(call, out, kernel, strides, pads):
     """Drop windows that would start in the padding at the end, as ceil_mode wants."""
-    found = set()
+    candidates = set()
     for shape in call.shapes(0):
         outs = [
             -(-(n + a + b - k) // s) + 1
             for n, k, s, (a, b) in zip(shape[2:], kernel, strides, pads, strict=True)
         ]
-        found.add(
+        candidates.add(
             tuple(
                 (o - 1) * s >= n + a
                 for o, n, s, (a, _) in zip(outs, shape[2:], strides, pads, strict=True)
             )
         )
-    if len(found) > 1:
+    if len(candidates) > 1:
         call.fail(
             "ceil_mode with a length that the file leaves open is not supported; "
             "fix it when exporting (no dynamic axes)"
         )
-    for axis, drop in enumerate(found.pop(), start=2):
+    for axis, drop in enumerate(candidates.pop(), start=2):
         if drop:
             out = OPS["slice_axis"](out, axis=axis, begin=0, end=-1)
     return out

@@ -156,12 +156,12 @@ def _head(scope, name):
 
 def _needed(model):
     """(the nodes that the outputs need, in order; the names that anybody needs)."""
-    wanted, found = {name for name, *_ in model.outputs}, []
+    wanted, nodes = {name for name, *_ in model.outputs}, []
     for node in reversed(model.nodes):
         if not wanted.isdisjoint(node.outputs):
-            found.append(node)
+            nodes.append(node)
             wanted.update(name for name in node.inputs if name)
-    return found[::-1], wanted
+    return nodes[::-1], wanted
 
 
 def _apply(call, wanted):

@@ -19,17 +19,17 @@ from minihybrid.ops import OPS
 
 # -- constants and shapes --------------------------------------------------------------
 def _constant(call):
-    found = [call.attr("value", None, np.ndarray)]
+    candidates = [call.attr("value", None, np.ndarray)]
     for read, name, dtype in (
         (call.number, "value_float", "float32"),
         (call.integer, "value_int", "int64"),
         (call.integers, "value_ints", "int64"),
     ):
         value = read(name)
-        found.append(None if value is None else np.array(value, dtype))
+        candidates.append(None if value is None else np.array(value, dtype))
     floats = call.attr("value_floats", None, list)
-    found.append(None if floats is None else np.array(floats, "float32"))
-    arrays = [a for a in found if a is not None]
+    candidates.append(None if floats is None else np.array(floats, "float32"))
+    arrays = [a for a in candidates if a is not None]
     if len(arrays) != 1:
         call.fail("one number, list of numbers or tensor is needed as its attribute")
     return Value("", (arrays[0], arrays[0]))
@@ -60,11 +60,11 @@ def codes(call, wanted, shapes):
 
     A length that is open is the data's own in this place (0), or follows (-1).
     """
-    found = []
+    target = []
     for i, lengths in enumerate(zip(*wanted, strict=True)):
         own = tuple(s[i] if i < len(s) else None for s in shapes)
-        found.append(lengths[0] if lengths[0] == lengths[1] else 0 if lengths == own else -1)
-    if found.count(-1) > 1 and -1 in wanted[0]:  # what is left may be known, too
+        target.append(lengths[0] if lengths[0] == lengths[1] else 0 if lengths == own else -1)
+    if target.count(-1) > 1 and -1 in wanted[0]:  # what is left may be known, too
         return codes(
             call,
             [
@@ -73,12 +73,12 @@ def codes(call, wanted, shapes):
             ],
             shapes,
         )
-    if found.count(-1) > 1:
+    if target.count(-1) > 1:
         call.fail(
-            f"of the shape {tuple(found)} more than one length is open; fix "
+            f"of the shape {tuple(target)} more than one length is open; fix "
             "lengths when exporting (no dynamic axes)"
         )
-    return tuple(found)
+    return tuple(target)
 
 
 def reshaped(call, data, wanted, shapes):

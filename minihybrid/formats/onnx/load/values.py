@@ -166,7 +166,7 @@ class Call:
         self.inputs = [scope.values[name] if name else None for name in node.inputs]
         while self.inputs and self.inputs[-1] is None:
             self.inputs.pop()
-        self.asked = set()
+        self.read = set()
         self.fail = node.fail
 
     def check(self):
@@ -188,7 +188,7 @@ class Call:
     # -- attributes
     def attr(self, name, default, kind):
         """An attribute of a Python type, or the default."""
-        self.asked.add(name)
+        self.read.add(name)
         if name not in self.node.attrs:
             return default
         value = self.node.attrs[name]
@@ -219,7 +219,7 @@ class Call:
 
     def check_attributes(self):
         """Refuse attributes that were not asked for: they might mean something."""
-        left = self.node.attrs.keys() - self.asked
+        left = self.node.attrs.keys() - self.read
         if left:
             self.fail(f"the attribute {min(left)!r:.40} is not supported")
 
@@ -283,13 +283,13 @@ class Call:
         value = self.need(i)
         if value.arrays is not None:
             return [a.shape for a in value.arrays]
-        found = [s.shape for s in self.scope.spec(value.symbol)]
-        if any(s is None or -1 in s for s in found):
+        shapes = [s.shape for s in self.scope.spec(value.symbol)]
+        if any(s is None or -1 in s for s in shapes):
             self.fail(
                 f"the shape of {value.name!r:.60} must be known, but the file "
                 "does not tell that of its inputs"
             )
-        return found
+        return shapes
 
     def shape(self, i):
         """The shape of an input; -1 stands for a length that is open."""
