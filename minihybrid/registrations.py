@@ -14,7 +14,7 @@ from importlib.util import find_spec
 
 from minihybrid.core import hooks
 from minihybrid.core.hooks import FACES, FORMATS, INITIALIZERS, WITHOUT_SCIPY
-from minihybrid.core.lazy import call, found
+from minihybrid.core.lazy import call, resolve
 from minihybrid.core.targets import TARGETS, Target
 
 # A module, and the hooks (core/hooks.py) that it brings.
@@ -27,7 +27,7 @@ HOOKS = {
     "runtime.numbered_cpus": "wrapper",
     "runtime.shared_plans": "many_plans",
 }
-# What `nd` and `sym` have beside operators, and where: name -> road, as `found` reads it.
+# What `nd` and `sym` have beside operators, and where: name -> road, as `resolve` reads it.
 ARRAYS = "CSRNDArray concatenate from_numpy histogram onehot_encode reset_arrays sparse"
 DLPACK = "from_dlpack to_dlpack_for_read to_dlpack_for_write"
 SYMBOLS = "arange eye full histogram linspace ones zeros"
@@ -93,13 +93,13 @@ INITIAL = {
 
 def fetched(hook, module):
     """The function that a module brings for a hook, once it is read."""
-    found(module)
+    resolve(module)
     return hook.function
 
 
 def ask(target, field, *args):
     """What a field of a target gives; from here on its own record stands in the table."""
-    TARGETS[target] = found(RUN[target])
+    TARGETS[target] = resolve(RUN[target])
     return getattr(TARGETS[target], field)(*args)
 
 
@@ -124,7 +124,7 @@ class Names(dict):
 
     def __getitem__(self, name):
         value = super().__getitem__(name)
-        return found(value) if isinstance(value, str) else value
+        return resolve(value) if isinstance(value, str) else value
 
 
 for _module, _names in HOOKS.items():

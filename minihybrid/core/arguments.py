@@ -15,13 +15,13 @@ from minihybrid.ops.infix import Value
 
 def arrays_in(args):
     """The arrays (or symbols) of nested arguments, in order."""
-    found = []
+    arrays = []
     for arg in args:
         if isinstance(arg, Value):
-            found.append(arg)
+            arrays.append(arg)
         elif parts := flatten(arg):
-            found += arrays_in(parts)
-    return found
+            arrays += arrays_in(parts)
+    return arrays
 
 
 def restore(structure, values):

@@ -632,14 +632,14 @@ def arrays(owner, values):
 
     Raises:  AttrError for what is no NDArray.
     """
-    found = list(values) if isinstance(values, (list, tuple)) else [values]
-    for value in found:
+    listed = list(values) if isinstance(values, (list, tuple)) else [values]
+    for value in listed:
         if not isinstance(value, NDArray):
             raise AttrError(
                 f"{owner}: {described(value)} is given, but an NDArray is "
                 "needed; make one with nd.array(...)"
             )
-    return found
+    return listed
 
 
 def _share(a, b):
@@ -657,10 +657,10 @@ def _apart(out, inputs, kind):
 def _refuse_other_specs(op, wanted, outs):
     """Raise if a call gave another shape or dtype than the shape rule promises to graphs."""
     for spec, out in zip(wanted, outs, strict=False):
-        found = Spec(out.data.shape, out.data.dtype)
-        if spec.known and spec != found:
+        actual = Spec(out.data.shape, out.data.dtype)
+        if spec.known and spec != actual:
             raise HybridError(
-                f"{op.name}: its eager function gave {found}, but its infer says {spec}, which "
+                f"{op.name}: its eager function gave {actual}, but its infer says {spec}, which "
                 "hybridized code relies on; correct one of the two"
             )
 
@@ -695,8 +695,8 @@ def _elsewhere(op, datas, attrs):
 def places(key):
     """An index in which NumPy arrays stand for NDArrays; their fractions are cut."""
     if isinstance(key, NDArray):
-        found = np.asarray(key.data)
-        return found if found.dtype.kind == "b" else found.astype(np.int64)
+        index = np.asarray(key.data)
+        return index if index.dtype.kind == "b" else index.astype(np.int64)
     return tuple(map(places, key)) if isinstance(key, tuple) else key
 
 
@@ -723,13 +723,13 @@ def look_up(data, key):
 
 def _no_place(what, error, key, shape):
     """The error that an array has no such place, or that this is no index."""
-    said = str(error)
-    if said.startswith("only integers"):
-        said = (
+    reason = str(error)
+    if reason.startswith("only integers"):
+        reason = (
             f"{_shown(key)} is no index; needed: whole numbers, slices, ..., None,"
             " or arrays of whole numbers or of booleans"
         )
-    return PlaceError(f"{what}: {said}; the array has shape {shape}")
+    return PlaceError(f"{what}: {reason}; the array has shape {shape}")
 
 
 def _shown(key):

@@ -53,15 +53,15 @@ def gradient(heads, head_grads, wanted, value, note=None):
         gs = [grads.get(r) for r in refs]
         g, out = (gs[0], outs[0]) if len(refs) == 1 else (tuple(gs), tuple(outs))
         inputs = [value(r) for r in node.inputs]
-        found = node.op.grad(g, out, *inputs, **node.attrs)
-        if not isinstance(found, (tuple, list)) or [
-            g is None or hasattr(g, "level") or callable(g) for g in found
+        g_ins = node.op.grad(g, out, *inputs, **node.attrs)
+        if not isinstance(g_ins, (tuple, list)) or [
+            g is None or hasattr(g, "level") or callable(g) for g in g_ins
         ] != [True] * len(inputs):
             raise HybridError(
-                f"{node.op.name}: its grad gave {described(found)}, but a tuple is needed that has "
+                f"{node.op.name}: its grad gave {described(g_ins)}, but a tuple is needed that has "
                 f"an array or a symbol, or None, for each of its inputs, which are {len(inputs)}"
             )
-        for ref, v, g_in in zip(node.inputs, inputs, found, strict=True):
+        for ref, v, g_in in zip(node.inputs, inputs, g_ins, strict=True):
             if g_in is not None and ref[0] in needed:
                 g_in = in_dtype_of(v, g_in if hasattr(g_in, "level") else g_in())
                 grads[ref] = grads[ref] + g_in if ref in grads else g_in

@@ -232,10 +232,10 @@ class Block(metaclass=CheckedCall):
     # -- parameters
     def collect_params(self, select=None) -> ParameterDict:
         """All parameters, the children's too; `select` is a regular expression."""
-        found = ParameterDict(self._params.prefix)
+        params = ParameterDict(self._params.prefix)
         for block in self._walk():
-            found.update(block._params)
-        return found if select is None else found.select(select)
+            params.update(block._params)
+        return params if select is None else params.select(select)
 
     def _walk(self):
         """This block and all below it, each once."""
@@ -258,10 +258,10 @@ class Block(metaclass=CheckedCall):
     def _collect_params_with_prefix(self, prefix=""):
         """Parameters under their structural names: `0.weight`, `output.bias`."""
         prefix += "." * bool(prefix)
-        found = {prefix + name: p for name, p in self._reg_params.items()}
+        params = {prefix + name: p for name, p in self._reg_params.items()}
         for name, child in self._children.items():
-            found.update(child._collect_params_with_prefix(prefix + name))
-        return found
+            params.update(child._collect_params_with_prefix(prefix + name))
+        return params
 
     def initialize(self, init: object = UNIFORM, ctx=None, verbose=False, force_reinit=False):
         """Initialise all parameters; those of unknown shape at the first call."""
@@ -543,8 +543,8 @@ class HybridBlock(Block):
 
     def _tell_shapes(self, args):
         """Ask the subclass's own `infer_shape` for shapes that are still unknown."""
-        asked = type(self).infer_shape is not HybridBlock.infer_shape
-        if asked and not all(p.known for p in self._reg_params.values()):
+        overridden = type(self).infer_shape is not HybridBlock.infer_shape
+        if overridden and not all(p.known for p in self._reg_params.values()):
             self.infer_shape(*args)
 
     def _finish_shapes(self, args):
@@ -691,9 +691,9 @@ class SymbolBlock(HybridBlock):
         """Apply the symbol's operators to the inputs."""
         others, names = [a for a in args if not hasattr(a, "level")], ", ".join(self._inputs)
         if others or len(args) != len(self._inputs):
-            found = f"a {type(others[0]).__name__}; call net({names})" if others else len(args)
+            received = f"a {type(others[0]).__name__}; call net({names})" if others else len(args)
             raise AttrError(
-                f"SymbolBlock: {len(self._inputs)} inputs are needed ({names}), found {found}"
+                f"SymbolBlock: {len(self._inputs)} inputs are needed ({names}), found {received}"
             )
         given = dict(zip(self._inputs, args, strict=True))
         given |= {self._stem + name: value for name, value in params.items()}

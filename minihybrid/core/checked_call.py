@@ -35,14 +35,14 @@ width, height
         try:
             return super().__call__(*args, **kwargs)
         except TypeError as error:
-            said = None
+            message = None
             if not isinstance(error, HybridError):
                 from minihybrid.core.call_errors import misfit
 
-                said = misfit(cls.__name__, cls._init(), args, kwargs, cls._parents())
-            if said is None:
+                message = misfit(cls.__name__, cls._init(), args, kwargs, cls._parents())
+            if message is None:
                 raise
-        raise AttrError(said)
+        raise AttrError(message)
 
     def _init(cls):
         """The `__init__` without self; where nobody wrote one, it takes nothing."""
@@ -52,15 +52,15 @@ width, height
 
     def _parents(cls):
         """The `__init__` of all classes that **kwargs are handed on to."""
-        found = [vars(c)["__init__"] for c in cls.__mro__[:-1] if "__init__" in vars(c)]
+        inits = [vars(c)["__init__"] for c in cls.__mro__[:-1] if "__init__" in vars(c)]
         passed_on = [
             f
-            for f in found
+            for f in inits
             if any(
                 p.kind is Parameter.VAR_KEYWORD for p in inspect.signature(f).parameters.values()
             )
         ]
-        return found[1:] if found[:1] == passed_on[:1] else ()
+        return inits[1:] if inits[:1] == passed_on[:1] else ()
 
     @property
     def __signature__(cls):
@@ -111,16 +111,16 @@ mean 'height'?); it takes width, height
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            said = None
+            message = None
             if not isinstance(error, HybridError):
                 bound, rest = function, args
                 if is_method:
                     bound, rest = functools.partial(function, None), args[1:]
                 from minihybrid.core.call_errors import misfit
 
-                said = misfit(owner, bound, rest, kwargs)
-            if said is None:
+                message = misfit(owner, bound, rest, kwargs)
+            if message is None:
                 raise
-        raise AttrError(said)
+        raise AttrError(message)
 
     return call

@@ -123,8 +123,8 @@ class CompiledOp(Op):
 
             donation = donate(op, [given[n] for n in reached])
         with donation:
-            found = dict(zip(reached, op.apply(given), strict=True))
-        return tuple(found.get(name) for name in self.names)
+            grads = dict(zip(reached, op.apply(given), strict=True))
+        return tuple(grads.get(name) for name in self.names)
 
     def _gradient(self, present):
         """(operator, names): the gradients of these outputs, of what gets one."""
@@ -153,9 +153,9 @@ class CompiledOp(Op):
 
 def _inputs(graph, index):
     """The names of the variables from which operators with a gradient compute an output."""
-    found, ahead = {}, [graph.outputs[index][0]]
+    visited, ahead = {}, [graph.outputs[index][0]]
     for node in ahead:
-        if node not in found and (node.op is None or node.op.grad):
-            found[node] = node.name
+        if node not in visited and (node.op is None or node.op.grad):
+            visited[node] = node.name
             ahead += [n for n, _ in node.inputs]
-    return {name for node, name in found.items() if node.op is None}
+    return {name for node, name in visited.items() if node.op is None}

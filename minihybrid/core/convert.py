@@ -31,7 +31,7 @@ def to_numpy(owner, source, dtype):
     if type(source) is np.ndarray and source.dtype == dtype:
         return source
     try:
-        found = np.asarray(source)
+        array = np.asarray(source)
     except HybridError:  # of a symbol
         raise
     except (ValueError, TypeError):
@@ -39,18 +39,18 @@ def to_numpy(owner, source, dtype):
             f"{owner}: {described(source)} has rows of different lengths, "
             "but an array has one length an axis"
         ) from None
-    if found.dtype == object and all(isinstance(v, Number) for v in found.flat):
-        found = np.asarray(source, np.float64)  # whole numbers of more than 64 bits
-    if found.dtype.kind not in "biuf":
+    if array.dtype == object and all(isinstance(v, Number) for v in array.flat):
+        array = np.asarray(source, np.float64)  # whole numbers of more than 64 bits
+    if array.dtype.kind not in "biuf":
         raise AttrError(
             f"{owner}: {described(source)} is no array of numbers; needed: "
             "numbers in (nested) lists of one length, or in NumPy's arrays"
         )
-    if dtype.kind in "iu" and found.size and not np.can_cast(found.dtype, dtype):
-        for number in (found.min(), found.max()):
+    if dtype.kind in "iu" and array.size and not np.can_cast(array.dtype, dtype):
+        for number in (array.min(), array.max()):
             check_range(owner, number.item(), dtype)
     with np.errstate(over="ignore"):  # the answer is infinity
-        return found.astype(dtype, copy=False)
+        return array.astype(dtype, copy=False)
 
 
 def dtype_of(owner, value):

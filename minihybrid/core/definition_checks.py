@@ -54,13 +54,13 @@ def judge(name: object, aliases: tuple, given: dict) -> None:
         judge_text(owner, given)
 
 
-def kinds(found: Any) -> str:
+def kinds(annotation: Any) -> str:
     """The kinds of a field in words: a tuple or a function.
 
     >>> kinds(FIELDS["inputs"].type)
     'tuple or function'
     """
-    names = [kind.__name__ for kind in getattr(found, "__args__", [found])]
+    names = [kind.__name__ for kind in getattr(annotation, "__args__", [annotation])]
     return " or ".join(names).replace("Callable", "function")
 
 
@@ -91,12 +91,12 @@ def judge_text(owner: str, given: dict) -> None:
     inputs = given["inputs"]
     known = LETTERS[: len(inputs)] if isinstance(inputs, tuple) else LETTERS
     try:
-        found = [name for _, name, _, _ in Formatter().parse(given["expr"]) if name is not None]
+        fields = [name for _, name, _, _ in Formatter().parse(given["expr"]) if name is not None]
     except ValueError as error:
         raise AttrError(
             f"{owner}: expr={given['expr']!r} has no pairs of braces: {error}"
         ) from None
-    if unknown := [name for name in found if name not in (*known, "i")]:
+    if unknown := [name for name in fields if name not in (*known, "i")]:
         raise AttrError(
             f"{owner}: expr={given['expr']!r} reads {{{unknown[0]}}}, but the inputs are "
             f"{', '.join(f'{{{letter}}}' for letter in known)}; one that has attributes is a "

@@ -108,10 +108,10 @@ def parsed_json(text, source):
     import json  # only who reads a graph waits for it
 
     def once(pairs):
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        entries = dict(pairs)
+        if len(entries) < len(pairs):
             raise ValueError("an object has a key twice")
-        return found
+        return entries
 
     def refuse(constant):
         raise ValueError(f"{constant} is no number of JSON")

@@ -223,13 +223,13 @@ class Graph:
         return [computed[n][i] for n, i in self.heads]
 
 
-def the_graph(owner, found):
+def the_graph(owner, value):
     """What was given as a graph, if it is one."""
-    if not isinstance(found, Graph):
+    if not isinstance(value, Graph):
         raise GraphError(
-            f"{owner}: {legible(repr(found))} is no graph; Graph.of(symbol) makes one of a symbol"
+            f"{owner}: {legible(repr(value))} is no graph; Graph.of(symbol) makes one of a symbol"
         )
-    return found
+    return value
 
 
 def evaluate_node(node, arrays, key=0):
@@ -296,16 +296,16 @@ def other_dtypes(heads, dtype):
 
     BatchNorm's operator definition, for example, takes float32 beside data of float16.
     """
-    found = {}
+    dtypes = {}
     for node in topological(heads):
         attrs = node.attrs | ({"dtype": dtype} if "dtype" in node.attrs else {})
         for place, (source, _) in enumerate(node.inputs):
             specs = [Spec(None, dtype if i != place else None) for i in range(len(node.inputs))]
             if source.op is None:
-                found[source.name] = node.op.specs_of(specs, attrs)[0][place].dtype or found.get(
+                dtypes[source.name] = node.op.specs_of(specs, attrs)[0][place].dtype or dtypes.get(
                     source.name
                 )
-    return {name: kind for name, kind in found.items() if kind not in (None, dtype)}
+    return {name: kind for name, kind in dtypes.items() if kind not in (None, dtype)}
 
 
 def _learn(node, specs):

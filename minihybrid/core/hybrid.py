@@ -191,10 +191,10 @@ class Hybrid(ForkSafe):
                     f"{self.title}: arguments other than arrays must be plain values (numbers, "
                     "strings, None), which are part of the program; pass arrays as NDArray"
                 )
-            found = ", ".join(map(described, args)) or "none"
+            received = ", ".join(map(described, args)) or "none"
             raise AttrError(
                 f"{self.title}: NDArrays are needed as inputs, found "
-                f"{found}; make arrays with nd.array(...)"
+                f"{received}; make arrays with nd.array(...)"
             )
         return key
 
@@ -264,8 +264,8 @@ class Hybrid(ForkSafe):
     @property
     def plans(self):
         """The plans in force: those of calls on the tape for the gradients of now."""
-        found, groups = Plans(), {}
-        found.uses, found.reasons = {}, [*self.reasons]
+        plans, groups = Plans(), {}
+        plans.uses, plans.reasons = {}, [*self.reasons]
         for key, entry in self.entries.items():
             inputs = [n.specs[0] for n in entry.graph.variables if n.name in entry.names]
             if not entry.numbers:  # else another entry has the same plan, for other numbers
@@ -276,7 +276,7 @@ class Hybrid(ForkSafe):
                     more = ("backward",) * source.plan.title.endswith("backward")
                     signature = Signature((*inputs, *more), key[-1], source is not now)
                     calls = entry.calls - entry.taped if source is now else source.calls
-                    found[signature], found.uses[signature] = source.plan, (entry, calls)
+                    plans[signature], plans.uses[signature] = source.plan, (entry, calls)
                     with symbolic() as lengths:  # equal text: one plan for several lengths
                         alike = f"{signature}", source.plan.target, source.plan.texts
                     if lengths:
@@ -284,12 +284,12 @@ class Hybrid(ForkSafe):
         for those in groups.values():
             values = {n: tuple(dict.fromkeys(at[n] for _, at in those)) for n in those[0][1]}
             signature = those[0][0]._replace(lengths=tuple(values.items()))
-            uses, plan = [found.uses.pop(each) for each, _ in those], found[those[0][0]]
+            uses, plan = [plans.uses.pop(each) for each, _ in those], plans[those[0][0]]
             for each, _ in those:
-                del found[each]
-            found[signature] = plan
-            found.uses[signature] = uses[0][0], sum(calls for _, calls in uses)
-        return found
+                del plans[each]
+            plans[signature] = plan
+            plans.uses[signature] = uses[0][0], sum(calls for _, calls in uses)
+        return plans
 
     def plan_for(self, *args):
         """(plan, input arrays, bound parameters) for these arguments: the plan that

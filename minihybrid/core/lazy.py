@@ -2,7 +2,7 @@
 
 Takes:   a package's `globals()`, and where names are that are no modules of it.
 Gives:   `face`, its `__getattr__`; `Alias`, a module under another name of MXNet's;
-         `found`, what stands at the end of a road such as "init:Xavier".
+         `resolve`, what stands at the end of a road such as "init:Xavier".
 """
 
 from importlib import import_module
@@ -20,10 +20,10 @@ def full_name(module):
     return module if module.startswith("minihybrid_course") else f"minihybrid.{module}"
 
 
-def found(road):
+def resolve(road):
     """What a road leads to: a module such as "np", or with a colon a name of one.
 
-    >>> found("gluon.init:Xavier").__name__, found("gluon.init").__name__
+    >>> resolve("gluon.init:Xavier").__name__, resolve("gluon.init").__name__
     ('Xavier', 'minihybrid.gluon.init')
     """
     module, _, name = road.partition(":")
@@ -33,7 +33,7 @@ def found(road):
 
 def call(road, *args, **kwargs):
     """What the function at the end of a road gives."""
-    return found(road)(*args, **kwargs)
+    return resolve(road)(*args, **kwargs)
 
 
 def face(names, table, instead=None):
@@ -51,13 +51,13 @@ def face(names, table, instead=None):
         try:
             if name.startswith("_"):
                 raise ModuleNotFoundError(name=full_name(road))
-            value = found(road)
+            value = resolve(road)
         except ModuleNotFoundError as error:
             if error.name != full_name(road):
                 raise
             remedy = (instead or {}).get(name, f"dir({package}) lists all")
-            said = hooks.instead(package, name) or f"{package} has no '{name}'; {remedy}"
-            raise AttributeError(said) from None
+            message = hooks.instead(package, name) or f"{package} has no '{name}'; {remedy}"
+            raise AttributeError(message) from None
         names[name] = value  # later look-ups skip __getattr__
         return value
 
@@ -79,10 +79,10 @@ class Alias(ModuleType):
             return dir(self)
         if name.startswith("__"):  # Python asks all modules for some, without using them
             raise AttributeError(name)
-        return getattr(found(self._road), name)
+        return getattr(resolve(self._road), name)
 
     def __dir__(self):
-        thing = found(self._road)
+        thing = resolve(self._road)
         if "__dir__" in vars(thing) or not isinstance(thing, ModuleType):
             return dir(thing)
-        return found("core.hooks:own_names")(vars(thing))
+        return resolve("core.hooks:own_names")(vars(thing))

@@ -23,10 +23,10 @@ class LRUCache(dict):
 
     def lookup(self, key):
         """The value, which is new again if space is short; `None` if there is none."""
-        found = self.get(key)
-        if found is not None and len(self) >= self.limit:
+        value = self.get(key)
+        if value is not None and len(self) >= self.limit:
             self[key] = self.pop(key)
-        return found
+        return value
 
     def put(self, key, value):
         """Keep a value; returns it."""

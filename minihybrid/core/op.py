@@ -196,10 +196,10 @@ def _value(text):
         return _WORDS[text]
     if text[-1] not in "nf" and not set(text) & set(".eE"):
         return int(text.rstrip("L"))  # 2L: MXNet's, from Python 2
-    found = float(text)
-    if abs(found) == np.inf and text[-1] != "f":
+    value = float(text)
+    if abs(value) == np.inf and text[-1] != "f":
         raise ValueError  # 1e400
-    return found
+    return value
 
 
 def integer(value):
@@ -278,10 +278,10 @@ def dtype(value):
         return None  # `==` would not do: np.dtype("float64") == None is true
     if isinstance(value, str) and not re.fullmatch(r"[<=|]?[A-Za-z]\w{0,15}", value):
         raise ValueError  # NumPy would parse a list of types, or Python
-    found = np.dtype(value)
-    if found.kind not in "biuf" or found.itemsize > 8 or not found.isnative:
+    np_dtype = np.dtype(value)
+    if np_dtype.kind not in "biuf" or np_dtype.itemsize > 8 or not np_dtype.isnative:
         raise ValueError  # an array of objects, texts or records is not for operators
-    return found
+    return np_dtype
 
 
 def optional(kind):
@@ -655,11 +655,11 @@ class Constant(Node):
         self.values, self.snapshot = (data,), None
         if array is not None:
             root = array if array.base is None else array.base[0]
-            found = root.snapshot and root.snapshot()
-            if not found or found.values is not None:
-                found = Snapshot()
-                root.snapshot = ref(found)
-            self.snapshot = found
+            snapshot = root.snapshot and root.snapshot()
+            if not snapshot or snapshot.values is not None:
+                snapshot = Snapshot()
+                root.snapshot = ref(snapshot)
+            self.snapshot = snapshot
 
 
 def checked(owner, name, value, kind):

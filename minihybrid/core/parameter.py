@@ -44,15 +44,15 @@ def unknown_lengths(shape):
 def lengths(name, shape):
     """A parameter's shape, checked: whole numbers, and -1 where one is unknown."""
     try:
-        found = unknown_lengths(None if shape is None else tuple(items(shape)))
+        checked_shape = unknown_lengths(None if shape is None else tuple(items(shape)))
     except (TypeError, ValueError):
-        found = (-2,)
-    if found and min(found) < -1:
+        checked_shape = (-2,)
+    if checked_shape and min(checked_shape) < -1:
         raise AttrError(
             f"Parameter '{name}': shape={described(shape)} does not fit; "
             "needed: whole numbers, of which 0 is unknown"
         )
-    return found
+    return checked_shape
 
 
 def contexts_of(ctx):
@@ -227,12 +227,12 @@ class Parameter(metaclass=CheckedCall):
 
         Raises:  HybridError if `grad_req` is null.
         """
-        found = self.data(ctx).grad
-        if found is None:
+        buffer = self.data(ctx).grad
+        if buffer is None:
             raise HybridError(
                 f"Parameter '{self.name}' has no gradient, because its grad_req is 'null'"
             )
-        return in_world(found)
+        return in_world(buffer)
 
     def list_grad(self):
         """The gradient's buffers, one a device."""
@@ -358,16 +358,16 @@ class ParameterDict(dict):
     def get(self, name, **kwargs):
         """The parameter `prefix + name`; made with these arguments if it is new."""
         name = self._prefix + name
-        found = super().get(name)
-        if found is None and self._shared is not None and name in self._shared:
-            found = self[name] = self._shared[name]
-        if found is None:
-            found = self[name] = Parameter(name, **kwargs)
-            found.placed = True
+        param = super().get(name)
+        if param is None and self._shared is not None and name in self._shared:
+            param = self[name] = self._shared[name]
+        if param is None:
+            param = self[name] = Parameter(name, **kwargs)
+            param.placed = True
         elif kwargs.get("shape") is not None:
             shape = kwargs["shape"]
-            found.shape = (shape,) if isinstance(shape, int) else shape
-        return found
+            param.shape = (shape,) if isinstance(shape, int) else shape
+        return param
 
     def get_constant(self, name, value=None):
         """The constant `prefix + name`; `value` is needed when it is new."""
@@ -407,9 +407,9 @@ class ParameterDict(dict):
 
     def select(self, pattern):
         """The parameters whose names match a regular expression."""
-        found = ParameterDict(self._prefix, self._shared)
-        found.update({n: p for n, p in self.items() if re.match(pattern, n)})
-        return found
+        selected = ParameterDict(self._prefix, self._shared)
+        selected.update({n: p for n, p in self.items() if re.match(pattern, n)})
+        return selected
 
     def initialize(self, init: object = UNIFORM, ctx=None, verbose=False, force_reinit=False):
         """Initialise every parameter that has no initialiser of its own with `init`."""
@@ -458,12 +458,12 @@ class ParameterDict(dict):
 
 def _named(filename, prefix=""):
     """The arrays of a file by name, without `arg:` and `aux:`."""
-    found = load(filename)
-    if found == []:  # a net without parameters has a file without names
+    arrays = load(filename)
+    if arrays == []:  # a net without parameters has a file without names
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(arrays, dict):
         raise FileError(f"'{filename}' holds arrays without names; parameters need names")
-    return {prefix + re.sub("^(arg|aux):", "", n): a for n, a in found.items()}
+    return {prefix + re.sub("^(arg|aux):", "", n): a for n, a in arrays.items()}
 
 
 def fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype, dtype_source, ctx):

@@ -86,13 +86,13 @@ class Reader:
 
     def count(self, what, nbytes):
         """The next number of things that take `nbytes` bytes each, or more."""
-        found = self.number("Q", f"the number of {what}")
-        if found > self.left // nbytes:
+        count = self.number("Q", f"the number of {what}")
+        if count > self.left // nbytes:
             self.fail(
-                f"{found} {what} need {found * nbytes} bytes or more, but "
+                f"{count} {what} need {count * nbytes} bytes or more, but "
                 f"{self.left} are left; {CUT_OFF}"
             )
-        return found
+        return count
 
     def shape(self, form="q", ndim=None):
         """The next shape: the number of axes, unless it is known, and the lengths."""
@@ -117,10 +117,10 @@ class Reader:
         """The next numbers, as an array."""
         dtype = np.dtype(READABLE[flag])
         raw = self.take(math.prod(shape) * dtype.itemsize, f"an array of shape {shape}")
-        found = np.frombuffer(raw, dtype).reshape(shape)
+        array = np.frombuffer(raw, dtype).reshape(shape)
         if flag == BFLOAT16:  # the upper half of a float32
-            return (found.astype(np.uint32) << 16).view(np.float32)
-        return found.view(np.uint8) != 0 if flag == BOOL else found
+            return (array.astype(np.uint32) << 16).view(np.float32)
+        return array.view(np.uint8) != 0 if flag == BOOL else array
 
 
 def unpack_arrays(data, source):

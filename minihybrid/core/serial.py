@@ -165,11 +165,11 @@ def version_of(data):
 
     Raises:  AttrError if it is written in another way than MXNet's.
     """
-    found = data.get("attrs", {})
-    found = found.get("mxnet_version", ["int", OLDEST]) if isinstance(found, dict) else found
-    if not (isinstance(found, list) and len(found) == 2 and type(found[1]) is int):
-        raise AttrError(f'the version {found!r:.60} is not readable; needed: ["int", {NOW}]')
-    return found[1]
+    attrs = data.get("attrs", {})
+    version = attrs.get("mxnet_version", ["int", OLDEST]) if isinstance(attrs, dict) else attrs
+    if not (isinstance(version, list) and len(version) == 2 and type(version[1]) is int):
+        raise AttrError(f'the version {version!r:.60} is not readable; needed: ["int", {NOW}]')
+    return version[1]
 
 
 def _nodes(data, version, source):
@@ -182,14 +182,14 @@ def _nodes(data, version, source):
             f"inputs; at most {MAX_NODES} with {MAX_INPUTS} are allowed"
         )
     made, n_outputs = [], 0
-    told = _told_outputs(data, lists)
+    counts = _told_outputs(data, lists)
     for i, entry in enumerate(data["nodes"]):
         where = f"{source}, node {i}"
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
             raise FileError(f"{where}: an object with a name is needed")
         where += f" ({entry['name'][:60]!r})"
         inputs = _refs(entry.get("inputs", []), made, where)
-        made.append(_node(entry, inputs, version, told.get(i, 1), where))
+        made.append(_node(entry, inputs, version, counts.get(i, 1), where))
         n_outputs += made[-1].n_outputs
         if n_outputs > MAX_OUTPUTS:
             raise FileError(
@@ -202,12 +202,12 @@ def _told_outputs(data, lists):
     """node number -> number of outputs, as a file says it and its references do."""
     rows = data.get("node_row_ptr")
     rows = rows if isinstance(rows, list) and all(type(n) is int for n in rows) else []
-    told = {i: max(b - a, 1) for i, (a, b) in enumerate(pairwise(rows))}
+    counts = {i: max(b - a, 1) for i, (a, b) in enumerate(pairwise(rows))}
     for refs in (*lists, data.get("heads")):
         for ref in refs if isinstance(refs, list) else ():
             if isinstance(ref, list) and len(ref) > 1 and all(type(n) is int for n in ref):
-                told[ref[0]] = max(told.get(ref[0], 1), ref[1] + 1)
-    return told
+                counts[ref[0]] = max(counts.get(ref[0], 1), ref[1] + 1)
+    return counts
 
 
 def _refs(entries, made, where):
@@ -234,10 +234,10 @@ def _attrs(entry, where):
     """A node's attributes: of the operator, in old files `param`, and of the user."""
     attrs = {}
     for key in ("param", "attr", "attrs"):
-        found = entry.get(key, {})
-        if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
-            raise FileError(f"{where}: attributes must be text, found {found!r:.80}")
-        attrs |= found
+        fields = entry.get(key, {})
+        if not isinstance(fields, dict) or not all(isinstance(v, str) for v in fields.values()):
+            raise FileError(f"{where}: attributes must be text, found {fields!r:.80}")
+        attrs |= fields
     return attrs
 
 

@@ -281,8 +281,8 @@ class Symbol(Value):
         if len(self.refs) == 1 and (CURRENT.trace or isinstance(key, Symbol)):
             return self.part(key, self.spec.shape)
         if isinstance(key, slice):
-            found = [type(self)([ref]) for ref in self.refs[key]]
-            return tuple(found) if CURRENT.trace else Group(found)
+            outputs = [type(self)([ref]) for ref in self.refs[key]]
+            return tuple(outputs) if CURRENT.trace else Group(outputs)
         if not isinstance(key, int):
             raise TraceError(
                 f"symbol[{key!r}]{user_line()}: outside of a traced function the number of an "
@@ -341,8 +341,8 @@ class Symbol(Value):
 
     def attr_dict(self):
         """node name -> its attributes as text, for all nodes that have some."""
-        found = {n.name: Symbol([(n, 0)]).list_attr() for n in topological(self.refs)}
-        return {name: attrs for name, attrs in found.items() if attrs}
+        attrs_of = {n.name: Symbol([(n, 0)]).list_attr() for n in topological(self.refs)}
+        return {name: attrs for name, attrs in attrs_of.items() if attrs}
 
     def __call__(self, *args, name=None, **kwargs):
         """Compose: the same graph with other symbols in place of its variables.
@@ -360,8 +360,8 @@ class Symbol(Value):
         """
         from minihybrid.mxnet.sym_extras import inferred
 
-        found = inferred(self, "infer_shape", args, kwargs)
-        return tuple([shown_shape(spec.shape) for spec in group] for group in found)
+        specs = inferred(self, "infer_shape", args, kwargs)
+        return tuple([shown_shape(spec.shape) for spec in group] for group in specs)
 
     def infer_shape(self, *args, **kwargs):
         """(argument, output, auxiliary) shapes; three `None` if they do not all follow.
@@ -371,19 +371,19 @@ class Symbol(Value):
         """
         from minihybrid.mxnet.sym_extras import inferred
 
-        found = inferred(self, "infer_shape", args, kwargs)
-        if any(s.shape is None or -1 in s.shape for group in found for s in group):
+        specs = inferred(self, "infer_shape", args, kwargs)
+        if any(s.shape is None or -1 in s.shape for group in specs for s in group):
             for node in missing_of(topological(self.refs)):
                 node.op.expand()  # raises: it says why
             return None, None, None
-        return tuple([spec.shape for spec in group] for group in found)
+        return tuple([spec.shape for spec in group] for group in specs)
 
     def infer_type_partial(self, *args, **kwargs):
         """(argument, output, auxiliary) dtypes as far as known; `None` is unknown."""
         from minihybrid.mxnet.sym_extras import inferred
 
-        found = inferred(self, "infer_type", args, kwargs)
-        return tuple([spec.dtype and spec.dtype.type for spec in group] for group in found)
+        specs = inferred(self, "infer_type", args, kwargs)
+        return tuple([spec.dtype and spec.dtype.type for spec in group] for group in specs)
 
     def infer_type(self, *args, **kwargs):
         """(argument, output, auxiliary) dtypes; three `None` if they do not all follow.
@@ -391,9 +391,9 @@ class Symbol(Value):
         >>> var("x").astype("float16").infer_type(x="float32")[1]
         [<class 'numpy.float16'>]
         """
-        found = self.infer_type_partial(*args, **kwargs)
-        complete = all(t is not None for group in found for t in group)
-        return found if complete else (None, None, None)
+        dtypes = self.infer_type_partial(*args, **kwargs)
+        complete = all(t is not None for group in dtypes for t in group)
+        return dtypes if complete else (None, None, None)
 
     # -- files
     def tojson(self):
@@ -530,7 +530,7 @@ def var(
             raise AttrError(
                 f"var: the attribute {key} is {value!r}, but attributes are text; write '{value}'"
             )
-    told = {
+    declared = {
         "__shape__": shape and tuple(shape),
         "__dtype__": dtype and TYPE_FLAGS[onp.dtype(dtype).name],
         "__lr_mult__": lr_mult,
@@ -540,7 +540,7 @@ def var(
         **kwargs,
     }
     info = AttrScope.current().get({written(k): v for k, v in (attr or {}).items()}) | {
-        key: str(v) for key, v in told.items() if v is not None
+        key: str(v) for key, v in declared.items() if v is not None
     }
     shape, dtype = spec or (told_shape(shape), dtype)
     spec = Spec(shape, onp.dtype(dtype) if dtype else None)

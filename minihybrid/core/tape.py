@@ -115,13 +115,13 @@ def array_of(ref):
 
 def _dependencies(refs):
     """The nodes that values on the tape were computed from, each once."""
-    found, nodes, ahead = set(refs), {}, [*refs]
+    seen, nodes, ahead = set(refs), {}, [*refs]
     while ahead:
         node, i = ahead.pop()
         nodes[node] = None
         if node.inputs:
-            new = [r for r in node.op.dependencies(i, node.inputs) if r not in found]
-            found.update(new)
+            new = [r for r in node.op.dependencies(i, node.inputs) if r not in seen]
+            seen.update(new)
             ahead += new
     return nodes
 

@@ -150,7 +150,7 @@ def test_the_tables_have_what_modules_enter(everything):
         if "minihybrid" in getattr(kind, "__module__", "")
     }
     assert own <= simple | set(registrations.INITIAL)
-    assert all(TARGETS[name] is lazy.found(road) for name, road in registrations.RUN.items())
+    assert all(TARGETS[name] is lazy.resolve(road) for name, road in registrations.RUN.items())
 
 
 ASKED = """
@@ -177,7 +177,7 @@ def test_roads_lead_to_what_was_read_before(package):
     for name, road in package.LATER.items():
         module = road.partition(":")[0]
         assert module.startswith("minihybrid_course") or READING_ORDER.index(module) < order, road
-        assert getattr(package, name) is lazy.found(road)
+        assert getattr(package, name) is lazy.resolve(road)
     with pytest.raises(AttributeError, match=rf"{package.__name__} has no 'no_such'; dir\("):
         _ = package.no_such
 

@@ -144,5 +144,5 @@ def test_without_a_notebook_nothing_is_told(ipython):
 
 def test_roads_lead_to_functions_and_classes():
     for (module, name), road in SHOWN.items():
-        actual = lazy.found
+        actual = lazy.resolve
         assert isinstance(actual(f"{module}:{name}"), type) and callable(actual(road))

@@ -19,7 +19,7 @@ from minihybrid.gluon import loss, nn, rnn
 @pytest.mark.parametrize("path", ALIASES)
 def test_modules_have_mxnets_names_too(path):
     module = importlib.import_module(f"minihybrid.{path}")
-    real = lazy.found(ROADS[path]) if path in ROADS else ALIASES[path]
+    real = lazy.resolve(ROADS[path]) if path in ROADS else ALIASES[path]
     assert dir(module) == dir(real) or set(dir(module)) < set(dir(real))  # those of its own
     public = [name for name in dir(real) if not name.startswith("_")]
     pairs = [(getattr(module, name), getattr(real, name)) for name in public]

@@ -69,13 +69,13 @@ def joint_graph(graph, wanted):
     The incoming gradients are new variables, named by `seed_names`; a state's new value
     has none. What gets no gradient has zeros.
     """
-    nodes, found = _gradients(graph, wanted)
+    nodes, grads = _gradients(graph, wanted)
     names = {n.name: n for n in graph.variables}
     for name in wanted:
-        if name not in found:
+        if name not in grads:
             nodes.append(apply(*nothing_like((names[name], 0)), f"no_{name}"))
-            found[name] = nodes[-1], 0
-    return Graph(nodes, [*graph.heads, *(found[name] for name in wanted)], graph.n_streams)
+            grads[name] = nodes[-1], 0
+    return Graph(nodes, [*graph.heads, *(grads[name] for name in wanted)], graph.n_streams)
 
 
 def gradient_of(graph, wanted, present, kept):
@@ -85,7 +85,7 @@ def gradient_of(graph, wanted, present, kept):
     kept:     the numbers of outputs whose values are given, too, by their names (`kept_name`),
               as `kept0`; what else is needed is computed again.
     """
-    nodes, found = _gradients(graph, wanted, present)
+    nodes, grads = _gradients(graph, wanted, present)
     given, name = {}, kept_name(graph)
     for i in kept:
         ref = graph.outputs[i]
@@ -98,8 +98,8 @@ def gradient_of(graph, wanted, present, kept):
         again.append(now)
         for i in range(node.n_outputs if now is not node else 0):
             mapped.setdefault((node, i), (now, i))
-    heads = [mapped.get(ref, ref) for ref in found.values()]
-    return cse(fold(dce(Graph(again, heads)), walls=True)), list(found)
+    heads = [mapped.get(ref, ref) for ref in grads.values()]
+    return cse(fold(dce(Graph(again, heads)), walls=True)), list(grads)
 
 
 def differentiate(graph, wanted):
@@ -118,9 +118,9 @@ def forward_backward(graph, wanted, remat=None):
 
     remat:   a budget for what the forward graph keeps (`passes/remat.py`).
     """
-    nodes, found = _gradients(graph, wanted)
-    joint = Graph(nodes, [*graph.heads, *found.values()], graph.n_streams)
-    return *split(graph, joint, remat), list(found)
+    nodes, grads = _gradients(graph, wanted)
+    joint = Graph(nodes, [*graph.heads, *grads.values()], graph.n_streams)
+    return *split(graph, joint, remat), list(grads)
 
 
 def split(graph, joint, remat=None):
