@@ -216,9 +216,9 @@ class Function:
             )
         self._used = True
         if not all(isinstance(v, NDArray) for v in inputs):
-            found = ", ".join(type(v).__name__ for v in inputs)
+            types = ", ".join(type(v).__name__ for v in inputs)
             raise AttrError(
-                f"{name}: a Function works on NDArrays, found {found}; "
+                f"{name}: a Function works on NDArrays, found {types}; "
                 "leave a block that uses it imperative"
             )
         with modes(recording=False):
@@ -250,29 +250,29 @@ class Function:
                 "is unknown; write the step with operators instead"
             )
         gs, outs = (g, out) if isinstance(g, tuple) else ((g,), (out,))
-        found = self.backward(
+        grads = self.backward(
             *(zeros_like(o) if v is None else v for v, o in zip(gs, outs, strict=True))
         )
-        found = found if isinstance(found, (list, tuple)) else (found,)
-        if len(found) != len(inputs):
+        grads = grads if isinstance(grads, (list, tuple)) else (grads,)
+        if len(grads) != len(inputs):
             raise HybridError(
-                f"{name}.backward returned {len(found)} gradients, but "
+                f"{name}.backward returned {len(grads)} gradients, but "
                 f"forward has {len(inputs)} inputs"
             )
-        for v, x in zip(found, inputs, strict=True):
+        for v, x in zip(grads, inputs, strict=True):
             if not isinstance(v, NDArray) or v.shape != x.shape:
                 what = getattr(v, "shape", v)
                 raise HybridError(
                     f"{name}.backward returned a {type(v).__name__} ({what}), but an NDArray of "
                     f"shape {x.shape} is needed"
                 )
-        return found
+        return grads
 
 
 def __getattr__(name):
     """The sentence about a name that PyTorch has, or Python's own."""
-    said = hooks.instead("autograd", name) or f"module '{__name__}' has no attribute '{name}'"
-    raise AttributeError(said, name=name, obj=sys.modules[__name__])
+    message = hooks.instead("autograd", name) or f"module '{__name__}' has no attribute '{name}'"
+    raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
 def __dir__():

@@ -49,9 +49,9 @@ def foreach(body, data, init_states, name=None):
     (array([0., 1., 3., 6.], dtype=float32), array([6.], dtype=float32))
     """
     if any(isinstance(x, Symbol) for x in arrays_in((data, init_states))):
-        found = traced(body, data, init_states, name)
-        if found is not None:
-            return found
+        results = traced(body, data, init_states, name)
+        if results is not None:
+            return results
     arrays = arrays_in((data,))
     if arrays and all(isinstance(x, NDArray) and x.ndim and not len(x) for x in arrays):
         return _no_rows(body, data, init_states), init_states
@@ -94,9 +94,9 @@ def while_loop(cond, func, loop_vars, max_iterations=None, name=None):
     if not now:
         raise AttrError("while_loop: loop_vars is empty; one array at least is needed")
     if all(isinstance(x, Symbol) and len(x.refs) == 1 for x in now):
-        found = _traced_while(cond, func, now, int(max_iterations), name)
-        if found is not None:
-            outs, now = found
+        results = _traced_while(cond, func, now, int(max_iterations), name)
+        if results is not None:
+            outs, now = results
             return outs, now[0] if single else now
     steps, seen = [], None
     while len(steps) < max_iterations and is_true("while_loop: cond", cond(*now)):
@@ -134,8 +134,8 @@ def _traced_while(cond, func, now, max_iterations, name):
     op = While(graphs, locs, range(len(now)), max_iterations)
     made = Symbol.interpret(op, [Symbol([ref]) for ref in inputs], {}, name)
     flat = [*arrays_in((out,)), *new]
-    found = [type(x)([ref]) for x, ref in zip(flat, made.refs, strict=True)]
-    return restore(out, iter(found)), found[len(flat) - len(new) :]
+    results = [type(x)([ref]) for x, ref in zip(flat, made.refs, strict=True)]
+    return restore(out, iter(results)), results[len(flat) - len(new) :]
 
 
 def _step(func, now):
@@ -184,8 +184,8 @@ def cond(pred, then_func, else_func, name=None):
     graphs, locs = _joined([first, second], inputs, 0)
     op = Cond([Graph([holds], [(holds, 0)]), *graphs], [[0], *locs])
     made = Symbol.interpret(op, [Symbol([ref]) for ref in inputs], {}, name)
-    found = [type(x)([ref]) for x, ref in zip(pairs[0], made.refs, strict=True)]
-    return restore(then, iter(found))
+    results = [type(x)([ref]) for x, ref in zip(pairs[0], made.refs, strict=True)]
+    return restore(then, iter(results))
 
 
 def _side(func, name, arguments=()):
@@ -264,10 +264,10 @@ def traced(body, data, init_states, name):
     graph, ins, others = captured(inside, variables, refs, _unmarked, lambda ref: None)
     op = Foreach(graph, ins, len(rows), len(states))
     made = Symbol.interpret(op, [*given, *init, *(Symbol([ref]) for ref in others)], {}, name)
-    found = [type(x)([ref]) for x, ref in zip((*outs, *news), made.refs, strict=True)]
+    results = [type(x)([ref]) for x, ref in zip((*outs, *news), made.refs, strict=True)]
     if all(x.spec.known and not x.spec.shape[0] for x in given):  # no rows: nothing to run
-        found = [OPS["zeros_like"](x) for x in found[: len(outs)]] + init
-    return restore(out, iter(found)), restore(new, iter(found[len(outs) :]))
+        results = [OPS["zeros_like"](x) for x in results[: len(outs)]] + init
+    return restore(out, iter(results)), restore(new, iter(results[len(outs) :]))
 
 
 OWNER = "__subgraph_name__"

@@ -187,13 +187,13 @@ class Load(Initializer):
 
     def __init__(self, param, default_init=None, verbose=False):
         super().__init__(default_init=default_init)
-        found = load(param) if isinstance(param, str) else param
-        if not hasattr(found, "items"):
+        arrays = load(param) if isinstance(param, str) else param
+        if not hasattr(arrays, "items"):
             raise AttrError(
-                f"Load: param={described(found)}, but a dict of arrays by "
+                f"Load: param={described(arrays)}, but a dict of arrays by "
                 "name is needed, or the name of a file with one"
             )
-        self.param = {re.sub("^(arg|aux):", "", name): a for name, a in found.items()}
+        self.param = {re.sub("^(arg|aux):", "", name): a for name, a in arrays.items()}
         self.default_init = create(default_init)
 
     def init_array(self, name, array, chosen=False):

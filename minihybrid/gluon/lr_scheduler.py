@@ -51,10 +51,10 @@ class LRScheduler(Settings):
             f"warmup_mode={warmup_mode!r}, but 'linear' or 'constant'",
         )
 
-    def require(self, condition, found):
+    def require(self, condition, mismatch):
         """Raise an AttrError saying what was found and what is needed."""
         if not condition:
-            raise AttrError(f"{type(self).__name__}: {found} is needed")
+            raise AttrError(f"{type(self).__name__}: {mismatch} is needed")
 
     def get_warmup_lr(self, num_update):
         """The rate at an update of the warm-up."""

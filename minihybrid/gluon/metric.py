@@ -430,9 +430,9 @@ class PCC(_Table):
     @staticmethod
     def score(table):
         """The score of a table."""
-        n, said, right = table.sum(), table.sum(axis=1), table.sum(axis=0)
-        spread = (said * (n - said)).sum() * (right * (n - right)).sum()
-        return (table.trace() * n - said @ right) / math.sqrt(spread) if spread else math.nan
+        n, predicted, right = table.sum(), table.sum(axis=1), table.sum(axis=0)
+        spread = (predicted * (n - predicted)).sum() * (right * (n - right)).sum()
+        return (table.trace() * n - predicted @ right) / math.sqrt(spread) if spread else math.nan
 
 
 @register

@@ -184,8 +184,8 @@ class Lambda(Block):
 
     def __init__(self, function, prefix=None):
         super().__init__(prefix)
-        found, self._func_name = _named_function(function, nd)
-        self._func = getattr(nd, function) if found is None else found
+        callee, self._func_name = _named_function(function, nd)
+        self._func = getattr(nd, function) if callee is None else callee
 
     def forward(self, *args):
         """Call the function."""
@@ -202,13 +202,13 @@ class HybridLambda(HybridBlock):
         from minihybrid.core.call_errors import misfit
 
         super().__init__(prefix)
-        found, self._func_name = _named_function(function, nd, sym)
-        said = found is not None and misfit("HybridLambda", found, ("F", "x"), {})
-        if said and "at most" in said:
+        callee, self._func_name = _named_function(function, nd, sym)
+        message = callee is not None and misfit("HybridLambda", callee, ("F", "x"), {})
+        if message and "at most" in message:
             raise AttrError(
-                f"{said}; the function is called with F and the input, so write f(F, x)"
+                f"{message}; the function is called with F and the input, so write f(F, x)"
             )
-        self._func = (lambda F, *args: getattr(F, function)(*args)) if found is None else found
+        self._func = (lambda F, *args: getattr(F, function)(*args)) if callee is None else callee
 
     def hybrid_forward(self, F, x, *args):
         """Call the function with F."""
@@ -220,8 +220,8 @@ class HybridLambda(HybridBlock):
 
 def __getattr__(name):
     """An error that suggests our name for a PyTorch layer."""
-    said = hooks.instead("nn", name) or f"module '{__name__}' has no attribute '{name}'"
-    raise AttributeError(said, name=name, obj=sys.modules[__name__])
+    message = hooks.instead("nn", name) or f"module '{__name__}' has no attribute '{name}'"
+    raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
 def __dir__():

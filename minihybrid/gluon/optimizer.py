@@ -873,10 +873,10 @@ class GroupAdaGrad(AdaGrad):
 
     def rates(self, index):
         """The rate; a decay is refused."""
-        found = super().rates(index)
-        if found["wd"]:
-            raise AttrError(f"GroupAdaGrad: wd={found['wd']}, but it has no weight decay; give 0")
-        return found
+        rates = super().rates(index)
+        if rates["wd"]:
+            raise AttrError(f"GroupAdaGrad: wd={rates['wd']}, but it has no weight decay; give 0")
+        return rates
 
 
 @register
@@ -978,10 +978,10 @@ class Updater:
         if index not in self.states:
             make = self.optimizer.create_state_multi_precision
             self.states[index] = make(index, weight)
-        found = self.states[index]
-        if any(a.data.device != weight.data.device for a in states_in(found)):
-            found = self.states[index] = _moved(found, weight.context)
-        return found
+        state = self.states[index]
+        if any(a.data.device != weight.data.device for a in states_in(state)):
+            state = self.states[index] = _moved(state, weight.context)
+        return state
 
 
 def _moved(state, context):

@@ -230,10 +230,10 @@ predicts"
     else:
         title = type(owner).__name__
         kind = next((k for parent, k in KINDS.items() if isinstance(owner, parent)), "optimizer")
-    found = HERE.get(kind, {}).get(name)
-    if found is None:
+    entry = HERE.get(kind, {}).get(name)
+    if entry is None:
         return None
-    here = found.format(F=title)
+    here = entry.format(F=title)
     remedy = f"it isn't needed: {here[2:]}" if here.startswith("- ") else f"use {here}"
     return f"{title} has no '{name}', as PyTorch has; {remedy}"
 

@@ -281,14 +281,14 @@ class Trainer(metaclass=CheckedCall):
         """Sum the gradients of all processes, with zeros where a process has none."""
         fresh = [_is_fresh(param) for param in self._params]
         counts = self._processes.agree(fresh)
-        found = []  # the gradients of each parameter that some process has one of
+        grad_lists = []  # the gradients of each parameter that some process has one of
         for param, own, n in zip(self._params, fresh, counts, strict=True):
             if n:
-                found.append(param.list_grad())
-                for grad in () if own else found[-1]:
+                grad_lists.append(param.list_grad())
+                for grad in () if own else grad_lists[-1]:
                     grad[...] = 0
-        self._processes.add_up([grads[0] for grads in found])
-        for first, *others in found:
+        self._processes.add_up([grads[0] for grads in grad_lists])
+        for first, *others in grad_lists:
             for grad in others:
                 grad[...] = first
         self._elsewhere = {
@@ -357,20 +357,20 @@ class Trainer(metaclass=CheckedCall):
                     )
         grads = [array.grad.asnumpy() for array in fresh if self._scaler]
         if self._scaler is None or self._scaler.update(grads):
-            for (k, _), found in groups.items():  # one compiled call a device
-                self._step(k, found)
+            for (k, _), group in groups.items():  # one compiled call a device
+                self._step(k, group)
         self._bring_together()
         for array in fresh:
             array.node.info.fresh = False
 
-    def _step(self, k, found):
+    def _step(self, k, copies):
         """Update the copies with index k, in one compiled call if the optimizer is a rule."""
-        opt, indices = self._optimizer, list(found)
+        opt, indices = self._optimizer, list(copies)
         self._grow(k)
         opt._index_update_count = self._counts[k]
         updater = self._updaters[k]
         weights = [
-            (array, array.grad, states_in(updater.state(i, array))) for i, array in found.items()
+            (array, array.grad, states_in(updater.state(i, array))) for i, array in copies.items()
         ]
         own = type(opt).update, type(opt).update_multi_precision, type(opt).create_state
         is_rule = (
@@ -396,9 +396,9 @@ class Trainer(metaclass=CheckedCall):
         made = self._compiled.lookup(key)
         if made is None or made and not made[0].reads(now):
             made = self._compiled.put(key, [])
-        for found in made:
-            if found.settings == opt.settings(found.names):
-                return found
+        for cached in made:
+            if cached.settings == opt.settings(cached.names):
+                return cached
         programs = self._programs if len(made) >= FEW else None
         made.append(CompiledUpdate(opt, weights, numbers, programs))
         del made[: -2 * FEW]
@@ -411,30 +411,30 @@ class Trainer(metaclass=CheckedCall):
         The file is a file of arrays, as `nd.save` writes it. It doesn't contain the
         optimizer's other settings, which belong to the program.
         """
-        opt, found = self._optimizer, {}
+        opt, arrays = self._optimizer, {}
         for i, state in self._updater.states.items():
-            found |= {f"state:{i}:{k}": s for k, s in enumerate(states_in(state))}
+            arrays |= {f"state:{i}:{k}": s for k, s in enumerate(states_in(state))}
             count = self._counts[0].get(i, opt.begin_num_update)
-            found[f"count:{i}"] = nd.array([count], dtype="int64")
-        found["num_update"] = nd.array([opt.num_update], dtype="int64")
-        found["learning_rate"] = nd.array([opt.lr], dtype="float64")
-        save(fname, found)
+            arrays[f"count:{i}"] = nd.array([count], dtype="int64")
+        arrays["num_update"] = nd.array([opt.num_update], dtype="int64")
+        arrays["learning_rate"] = nd.array([opt.lr], dtype="float64")
+        save(fname, arrays)
 
     def load_states(self, fname):
         """Load states written by `save_states`, for the same parameters and optimizer class.
 
         Raises:  FileError if the file is for other parameters or another optimizer.
         """
-        found, opt = load(fname), self._optimizer
-        if not isinstance(found, dict) or not {"num_update", "learning_rate"} <= found.keys():
+        entries, opt = load(fname), self._optimizer
+        if not isinstance(entries, dict) or not {"num_update", "learning_rate"} <= entries.keys():
             raise FileError(f"'{fname}' holds no states of a Trainer")
         counts = {
-            int(name[len("count:") :]): _number(fname, found, name, "int64")
-            for name in found
+            int(name[len("count:") :]): _number(fname, entries, name, "int64")
+            for name in entries
             if re.fullmatch("count:[0-9]{1,9}", name)
         }
-        num_update = _number(fname, found, "num_update", "int64")
-        learning_rate = _number(fname, found, "learning_rate", "float64")
+        num_update = _number(fname, entries, "num_update", "int64")
+        learning_rate = _number(fname, entries, "learning_rate", "float64")
         states = {}
         for i in counts:
             if i >= len(self._params):
@@ -445,7 +445,7 @@ class Trainer(metaclass=CheckedCall):
             weight = self._params[i].list_data()[0]
             states[i] = opt.create_state_multi_precision(i, weight)
             arrays = states_in(states[i])
-            given = [found[n] for n in sorted(found) if n.startswith(f"state:{i}:")]
+            given = [entries[n] for n in sorted(entries) if n.startswith(f"state:{i}:")]
             if [a.shape for a in arrays] != [a.shape for a in given]:
                 raise FileError(
                     f"'{fname}': the states of '{self._params[i].name}' have shapes "
@@ -470,9 +470,9 @@ class Trainer(metaclass=CheckedCall):
         opt.num_update, opt.lr = num_update, learning_rate
 
 
-def _number(fname, found, name, dtype):
+def _number(fname, entries, name, dtype):
     """The scalar in an array of a states file."""
-    array = found[name].asnumpy()
+    array = entries[name].asnumpy()
     if array.size != 1 or array.dtype != dtype or not 0 <= array.item() < np.inf:
         raise FileError(
             f"'{fname}': '{name}' is {array.tolist()!s:.60} of {array.dtype}, but one number of "

@@ -58,8 +58,8 @@ def vjp(f: Callable, *inputs: NDArray) -> tuple[Any, Callable]:
 
     def pullback(cotangents: Any) -> tuple[NDArray, ...]:
         seeds = _like("vjp", "cotangents", heads, arrays_in((cotangents,)))
-        found = _pulled(heads, seeds, variables)
-        return tuple(zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True))
+        grads = _pulled(heads, seeds, variables)
+        return tuple(zeros_like(x) if g is None else g for x, g in zip(inputs, grads, strict=True))
 
     return outputs, pullback
 
@@ -83,8 +83,8 @@ def jvp(f: Callable, inputs: Sequence, tangents: Sequence) -> tuple[Any, Any]:
         heads = [y.detach() for y in arrays_in((outputs,))]
         seeds = [_variable(zeros_like(y)) for y in heads]
         grads = pullback(restore(outputs, iter(seeds)))  # linear in the seeds
-    found = _pulled(grads, tangents, seeds)
-    changes = [zeros_like(y) if t is None else t for y, t in zip(heads, found, strict=True)]
+    out_tangents = _pulled(grads, tangents, seeds)
+    changes = [zeros_like(y) if t is None else t for y, t in zip(heads, out_tangents, strict=True)]
     return outputs, restore(outputs, iter(changes))
 
 
@@ -101,14 +101,14 @@ def _pulled(heads: Sequence, seeds: Sequence, variables: Sequence) -> list:
     return [grads.get(ref) for ref in refs]
 
 
-def _like(who: str, what: str, wanted: Sequence, found: Sequence) -> Sequence:
-    shapes = [[x.shape for x in each] for each in (wanted, found)]
+def _like(who: str, what: str, wanted: Sequence, given: Sequence) -> Sequence:
+    shapes = [[x.shape for x in each] for each in (wanted, given)]
     if shapes[0] != shapes[1]:
         raise ShapeError(
             f"{who}: {what} have shapes {shapes[1]}, but {shapes[0]} are needed; pass an array "
             f"like each of the {'outputs' if who == 'vjp' else 'inputs'}"
         )
-    return found
+    return given
 
 
 # -- a batch axis ----------------------------------------------------------------------
@@ -157,8 +157,8 @@ def vmap(f: Callable, in_axes: Any = 0, out_axes: int = 0) -> Callable:
             out = _at_once(f, moved, places, n)
         except (HybridError, TypeError, AttributeError):  # no rule, or Python needs values
             out = _one_by_one(f, moved, places, n)
-        found = [_moved(y, 0, out_axes % len(_shape(y))) for y in arrays_in((out,))]
-        return restore(out, iter(found))
+        results = [_moved(y, 0, out_axes % len(_shape(y))) for y in arrays_in((out,))]
+        return restore(out, iter(results))
 
     return mapped
 
@@ -183,8 +183,8 @@ def _at_once(f: Callable, inputs: Sequence, places: Sequence, n: int) -> Any:
                 for x, p in zip(inputs, places, strict=True)
             )
         )
-        found = arrays_in((out,))
-        return restore(out, iter([_with_axis(y, DEPTH.level, n, _shape(y)) for y in found]))
+        results = arrays_in((out,))
+        return restore(out, iter([_with_axis(y, DEPTH.level, n, _shape(y)) for y in results]))
     finally:
         DEPTH.level = before
 
@@ -257,12 +257,12 @@ class Batched(Value):
         rule = RULES.get(op.name) or (_elementwise if op.expr else _view if op.view else None)
         if rule is None or op.random:
             raise HybridError(f"vmap: {op.name} has no rule")
-        found = rule(op, Slices(inputs, specs, outs, self), **attrs)
-        found = found if isinstance(found, tuple) else (found,)
+        results = rule(op, Slices(inputs, specs, outs, self), **attrs)
+        results = results if isinstance(results, tuple) else (results,)
         shapes = [(_shape(self.value)[0], *spec.shape) for spec in outs]
         made = [
             Batched(y if _shape(y) == shape else reshape(y, shape=shape), self.level)
-            for y, shape in zip(found, shapes, strict=True)
+            for y, shape in zip(results, shapes, strict=True)
         ]
         return tuple(made) if len(made) > 1 else made[0]
 

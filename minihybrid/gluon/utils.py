@@ -134,11 +134,11 @@ def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_
         if sha1_hash is None or check_sha1(path, sha1_hash):
             return path
     data = _fetched(url, path, retries, verify_ssl)
-    found = hashlib.sha1(data).hexdigest()
-    if sha1_hash is not None and found != str(sha1_hash).lower():
+    checksum = hashlib.sha1(data).hexdigest()
+    if sha1_hash is not None and checksum != str(sha1_hash).lower():
         raise FileError(
-            f"download: '{url}' gave {len(data)} bytes with the checksum {found}, but {sha1_hash} "
-            "is needed; nothing was written"
+            f"download: '{url}' gave {len(data)} bytes with the checksum {checksum}, but "
+            f"{sha1_hash} is needed; nothing was written"
         )
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     write_whole(path, data, overwrite=True)

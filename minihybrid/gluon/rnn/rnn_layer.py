@@ -89,23 +89,23 @@ class _Layer(HybridBlock):
         attrs = self._attrs
         keys = ("state_size", "num_layers", "bidirectional", "mode", "projection_size")
         parts = packed(inputs, *(attrs[key] for key in keys))
-        found = {}
+        shapes = {}
         for part, groups in zip(("weight", "bias"), parts, strict=True):
             for k, group in enumerate(groups):
                 layer, side = divmod(k, 1 + attrs["bidirectional"])
                 for what, size in zip(("i2h", "h2h", "h2r"), group, strict=False):
-                    found[f"{'lr'[side]}{layer}_{what}_{part}"] = size
-        return found
+                    shapes[f"{'lr'[side]}{layer}_{what}_{part}"] = size
+        return shapes
 
     def _collect_params_with_prefix(self, prefix=""):
         """Parameters under the names of their cells, as in MXNet's files."""
         prefix += "." * bool(prefix)
-        found = {}
+        params = {}
         for name, param in self._reg_params.items():
             cell, what = name.split("_", 1)
             side = f"{cell[0]}_cell." if self._attrs["bidirectional"] else ""
-            found[f"{prefix}_unfused.{cell[1:]}.{side}{what}"] = param
-        return found
+            params[f"{prefix}_unfused.{cell[1:]}.{side}{what}"] = param
+        return params
 
     def __repr__(self):
         attrs, (rows, columns) = self._attrs, self.l0_i2h_weight.shape
@@ -169,13 +169,13 @@ class _Layer(HybridBlock):
 
     def _tell_inputs(self, inputs):
         """Infer the shape of the first layer's weights from the data."""
-        found = inputs.shape if isinstance(inputs, NDArray) else inputs.spec.shape
-        if found is not None and len(found) == 3 and found[2] > 0:
+        shape = inputs.shape if isinstance(inputs, NDArray) else inputs.spec.shape
+        if shape is not None and len(shape) == 3 and shape[2] > 0:
             for side in "lr"[: 1 + self._attrs["bidirectional"]]:
                 name = f"{side}0_i2h_weight"
                 weight = getattr(self, name)
                 if not weight.known:
-                    weight.shape = self._shapes(found[2])[name]
+                    weight.shape = self._shapes(shape[2])[name]
 
     def hybrid_forward(self, F, inputs, states, alone, **params):
         """All layers and steps."""

@@ -249,8 +249,8 @@ class ImageFolderDataset(Dataset):
                 else:
                     left_out.append(f"'{file}' is none of {', '.join(EXTENSIONS)}")
             self.synsets.append(folder)
-        for said in left_out:
-            warnings.warn(f"ImageFolderDataset: {said}, and left out", stacklevel=3)
+        for reason in left_out:
+            warnings.warn(f"ImageFolderDataset: {reason}, and left out", stacklevel=3)
 
     def __len__(self):
         return len(self.items)

@@ -85,8 +85,8 @@ def import_pillow():
 def _decoded(data, source, flag, to_rgb):
     if checked("imdecode", "flag", flag, integer) not in (0, 1):
         raise AttrError(f"imdecode: flag={flag}, but 1 (colours) or 0 (grey) is needed")
-    found = pixels(data, source, flag)
-    return in_world(nd.array(found if to_rgb else found[:, :, ::-1], dtype="uint8"))
+    array = pixels(data, source, flag)
+    return in_world(nd.array(array if to_rgb else array[:, :, ::-1], dtype="uint8"))
 
 
 def pixels(data, source, flag):
@@ -115,7 +115,7 @@ def pixels(data, source, flag):
                 picture = pillow.fromarray((np.asarray(picture) >> 8).astype(np.uint8))
             kept = "L" if picture.mode in ("1", "L") else "RGB"
             kept = "RGBA" if picture.has_transparency_data else kept
-            found = np.asarray(picture.convert({1: "RGB", 0: "L", -1: kept}[flag]))
+            array = np.asarray(picture.convert({1: "RGB", 0: "L", -1: kept}[flag]))
     except FileError:
         raise
     except Exception as error:  # Pillow's readers raise many kinds
@@ -123,7 +123,7 @@ def pixels(data, source, flag):
             f"{source} cannot be read as a picture ({', '.join(FORMATS)}): "
             f"{' '.join(str(error).split())[:100]}"
         ) from None
-    return found.reshape(height, width, -1)
+    return array.reshape(height, width, -1)
 
 
 # -- sizes -----------------------------------------------------------------------------
