@@ -30,7 +30,7 @@ INK = " .:-=+*#%@"  # from paper to ink
 RATE = {"learning_rate": 0.5}
 
 
-def said(value):
+def value_or_error(value):
     """What a function returns, or the sentence with which it refuses."""
     try:
         return value()
@@ -52,11 +52,11 @@ def requirements():
         lines = metadata.requires("minihybrid") or ()
     except metadata.PackageNotFoundError:  # a folder on the path
         lines = ()
-    found = {}
+    names = {}
     for line in lines:
         extra = re.search(r"extra == ['\"]([\w-]+)", line)
-        found.setdefault(extra[1] if extra else "", []).append(re.match(r"[\w.-]+", line)[0])
-    return found
+        names.setdefault(extra[1] if extra else "", []).append(re.match(r"[\w.-]+", line)[0])
+    return names
 
 
 def packages():
@@ -96,8 +96,8 @@ def report():
         **dict(packages()),
         "targets": f"{', '.join(usable)}; the usual one is {targets.best_target()}",
         "gpus": f"{context.num_gpus()}, and the simulated one",
-        "threads": f"{said(machine.threads)} of {machine.cores()} cores",
-        "cache": said(cached),
+        "threads": f"{value_or_error(machine.threads)} of {machine.cores()} cores",
+        "cache": value_or_error(cached),
     }
     width = max(map(len, lines)) + 1
     return "\n".join(f"{name + ':':{width}} {value}" for name, value in lines.items())
@@ -143,22 +143,22 @@ def main(arguments=None):
     parser.add_argument("--demo", action="store_true", help="train a net, and show an answer")
     parser.add_argument("--empty-cache", action="store_true", help="delete compiled kernels")
     add_commands(parser.add_subparsers(metavar="{convert,run,check}"))
-    asked = parser.parse_args(arguments)
-    if hasattr(asked, "command"):
+    options = parser.parse_args(arguments)
+    if hasattr(options, "command"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # `check` lists missing operators itself
             try:
-                for line in asked.command(asked):
+                for line in options.command(options):
                     print(line)
             except (HybridError, OSError, MemoryError) as error:
                 parser.exit(2, f"{parser.prog}: {error}\n")
         return
-    if asked.empty_cache:
+    if options.empty_cache:
         number = len(cache.kept())
         cache.clear_cache()
         print(f"deleted {number - len(cache.kept())} kernels in {cache.cache_dir()}")
     else:
-        print(demo() if asked.demo else report())
+        print(demo() if options.demo else report())
 
 
 if __name__ == "__main__":

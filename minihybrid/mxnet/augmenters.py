@@ -317,32 +317,32 @@ def CreateAugmenter(  # noqa: N802  (MXNet's name)
     """
     owner = "CreateAugmenter"
     _, height, width = picture_shape(owner, data_shape)
-    found, size = [], (width, height)
+    augmenters, size = [], (width, height)
     if checked(owner, "resize", resize, length):
-        found.append(ResizeAug(resize, inter_method))
+        augmenters.append(ResizeAug(resize, inter_method))
     rand_crop = checked(owner, "rand_crop", rand_crop, boolean)
     if checked(owner, "rand_resize", rand_resize, boolean):
         if not rand_crop:
             raise AttrError(f"{owner}: rand_resize=True needs rand_crop=True")
-        found.append(RandomSizedCropAug(size, 0.08, (3 / 4, 4 / 3), inter_method))
+        augmenters.append(RandomSizedCropAug(size, 0.08, (3 / 4, 4 / 3), inter_method))
     else:
-        found.append((RandomCropAug if rand_crop else CenterCropAug)(size, inter_method))
+        augmenters.append((RandomCropAug if rand_crop else CenterCropAug)(size, inter_method))
     if checked(owner, "rand_mirror", rand_mirror, boolean):
-        found.append(HorizontalFlipAug(0.5))
-    found.append(CastAug())
+        augmenters.append(HorizontalFlipAug(0.5))
+    augmenters.append(CastAug())
     if brightness or contrast or saturation:
-        found.append(ColorJitterAug(brightness, contrast, saturation))
+        augmenters.append(ColorJitterAug(brightness, contrast, saturation))
     if hue:
-        found.append(HueJitterAug(hue))
+        augmenters.append(HueJitterAug(hue))
     if pca_noise:
         lengths = np.linalg.norm(LIGHTING, axis=0)
-        found.append(LightingAug(pca_noise, lengths, LIGHTING / lengths))
+        augmenters.append(LightingAug(pca_noise, lengths, LIGHTING / lengths))
     if rand_gray:
-        found.append(RandomGrayAug(rand_gray))
+        augmenters.append(RandomGrayAug(rand_gray))
     mean, std = (usual if v is True else v for v, usual in ((mean, MEAN), (std, STD)))
     if mean is not None or std is not None:
-        found.append(ColorNormalizeAug(mean, std))
-    return found
+        augmenters.append(ColorNormalizeAug(mean, std))
+    return augmenters
 
 
 def picture_shape(owner, data_shape, channels=(3,)):
@@ -350,13 +350,13 @@ def picture_shape(owner, data_shape, channels=(3,)):
 
     Raises:  AttrError for another shape.
     """
-    found = checked(owner, "data_shape", data_shape, shape_of)
-    if len(found) != 3 or found[0] not in channels or min(found) < 1:
+    shape = checked(owner, "data_shape", data_shape, shape_of)
+    if len(shape) != 3 or shape[0] not in channels or min(shape) < 1:
         raise AttrError(
             f"{owner}: data_shape={described(data_shape)}, but (channels, height, width) with "
             f"{' or '.join(map(str, channels))} channels is needed"
         )
-    return found
+    return shape
 
 
 def __dir__():

@@ -148,10 +148,10 @@ class Executor:
                 for g, out in zip(self._out_grads(out_grads, op), self.outputs, strict=True)
             ]
             inputs = [NDArray(self._arrays[name]) for name in op.names]
-            found = op.grad((*gs, *kept), tuple(self._kept), *inputs)
-            found = dict(zip(op.names, found, strict=True))
+            grads = op.grad((*gs, *kept), tuple(self._kept), *inputs)
+            grads = dict(zip(op.names, grads, strict=True))
         for name in self._wanted:
-            _write(self.grad_dict[name], self._reqs[name], found.get(name))
+            _write(self.grad_dict[name], self._reqs[name], grads.get(name))
 
     def _out_grads(self, given, op):
         """One array or None an output."""

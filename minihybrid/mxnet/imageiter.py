@@ -156,22 +156,22 @@ class ImageIter(DataIter):
 
     def next(self):
         """The next batch."""
-        found, self._left = self._left, []
-        rolled = self.batch_size - len(found) if found else 0  # MXNet counts the new ones, too
-        while len(found) < self.batch_size and self.cur < len(self.seq):
-            found.append(self._sample())
-        pad = self.batch_size - len(found)
+        samples, self._left = self._left, []
+        rolled = self.batch_size - len(samples) if samples else 0  # MXNet counts the new ones, too
+        while len(samples) < self.batch_size and self.cur < len(self.seq):
+            samples.append(self._sample())
+        pad = self.batch_size - len(samples)
         if pad == self.batch_size or pad and self.last_batch_handle == "discard":
             raise StopIteration
         if pad and self.last_batch_handle == "roll_over":
-            self._left = found
+            self._left = samples
             raise StopIteration
         if pad:  # with the first pictures, as often as needed
-            while len(found) < self.batch_size:
+            while len(samples) < self.batch_size:
                 self.cur = self.cur % len(self.seq)
-                found.append(self._sample())
+                samples.append(self._sample())
             self.cur = len(self.seq)
-        labels, values = zip(*found, strict=True)
+        labels, values = zip(*samples, strict=True)
         return DataBatch(
             [_array(values, "float32")],
             [_array(np.reshape(labels, self.provide_label[0].shape), self.dtype)],
@@ -316,10 +316,10 @@ class ImageRecordIter(DataIter):
         """The next batch."""
         if self._is_over or self._next >= len(self._seq):
             raise StopIteration
-        found = []
-        while len(found) < self.batch_size and self._next < len(self._seq):
-            found.append(self._sample())
-        pad = self.batch_size - len(found)
+        samples = []
+        while len(samples) < self.batch_size and self._next < len(self._seq):
+            samples.append(self._sample())
+        pad = self.batch_size - len(samples)
         if pad and self._round:
             if pad > len(self._seq):
                 raise HybridError(
@@ -328,10 +328,10 @@ class ImageRecordIter(DataIter):
                 )
             self._begin()
             self._is_over = True
-            found += [self._sample() for _ in range(pad)]
+            samples += [self._sample() for _ in range(pad)]
         labels = np.zeros((self.batch_size, self._label_width), np.float32)
         values = np.zeros((self.batch_size, *self._shape), np.float32)
-        for i, (label, picture) in enumerate(found):
+        for i, (label, picture) in enumerate(samples):
             labels[i], values[i] = label, picture
         labels = labels.reshape(self.provide_label[0].shape)
         return DataBatch([_array(values, "float32")], [_array(labels, "float32")], pad)
@@ -343,12 +343,12 @@ def _array(values, dtype):
 
 def _labels(owner, label, width):
     """The labels of a picture, as many as asked for."""
-    found = np.asarray(label).reshape(-1)
-    if len(found) != width:
+    labels = np.asarray(label).reshape(-1)
+    if len(labels) != width:
         raise FileError(
-            f"{owner}: a picture has {len(found)} labels, but label_width={width} is given"
+            f"{owner}: a picture has {len(labels)} labels, but label_width={width} is given"
         )
-    return found
+    return labels
 
 
 def _part(owner, part_index, num_parts):
@@ -360,12 +360,12 @@ def _part(owner, part_index, num_parts):
 
 def _listed(path):
     """key -> (labels, name of a file), of lines with tabs between."""
-    found = {}
+    entries = {}
     for n, line in enumerate(read_whole(path_of(path)).splitlines(), 1):
         try:
             key, *labels, name = line.decode().split("\t")
             if labels:
-                found[int(key)] = [float(label) for label in labels], name.strip()
+                entries[int(key)] = [float(label) for label in labels], name.strip()
                 continue
         except ValueError:
             pass
@@ -374,7 +374,7 @@ def _listed(path):
                 f"'{path}', line {n}: {line[:60]!r}; needed: a whole number, labels and a file's "
                 "name, with tabs between"
             )
-    return found
+    return entries
 
 
 def __dir__():

@@ -88,13 +88,13 @@ class KVStore(metaclass=CheckedCall):
     @signed
     def init(self, key, value):
         """Store an array under a key, or one for each in a list: those of rank 0."""
-        found = []
+        copies = []
         for name, array in _pairs("init", key, value):
             if name in self._stored:
                 raise AttrError(f"KVStore.init: the key {name!r} has a value already")
             self._stored[name] = array[0].copy()
-            found.append(self._stored[name])
-        self.processes.spread(found)
+            copies.append(self._stored[name])
+        self.processes.spread(copies)
 
     @signed
     def push(self, key, value, priority=0):
@@ -357,10 +357,10 @@ def mpi():
 @cache
 def together():
     """The processes that MPI started, each of which says when it ends, by an error or not."""
-    found = Several(mpi().COMM_WORLD)
-    if found.size > 1:
-        atexit.register(found.leave)  # MPI's own end comes later
-    return found
+    processes = Several(mpi().COMM_WORLD)
+    if processes.size > 1:
+        atexit.register(processes.leave)  # MPI's own end comes later
+    return processes
 
 
 @signed

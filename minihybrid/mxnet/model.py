@@ -32,9 +32,9 @@ def load_params(prefix, epoch):
     Raises:  FileError if a name begins with neither `arg:` nor `aux:`.
     """
     fname = f"{prefix}-{epoch:04d}.params"
-    found = load(fname)
+    arrays = load(fname)
     params = {kind: {} for kind in KINDS}
-    for name, array in found.items() if isinstance(found, dict) else ():
+    for name, array in arrays.items() if isinstance(arrays, dict) else ():
         kind, _, rest = name.partition(":")
         if kind not in params:
             raise FileError(
@@ -42,7 +42,7 @@ def load_params(prefix, epoch):
                 "'arg:' nor 'aux:'; Block.load_parameters reads such files"
             )
         params[kind][rest] = array
-    if isinstance(found, list) and found:
+    if isinstance(arrays, list) and arrays:
         raise FileError(f"'{fname}' holds arrays without names; a checkpoint has names")
     return params["arg"], params["aux"]
 

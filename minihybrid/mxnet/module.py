@@ -223,13 +223,13 @@ class Module(metaclass=CheckedCall):
 
     def _shapes_of(self, part):
         """name -> shape of the inputs of the executor that has this part of a batch."""
-        found = {}
+        shapes = {}
         for d in self.data_shapes + self.label_shapes:
             shape, axis = list(d.shape), _axis(d)
             if axis >= 0:
                 shape[axis] = part.stop - part.start
-            found[d.name] = tuple(shape)
-        return found
+            shapes[d.name] = tuple(shape)
+        return shapes
 
     def _key(self):
         return tuple((d.name, *d.shape) for d in self.data_shapes + self.label_shapes)
@@ -284,7 +284,7 @@ class Module(metaclass=CheckedCall):
         self._need("init_params", "binded")
         if not allow_extra:
             self._refuse_extra(arg_params, aux_params)
-        told = self.symbol.attr_dict()
+        attrs = self.symbol.attr_dict()
         for own, given in ((self._arg_params, arg_params), (self._aux_params, aux_params)):
             for name, array in sorted(own.items()):
                 if given is not None and name in given:
@@ -294,8 +294,8 @@ class Module(metaclass=CheckedCall):
                         f"Module.init_params: '{name}' is not among what is given "
                         f"({', '.join(given)[:200] or 'nothing'}); or pass allow_missing=True"
                     )
-                elif "__init__" in told.get(name, {}):
-                    _own(told[name]["__init__"]).init_array(name, array, chosen=True)
+                elif "__init__" in attrs.get(name, {}):
+                    _own(attrs[name]["__init__"]).init_array(name, array, chosen=True)
                 elif initializer is not None:
                     initial.create(initializer)(name, array)
         self.params_initialized, self._is_stale = True, False
@@ -441,8 +441,8 @@ class Module(metaclass=CheckedCall):
     def _reshape_for(self, batch, data, label):
         """Bind to the shapes of a batch."""
 
-        def renewed(told, old, arrays):
-            return told or [
+        def renewed(provided, old, arrays):
+            return provided or [
                 DataDesc(d.name, a.shape, d.dtype, d.layout)
                 for d, a in zip(old, arrays, strict=False)
             ]
@@ -481,14 +481,14 @@ class Module(metaclass=CheckedCall):
         self._need("get_input_grads", "binded", "params_initialized")
         if not self.inputs_need_grad:
             raise HybridError("Module.get_input_grads: bind with inputs_need_grad=True")
-        found = [[e.grad_dict[d.name] for e in self._execs] for d in self.data_shapes]
-        return self._merged(found, merge_multi_context, [_axis(d) for d in self.data_shapes])
+        grads = [[e.grad_dict[d.name] for e in self._execs] for d in self.data_shapes]
+        return self._merged(grads, merge_multi_context, [_axis(d) for d in self.data_shapes])
 
-    def _merged(self, found, merge, axes=None):
+    def _merged(self, groups, merge, axes=None):
         if not merge:
-            return [list(arrays) for arrays in found]
+            return [list(arrays) for arrays in groups]
         made = []
-        for k, arrays in enumerate(found):
+        for k, arrays in enumerate(groups):
             arrays = [a.as_in_context(self._contexts[0]) for a in arrays]
             made.append(
                 arrays[0] if len(arrays) == 1 else nd.concat(*arrays, dim=axes[k] if axes else 0)
@@ -573,9 +573,9 @@ class Module(metaclass=CheckedCall):
             self._to_executors(arg_params, aux_params)  # all devices have the mean of the states
             _tell(epoch_end_callback, epoch, self.symbol, arg_params, aux_params)
             if eval_data is not None:
-                told = eval_batch_end_callback, eval_end_callback
+                callbacks = eval_batch_end_callback, eval_end_callback
                 for name, value in self.score(
-                    eval_data, validation_metric, None, *told, epoch=epoch
+                    eval_data, validation_metric, None, *callbacks, epoch=epoch
                 ):
                     self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
             train_data.reset()
@@ -631,13 +631,13 @@ class Module(metaclass=CheckedCall):
             data = eval_data if isinstance(eval_data, NDArray) else nd.array(eval_data)
             self.forward(DataBatch([data]), is_train=False)
             return self.get_outputs()[0]
-        found = [
+        batches = [
             [out.copy() for out in outputs]
             for outputs, _, _ in self.iter_predict(eval_data, num_batch, reset)
         ]
-        if not merge_batches or not found:
-            return found
-        merged = [nd.concat(*parts, dim=0) for parts in zip(*found, strict=True)]
+        if not merge_batches or not batches:
+            return batches
+        merged = [nd.concat(*parts, dim=0) for parts in zip(*batches, strict=True)]
         return merged[0] if len(merged) == 1 and not always_output_list else merged
 
     # -- files
@@ -666,10 +666,10 @@ class Module(metaclass=CheckedCall):
 
     def load_params(self, fname):
         """Read what `save_params` wrote."""
-        found = nd.load(fname)
-        if not isinstance(found, dict) or any(k[:4] not in ("arg:", "aux:") for k in found):
+        arrays = nd.load(fname)
+        if not isinstance(arrays, dict) or any(k[:4] not in ("arg:", "aux:") for k in arrays):
             raise FileError(f"'{fname}': needed: arrays whose names begin with 'arg:' or 'aux:'")
-        parts = ({k[4:]: a for k, a in found.items() if k[:4] == p} for p in ("arg:", "aux:"))
+        parts = ({k[4:]: a for k, a in arrays.items() if k[:4] == p} for p in ("arg:", "aux:"))
         self.set_params(*parts)
 
     def save_optimizer_states(self, fname):
@@ -678,14 +678,14 @@ class Module(metaclass=CheckedCall):
         MXNet writes a pickle, which would be run as it is read; here it is neither.
         """
         self._need("save_optimizer_states", "optimizer_initialized")
-        found = {"num_update": nd.array([self._optimizer.num_update], dtype="int64")}
+        arrays = {"num_update": nd.array([self._optimizer.num_update], dtype="int64")}
         for name, index in self._indices().items():
             if index in self._updater.states:
                 count = self._optimizer._index_update_count[index]
-                found[f"count:{name}"] = nd.array([count], dtype="int64")
+                arrays[f"count:{name}"] = nd.array([count], dtype="int64")
                 for k, array in enumerate(states_in(self._updater.states[index])):
-                    found[f"state{k}:{name}"] = array
-        nd.save(fname, found)
+                    arrays[f"state{k}:{name}"] = array
+        nd.save(fname, arrays)
 
     def _indices(self):
         """Name of a parameter -> what the updater calls it."""
@@ -698,18 +698,18 @@ class Module(metaclass=CheckedCall):
         Raises:  FileError if it is of another, or of other parameters.
         """
         self._need("load_optimizer_states", "optimizer_initialized")
-        found, optimizer = nd.load(fname), self._optimizer
-        if not isinstance(found, dict) or "num_update" not in found:
+        arrays, optimizer = nd.load(fname), self._optimizer
+        if not isinstance(arrays, dict) or "num_update" not in arrays:
             raise FileError(f"'{fname}' holds no states that save_optimizer_states wrote")
         states, counts, indices = {}, {}, self._indices()
-        for name in (key[6:] for key in found if key.startswith("count:")):
+        for name in (key[6:] for key in arrays if key.startswith("count:")):
             if name not in indices:
                 raise FileError(f"'{fname}' has states of '{name:.60}', which is no parameter")
             index, weight = indices[name], self._first[0].arg_dict[name]
             states[index] = optimizer.create_state_multi_precision(index, weight)
             own = states_in(states[index])
             given = [
-                found[k] for k in sorted(found) if re.fullmatch(r"state\d+:" + re.escape(name), k)
+                arrays[k] for k in sorted(arrays) if re.fullmatch(r"state\d+:" + re.escape(name), k)
             ]
             if [a.shape for a in own] != [a.shape for a in given]:
                 raise FileError(
@@ -718,10 +718,10 @@ class Module(metaclass=CheckedCall):
                 )
             for array, value in zip(own, given, strict=True):
                 array[:] = value
-            counts[index] = _count(fname, found[f"count:{name}"])
+            counts[index] = _count(fname, arrays[f"count:{name}"])
         self._updater.states = states
         optimizer._index_update_count = counts
-        optimizer.num_update = _count(fname, found["num_update"])
+        optimizer.num_update = _count(fname, arrays["num_update"])
 
 
 def _descs(shapes):

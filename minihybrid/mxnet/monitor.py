@@ -85,7 +85,7 @@ class Monitor(metaclass=CheckedCall):
         seen, self.queue = self.queue, []
         if self.sort:
             seen.sort(key=lambda entry: entry[1])
-        return [(step, name, _text(name, found)) for step, name, found in seen]
+        return [(step, name, _text(name, stat)) for step, name, stat in seen]
 
     def toc_print(self):
         """The same to Python's `logging`, one line a name, at the level INFO."""
@@ -93,12 +93,12 @@ class Monitor(metaclass=CheckedCall):
             logging.info("Batch: %7d %-30s %s", step, name, text)
 
 
-def _text(name, found):
+def _text(name, stat):
     """What `stat_func` gave, as text: a tab after each array."""
-    arrays = [found] if isinstance(found, NDArray) else found
+    arrays = [stat] if isinstance(stat, NDArray) else stat
     if not isinstance(arrays, list) or not all(isinstance(a, NDArray) for a in arrays):
         raise AttrError(
-            f"Monitor: stat_func gave {described(found)} for '{name}', but an NDArray is needed, "
+            f"Monitor: stat_func gave {described(stat)} for '{name}', but an NDArray is needed, "
             "or a list of them, such as x.norm()"
         )
     numbers = (a.asnumpy() for a in arrays)

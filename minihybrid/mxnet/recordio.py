@@ -200,21 +200,21 @@ class MXIndexedRecordIO(MXRecordIO):
         for n, line in enumerate(read_whole(self.idx_path).splitlines(), 1):
             if not line:
                 continue
-            found = re.fullmatch(rb"([^\t]*)\t([0-9]{1,19})\s*", line)
+            match = re.fullmatch(rb"([^\t]*)\t([0-9]{1,19})\s*", line)
             try:
-                key = self.key_type(found[1].decode())
+                key = self.key_type(match[1].decode())
             except (TypeError, ValueError):
                 kind = getattr(self.key_type, "__name__", "key_type")
                 raise FileError(
                     f"'{self.idx_path}', line {n}: {line[:60]!r} is no key ({kind}), a tab and a "
                     f"place; needed: the index of '{self.uri}'"
                 ) from None
-            if int(found[2]) >= size:
+            if int(match[2]) >= size:
                 raise FileError(
                     f"'{self.idx_path}', line {n}: the record {str(key):.40} is said to begin at "
-                    f"byte {int(found[2])}, but '{self.uri}' has {size}; do they belong together?"
+                    f"byte {int(match[2])}, but '{self.uri}' has {size}; do they belong together?"
                 )
-            self.idx[key] = int(found[2])
+            self.idx[key] = int(match[2])
             self.keys.append(key)
 
     def _closed(self):
@@ -302,13 +302,13 @@ def _next_record(file, name):
 
 def _places(file, name):
     """Where each record begins; what is in them is not read."""
-    found, size = [], _size_of(file)
+    places, size = [], _size_of(file)
     while (place := file.tell()) < size:
         for n in _lengths(file, name, size):
             file.seek(n + -n % 4, io.SEEK_CUR)
-        found.append(place)
+        places.append(place)
     file.seek(0)
-    return found
+    return places
 
 
 def _lengths(file, name, size):

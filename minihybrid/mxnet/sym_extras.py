@@ -119,7 +119,7 @@ def inferred(symbol, who, args, kwargs):
     who:     what each argument is given as: a shape to "infer_shape", a dtype to "infer_type".
     Raises:  AttrError for an argument that there is not, or given too often.
     """
-    told = {"infer_shape": _of_shape, "infer_type": _of_dtype}[who]
+    spec_of = {"infer_shape": _of_shape, "infer_type": _of_dtype}[who]
     arguments, states = symbol._variables()
     names = [n.name for n in arguments]
     if len(args) > len(names):
@@ -130,7 +130,7 @@ def inferred(symbol, who, args, kwargs):
     known, inputs = dict(zip(names, args, strict=False)) | kwargs, symbol.list_inputs()
     if unknown := sorted(known.keys() - set(inputs)):
         raise AttrError(unknown_argument(who, unknown, inputs))
-    specs = infer(Graph.of(symbol), {k: told(v) for k, v in known.items() if v is not None})
+    specs = infer(Graph.of(symbol), {k: spec_of(v) for k, v in known.items() if v is not None})
     return (
         [specs[n][0] for n in arguments],
         [specs[n][i] for n, i in symbol.refs],

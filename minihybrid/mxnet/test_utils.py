@@ -105,12 +105,12 @@ def get_mnist(path="."):
     Returns: train_data, train_label, test_data and test_label by name: NumPy's arrays of shape
              (N, 1, 28, 28) from 0 to 1, and (N,).
     """
-    found = {}
+    arrays = {}
     for name, train in (("train", True), ("test", False)):
         digits = MNIST(path, train)
-        found[f"{name}_data"] = digits._data.asnumpy().transpose(0, 3, 1, 2) / np.float32(255)
-        found[f"{name}_label"] = _numpy(digits._label).astype(np.int8)
-    return found
+        arrays[f"{name}_data"] = digits._data.asnumpy().transpose(0, 3, 1, 2) / np.float32(255)
+        arrays[f"{name}_label"] = _numpy(digits._label).astype(np.int8)
+    return arrays
 
 
 def __dir__():

@@ -142,8 +142,8 @@ class Numpy:
             flat = self.on_device(flat.ravel())
             return OPS["take"](self.reshape(-1), flat).reshape(wanted)
         basic = tuple(k for k in plain if k is not None)
-        found = super().part(basic, shape) if basic else self
-        return found.reshape(wanted)
+        result = super().part(basic, shape) if basic else self
+        return result.reshape(wanted)
 
 
 def _infix_methods():
@@ -262,8 +262,8 @@ class ndarray(Numpy, NDArray):
     @property
     def grad(self):
         """The gradient buffer, or `None` without `attach_grad`."""
-        found = super().grad
-        return found if found is None else found.as_np_ndarray()
+        buffer = super().grad
+        return buffer if buffer is None else buffer.as_np_ndarray()
 
 
 ndarray.kind = ndarray

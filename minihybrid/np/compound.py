@@ -92,12 +92,12 @@ def nan_to_num(data, copy=True, nan=0.0, posinf=None, neginf=None):
     if kind.kind != "f":
         return OPS["_np_copy"](data) if copy else data
     most = float(onp.finfo(kind).max)
-    for found, new in (
+    for mask, new in (
         (data != data, nan),
         (data == onp.inf, most if posinf is None else posinf),
         (data == -onp.inf, -most if neginf is None else neginf),
     ):
-        data = FUNCTIONS["where"](found, new, data)
+        data = FUNCTIONS["where"](mask, new, data)
     return data
 
 

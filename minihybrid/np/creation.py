@@ -113,11 +113,11 @@ class Creation:
     ):
         """`num` evenly spaced numbers from start to stop."""
         _only_axis("linspace", axis)
-        found = self._make(
+        samples = self._make(
             "_linspace", ctx, start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype
         )
         step = onp.linspace(start, stop, num, endpoint, True)[1]
-        return (found, step) if retstep else found
+        return (samples, step) if retstep else samples
 
     def logspace(self, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0, ctx=None):
         """`num` powers of a base with evenly spaced exponents."""
@@ -179,8 +179,8 @@ class Random:
         shapes = [lengths(p) if isinstance(p, Value) else onp.shape(p) for p in params]
         size = () if size is None else (size,) if isinstance(size, int) else tuple(size)
         try:
-            found = onp.broadcast_shapes(*shapes)
-            fits = not size or onp.broadcast_shapes(size, found) == size
+            shape = onp.broadcast_shapes(*shapes)
+            fits = not size or onp.broadcast_shapes(size, shape) == size
         except ValueError:
             fits = False
         if not fits:
@@ -188,16 +188,16 @@ class Random:
                 f"{name}: parameters of shapes {' and '.join(map(str, shapes))} don't broadcast "
                 f"to size={size or None}"
             )
-        return size or found
+        return size or shape
 
     def _spread(self, name, draw, place, scale, size, dtype, ctx, out):
         """A location plus a scale times standard draws, for arrays of both."""
         size = out.shape if out is not None else size
         arrays = [p for p in (place, scale) if isinstance(p, Value)]
         ctx = arrays[0].context if ctx is None and not arrays[0].level else ctx
-        found = place + scale * draw(size=size, dtype=dtype, ctx=ctx)
-        found = found if dtype is None else found.astype(dtype)
-        return put(name, found, out)
+        draws = place + scale * draw(size=size, dtype=dtype, ctx=ctx)
+        draws = draws if dtype is None else draws.astype(dtype)
+        return put(name, draws, out)
 
     def _arrays_only(self, name):
         """Reject symbols, because the draw would be the same in every call."""
@@ -209,14 +209,14 @@ class Random:
 
     def uniform(self, low=0.0, high=1.0, size=None, dtype=None, ctx=None, out=None):
         """Uniform draws from [low, high)."""
-        if (found := self._size("uniform", size, low, high)) is not None:
-            return self._spread("uniform", self.uniform, low, high - low, found, dtype, ctx, out)
+        if (shape := self._size("uniform", size, low, high)) is not None:
+            return self._spread("uniform", self.uniform, low, high - low, shape, dtype, ctx, out)
         return self._draw("_npi_uniform", size, dtype, ctx, out, low=low, high=high)
 
     def normal(self, loc=0.0, scale=1.0, size=None, dtype=None, ctx=None, out=None):
         """Draws from the normal distribution."""
-        if (found := self._size("normal", size, loc, scale)) is not None:
-            return self._spread("normal", self.normal, loc, scale, found, dtype, ctx, out)
+        if (shape := self._size("normal", size, loc, scale)) is not None:
+            return self._spread("normal", self.normal, loc, scale, shape, dtype, ctx, out)
         return self._draw("_npi_normal", size, dtype, ctx, out, loc=loc, scale=scale)
 
     def rand(self, *size, dtype=None, ctx=None):
@@ -294,8 +294,8 @@ class Random:
 
     def exponential(self, scale=1.0, size=None, ctx=None, out=None):
         """Draws from the exponential distribution, whose mean is the scale."""
-        if (found := self._size("exponential", size, scale)) is not None:
-            return self._spread("exponential", self.exponential, 0, scale, found, None, ctx, out)
+        if (shape := self._size("exponential", size, scale)) is not None:
+            return self._spread("exponential", self.exponential, 0, scale, shape, None, ctx, out)
         return self._draw("_random_exponential", size, None, ctx, out, lam=1 / scale)
 
     def _gammas(self, shape, scale, size, dtype, ctx, out):
@@ -318,8 +318,8 @@ def _guard_all(kind, prefix):
     for name, function in list(vars(kind).items()):
         if not name.startswith("_"):
             is_method = not isinstance(function, staticmethod)
-            found = guarded(f"{prefix}.{name}", function, is_method)
-            setattr(kind, name, found if is_method else staticmethod(found))
+            wrapped = guarded(f"{prefix}.{name}", function, is_method)
+            setattr(kind, name, wrapped if is_method else staticmethod(wrapped))
 
 
 array = guarded("np.array", array)

@@ -48,10 +48,10 @@ def in_dtype(name, function, dtype, *values):
         out = function(
             *(OPS["Cast"](v, dtype=wanted) if isinstance(v, Value) else v for v in values)
         )
-    found = kind_of(out)
-    if found not in (None, wanted):
+    result_dtype = kind_of(out)
+    if result_dtype not in (None, wanted):
         raise DTypeError(
-            f"np.{name}: dtype={wanted} is given, but the result is {found}; convert it "
+            f"np.{name}: dtype={wanted} is given, but the result is {result_dtype}; convert it "
             f"afterwards, by astype('{wanted}')"
         )
     return out

@@ -155,8 +155,8 @@ def _in_np(gradient):
                 return tuple(map(np_of, value))
             return value if value is None else value.as_np_ndarray()
 
-        found = gradient(np_of(g), np_of(out), *map(np_of, inputs), **attrs)
-        return tuple(v.as_nd_ndarray() for v in found)
+        grads = gradient(np_of(g), np_of(out), *map(np_of, inputs), **attrs)
+        return tuple(v.as_nd_ndarray() for v in grads)
 
     return grad
 
@@ -205,15 +205,15 @@ def _svd_grad(g, out, a):
     left, right = _transposed(u) @ gu, vt @ _transposed(gv)
     left, right = (far * (x - _transposed(x)) for x in (left, right))
     core = left * row + column * right + one * row_of(gs)
-    found = u @ core @ vt
+    grad = u @ core @ vt
     m, n = a.shape[-2:]
     if m > n:  # outside of U's columns
         rest = gu / row
-        found = found + (rest - u @ (_transposed(u) @ rest)) @ vt
+        grad = grad + (rest - u @ (_transposed(u) @ rest)) @ vt
     if n > m:
         rest = gv / column
-        found = found + u @ (rest - (rest @ _transposed(vt)) @ vt)
-    return (found,)
+        grad = grad + u @ (rest - (rest @ _transposed(vt)) @ vt)
+    return (grad,)
 
 
 def row_of(values):
@@ -273,8 +273,8 @@ def svd(a, full_matrices=False, compute_uv=True):
         refuse_symbol("np.linalg.svd")
     if full_matrices and compute_uv and len(set(lengths(a)[-2:])) > 1:
         return _WHOLE_SVD(a)
-    found = SVD(a)
-    return found if compute_uv else found[1]
+    factors = SVD(a)
+    return factors if compute_uv else factors[1]
 
 
 _WHOLE_SVD = computed_by_numpy("np.linalg.svd", lambda a: tuple(onp.linalg.svd(a)))

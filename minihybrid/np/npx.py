@@ -103,10 +103,10 @@ def save(file, arr):
 def load(file):
     """The arrays of a file, as `save` got them."""
     with np_shape():
-        found = _nd.load(file)
-    if isinstance(found, dict):
-        return {name: value.as_np_ndarray() for name, value in found.items()}
-    return [value.as_np_ndarray() for value in found]
+        arrays = _nd.load(file)
+    if isinstance(arrays, dict):
+        return {name: value.as_np_ndarray() for name, value in arrays.items()}
+    return [value.as_np_ndarray() for value in arrays]
 
 
 def _function(name, base, module):
