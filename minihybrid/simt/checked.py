@@ -18,13 +18,13 @@ from minihybrid.simt.rewrite import Rewritten
 from minihybrid.simt.watcher import Watcher
 
 
-def shared_arrays(kernel: str, found: Rewritten, names: dict) -> list:
+def shared_arrays(kernel: str, rewritten: Rewritten, names: dict) -> list:
     """The shared arrays of a kernel: (name, shape, dtype) each.
 
     Raises: LaunchError if a block has no room for them.
     """
     shared = []
-    for name, (shape, dtype) in found.shared.items():
+    for name, (shape, dtype) in rewritten.shared.items():
         shape = eval(compile(ast.Expression(shape), "shape", "eval"), names)
         dtype = eval(compile(ast.Expression(dtype), "dtype", "eval"), names)
         shared.append(
@@ -48,13 +48,13 @@ def fresh(shape: tuple, dtype: np.dtype) -> np.ndarray:
     return np.full(int(np.prod(shape)) * dtype.itemsize, 255, "uint8").view(dtype).reshape(shape)
 
 
-def watched(found: Rewritten, arrays: dict) -> set:
+def watched(rewritten: Rewritten, arrays: dict) -> set:
     """The names of arrays that are written, or share memory with one that is."""
 
     def ends(values: np.ndarray) -> tuple:
         return values.ctypes.data, values.ctypes.data + values.nbytes
 
-    written = [ends(arrays[name]) for name in arrays if name in found.written]
+    written = [ends(arrays[name]) for name in arrays if name in rewritten.written]
     names = set()
     for name, values in arrays.items():
         start, stop = ends(values)
@@ -65,7 +65,7 @@ def watched(found: Rewritten, arrays: dict) -> set:
 
 def run_checked(
     run: Run,
-    found: Rewritten,
+    rewritten: Rewritten,
     make: Callable,
     arguments: dict,
     shared: list,
@@ -78,11 +78,11 @@ def run_checked(
     record:    a list that gets every use of an element, as a `Seen`.
     """
     arrays = {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
-    guarded = watched(found, arrays)
+    guarded = watched(rewritten, arrays)
     unit = min((arrays[name].itemsize for name in guarded), default=1)
     # What a barrier orders: in its block everything, between blocks nothing.
     phase, launch = Watcher(), Watcher(run.n_block)
-    watchers = [phase, launch] if found.barriers else [phase]
+    watchers = [phase, launch] if rewritten.barriers else [phase]
     kind = Array if record is None else Recorder
     seen = {
         name: kind(
@@ -116,15 +116,15 @@ def run_checked(
         for array in inside:
             array.watchers[0].clear()
 
-    met = run_blocks(
+    n_barriers = run_blocks(
         run,
         make,
         [seen.get(name, value) for name, value in arguments.items()],
         begin_block,
-        after_barrier if found.barriers else None,
+        after_barrier if rewritten.barriers else None,
     )
     counts = Counts(
-        run.name, run.n_threads, met, [use_of(array) for array in [*seen.values(), *inside]]
+        run.name, run.n_threads, n_barriers, [use_of(array) for array in [*seen.values(), *inside]]
     )
     note(run.name, run.grid, run.block, counts)
     return counts

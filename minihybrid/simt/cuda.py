@@ -89,11 +89,11 @@ class Kernel:
             name: self.argument(name, value) for name, value in zip(params, arguments, strict=True)
         }
         if self.compiled is None:
-            found = rewrite(copied(self.definition), True, self.refuse)
-            self.compiled = found, execute(maker(found), self.name, self.text, self.names())
-        found, make = self.compiled
-        shared = shared_arrays(self.name, found, self.names())
-        self.counts = run_checked(run, found, make, given, shared, record)
+            rewritten = rewrite(copied(self.definition), True, self.refuse)
+            self.compiled = rewritten, execute(maker(rewritten), self.name, self.text, self.names())
+        rewritten, make = self.compiled
+        shared = shared_arrays(self.name, rewritten, self.names())
+        self.counts = run_checked(run, rewritten, make, given, shared, record)
         return run
 
     def names(self) -> dict:

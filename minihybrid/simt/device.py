@@ -27,5 +27,5 @@ def device_names(tree: ast.Module, make: Callable, **names: Any) -> dict:
         if isinstance(node, ast.ImportFrom) and node.module == device.__name__
         for alias in node.names
     }
-    found = vars(device) | device.compiled(make, **names) if wanted else {}
-    return {name: found[name] for name in sorted(wanted)}
+    functions = vars(device) | device.compiled(make, **names) if wanted else {}
+    return {name: functions[name] for name in sorted(wanted)}

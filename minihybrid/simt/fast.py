@@ -82,21 +82,20 @@ class FastProgram(Program):
     @cached_property
     def kernel(self) -> tuple[Rewritten, Callable]:
         """What is known of the kernel, and its compiled function of one thread."""
-        found = rewrite(copied(self.function), False, self.refuse)
-        tree = ast.parse(
-            f"def {found.name}({', '.join(found.params + [*found.shared] + PLACES)}): pass"
-        )
+        rewritten = rewrite(copied(self.function), False, self.refuse)
+        params = ", ".join(rewritten.params + [*rewritten.shared] + PLACES)
+        tree = ast.parse(f"def {rewritten.name}({params}): pass")
         (thread,) = tree.body
         assert isinstance(thread, ast.FunctionDef)
-        thread.body = found.body or thread.body
+        thread.body = rewritten.body or thread.body
         tree = ast.fix_missing_locations(FloatFloor().visit(tree))
-        return found, self.jit(execute(tree, self.name, self.text, self.compiled_names))
+        return rewritten, self.jit(execute(tree, self.name, self.text, self.compiled_names))
 
     @cached_property
     def launch(self) -> Callable:
         """The compiled loop over all threads of a kernel without barriers."""
-        found, kernel = self.kernel
-        arrays = ", ".join([*found.params, *found.shared])
+        rewritten, kernel = self.kernel
+        arrays = ", ".join([*rewritten.params, *rewritten.shared])
         loops = [
             f"for _{what}{axis} in range(_{extent}{axis}):"
             for what, extent in ("bg", "td")
@@ -115,9 +114,11 @@ class FastProgram(Program):
         """Run the kernel for every thread of a grid of blocks; see `Program.run`."""
         run = Run(self.name, self.text, grid, block)
         given = list(self.arguments(args).values())
-        found, kernel = self.kernel
-        shared = [(shape, dtype) for _, shape, dtype in shared_arrays(self.name, found, self.names)]
-        if not found.barriers:
+        rewritten, kernel = self.kernel
+        shared = [
+            (shape, dtype) for _, shape, dtype in shared_arrays(self.name, rewritten, self.names)
+        ]
+        if not rewritten.barriers:
             places = *run.block, *run.grid, run.turns
             try:
                 self.launch(*given, *(fresh(*one) for one in shared), *places)

@@ -56,12 +56,12 @@ class Types(ast.NodeVisitor):
         self.names = dict(kinds)  # numbers among the parameters are variables, too
         self.reports = False
 
-    def hidden(self, node: ast.expr | ast.stmt, found: str, instead: str) -> None:
+    def hidden(self, node: ast.expr | ast.stmt, cause: str, instead: str) -> None:
         """Raise, if all types are known already, that an expression is float64."""
         if self.reports:
             raise HiddenFloat64Error(
                 f"kernel '{self.source.name}', {self.source.line(node.lineno)}: "
-                f"{found}, so a GPU computes in float64, which is slow; {instead}",
+                f"{cause}, so a GPU computes in float64, which is slow; {instead}",
                 self.source.name,
                 node.lineno,
             )

@@ -148,7 +148,7 @@ def run_blocks(
     after_barrier: called after each; `None` if threads have no barriers, and are no
                generators then.
     """
-    met, values = 0, list(arguments)
+    n_barriers, values = 0, list(arguments)
     with np.errstate(all="ignore"):
         for b in range(math.prod(run.grid)):
             where = place(b, run.grid)
@@ -157,7 +157,9 @@ def run_blocks(
             places = [(first + k, *place(k, run.block)) for k in range(run.n_block)]
             try:
                 if after_barrier:
-                    met = run_in_turns(run, [thread(*at) for at in places], first, after_barrier)
+                    n_barriers = run_in_turns(
+                        run, [thread(*at) for at in places], first, after_barrier
+                    )
                 else:
                     for at in places:
                         thread(*at)
@@ -167,31 +169,31 @@ def run_blocks(
                 raise endless(run, *error.args) from None
             except Exception as error:
                 raise in_words(run, error) from error
-    return met
+    return n_barriers
 
 
 def run_in_turns(run: Run, threads: list, first: int, after_barrier: Callable[[], None]) -> int:
     """Run the threads of a block, all to the next barrier, until all have ended."""
-    met = 0
+    n_barriers = 0
     while True:
         lines = [next(thread, None) for thread in threads]
         if any(line != lines[0] for line in lines):
             diverged(run, lines, first)
         if lines[0] is None:
-            return met
-        met += 1
-        if met > run.turns // 10:  # every thread is at work between two barriers
-            raise endless(run, lines[0], met)
+            return n_barriers
+        n_barriers += 1
+        if n_barriers > run.turns // 10:  # every thread is at work between two barriers
+            raise endless(run, lines[0], n_barriers)
         after_barrier()
 
 
-def endless(run: Run, line: int, met: int | None = None) -> EndlessError:
+def endless(run: Run, line: int, n_barriers: int | None = None) -> EndlessError:
     """The error of a loop that made all its turns, or met one barrier too many."""
-    found = f"the loop made {run.turns} turns and did not end"
-    if met is not None:
-        found = f"a block met {met} barriers and did not end"
+    reason = f"the loop made {run.turns} turns and did not end"
+    if n_barriers is not None:
+        reason = f"a block met {n_barriers} barriers and did not end"
     return EndlessError(
-        f"kernel '{run.name}', {run.line(line)}: {found}; most likely the variable that its "
+        f"kernel '{run.name}', {run.line(line)}: {reason}; most likely the variable that its "
         "condition asks for does not change in the loop (if it must be so long: "
         f"`with simt.turns({10 * run.turns}):` around the launch)",
         run.name,

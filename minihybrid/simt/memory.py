@@ -126,18 +126,18 @@ class Array:
         flat = 0
         for axis, (i, n) in enumerate(zip(indices, self.shape, strict=True)):
             if not isinstance(i, (int, np.integer)):
-                found = f"needs whole numbers, not {type(i).__name__}"
+                message = f"needs whole numbers, not {type(i).__name__}"
                 if isinstance(i, slice):
-                    found += "; a thread computes with elements, as in out[i] = a[i]"
-                self.fail(KernelError, index, t, line, found)
+                    message += "; a thread computes with elements, as in out[i] = a[i]"
+                self.fail(KernelError, index, t, line, message)
             if not 0 <= i < n:
                 text = self.written_as(axis, line)
                 guard = f"`if {text or 'i'} < {n}:`"
                 if i < 0:
                     guard = f"`if {text} >= 0:`" if text else "`if i >= 1:` for an index i - 1"
                     guard += "; a negative one does not count from the end"
-                found = f"is out of bounds: {self.extent()}; guard it, as in {guard}"
-                self.fail(BoundsError, index, t, line, found)
+                message = f"is out of bounds: {self.extent()}; guard it, as in {guard}"
+                self.fail(BoundsError, index, t, line, message)
             flat = flat * n + int(i)
         return flat
 
@@ -182,9 +182,9 @@ class Array:
         first = self.start + i * self.scale
         for watcher in self.watchers:
             for element in range(first, first + self.scale):
-                found = watcher.use(kind, element, t, line)
-                if found is not None:
-                    self.race(kind, i, t, line, *found)
+                conflict = watcher.use(kind, element, t, line)
+                if conflict is not None:
+                    self.race(kind, i, t, line, *conflict)
 
     def race(
         self, kind: str, i: int, t: int, line: int, earlier: str, other: int, other_line: int
@@ -219,9 +219,9 @@ class Array:
         if self.written is not None and not self.written[index]:
             self.uninitialised(index, t, line)
         if self.watcher is not None:
-            found = self.watcher.read(self.start + index, t, line)
-            if found is not None:
-                self.race("read", index, t, line, *found)
+            conflict = self.watcher.read(self.start + index, t, line)
+            if conflict is not None:
+                self.race("read", index, t, line, *conflict)
         elif self.watchers:
             self.use("read", index, t, line)
         return self.values[index] if self.get is None else self.get(index)

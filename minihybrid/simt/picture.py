@@ -38,11 +38,11 @@ class Picture:
     def __repr__(self) -> str:
         lines = [self.title]
         for (step, kind, array), elements in self.uses.items():
-            told = ", ".join(
+            accesses = ", ".join(
                 f"[{self._index(array, i)}] by {in_words(threads)}"
                 for i, threads in sorted(elements.items())
             )
-            lines.append(f"step {step}, {VERBS[kind]} {array}: {told}")
+            lines.append(f"step {step}, {VERBS[kind]} {array}: {accesses}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

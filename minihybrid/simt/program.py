@@ -89,13 +89,14 @@ class Program:
     @cached_property
     def checked(self) -> tuple[Rewritten, Callable]:
         """The kernel whose every access is checked: what is known of it, its maker."""
-        found, make = self.compiled(True)
+        rewritten, make = self.compiled(True)
         kinds = {name: kind_of(dtype) for name, dtype, _ in self.params}
         shared = {
-            name: kind_of(dtype) for name, _, dtype in shared_arrays(self.name, found, self.names)
+            name: kind_of(dtype)
+            for name, _, dtype in shared_arrays(self.name, rewritten, self.names)
         }
         find_hidden(self.function, kinds | shared, self)
-        return found, make
+        return rewritten, make
 
     @cached_property
     def plain(self) -> tuple[Rewritten, Callable]:
@@ -109,8 +110,8 @@ class Program:
 
     def compiled(self, checked: bool) -> tuple[Rewritten, Callable]:
         """Rewrite and compile a copy of the definition."""
-        found = rewrite(copied(self.function), checked, self.refuse)
-        return found, execute(maker(found), self.name, self.text, self.names)
+        rewritten = rewrite(copied(self.function), checked, self.refuse)
+        return rewritten, execute(maker(rewritten), self.name, self.text, self.names)
 
     # -- running -----------------------------------------------------------------------
     def run(
@@ -126,16 +127,16 @@ class Program:
         """
         run = Run(self.name, self.text, grid, block)
         given = self.arguments(args)
-        found, make = self.checked if check else self.plain
-        shared = shared_arrays(self.name, found, self.names)
+        rewritten, make = self.checked if check else self.plain
+        shared = shared_arrays(self.name, rewritten, self.names)
         if check:
-            return run_checked(run, found, make, given, shared)
+            return run_checked(run, rewritten, make, given, shared)
         run_blocks(
             run,
             make,
             map(plain, given.values()),
             lambda: [plain(fresh(shape, dtype)) for _, shape, dtype in shared],
-            (lambda: None) if found.barriers else None,
+            (lambda: None) if rewritten.barriers else None,
         )
         return None
 
@@ -162,12 +163,12 @@ class Program:
             or not value.flags.c_contiguous
             or value.size < size
         ):
-            found = f"the type {type(value).__name__}"
+            received = f"the type {type(value).__name__}"
             if isinstance(value, np.ndarray):
                 gaps = "" if value.flags.c_contiguous else ", with gaps"
-                found = f"{value.dtype} of shape {value.shape}{gaps}"
+                received = f"{value.dtype} of shape {value.shape}{gaps}"
             raise LaunchError(
                 f"kernel '{self.name}': argument {name} must be a flat array of NumPy, of at least "
-                f"{size} {dtype}, but got {found}"
+                f"{size} {dtype}, but got {received}"
             )
         return value[:size]

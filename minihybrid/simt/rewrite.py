@@ -82,30 +82,30 @@ def rewrite(
     refuse:  called with a line and a reason where the kernel cannot be understood;
              it raises.
     """
-    found = Rewritten(function.name, [arg.arg for arg in function.args.args])
-    visitor = (Checked if checked else Plain)(found, refuse)
+    rewritten = Rewritten(function.name, [arg.arg for arg in function.args.args])
+    visitor = (Checked if checked else Plain)(rewritten, refuse)
     for statement in function.body:
         new = visitor.visit(statement)
-        found.body += new if isinstance(new, list) else [] if new is None else [new]
-    return found
+        rewritten.body += new if isinstance(new, list) else [] if new is None else [new]
+    return rewritten
 
 
-def maker(found: Rewritten) -> ast.Module:
+def maker(rewritten: Rewritten) -> ast.Module:
     """The tree of a function which makes the function of a thread (see above)."""
     tree = ast.parse(
-        f"def make({', '.join([*found.params, *found.shared, *BLOCK])}):\n"
-        f"    def {found.name}({', '.join(THREAD)}): pass\n"
-        f"    return {found.name}"
+        f"def make({', '.join([*rewritten.params, *rewritten.shared, *BLOCK])}):\n"
+        f"    def {rewritten.name}({', '.join(THREAD)}): pass\n"
+        f"    return {rewritten.name}"
     )
     (outer,) = tree.body
     assert isinstance(outer, ast.FunctionDef)
     thread = outer.body[0]
     assert isinstance(thread, ast.FunctionDef)
     # A parameter that the kernel assigns is a variable of each thread.
-    changed = [name for name in found.params if name in found.assigned]
+    changed = [name for name in rewritten.params if name in rewritten.assigned]
     thread.args.args += [ast.arg(name) for name in changed]
     thread.args.defaults = [ast.Name(name, ast.Load()) for name in changed]
-    thread.body = found.body or thread.body
+    thread.body = rewritten.body or thread.body
     return ast.fix_missing_locations(tree)
 
 
@@ -121,8 +121,8 @@ class Rewriter(ast.NodeTransformer):
         return f
     """
 
-    def __init__(self, found: Rewritten, refuse: Callable[[int, str], NoReturn]) -> None:
-        self.found, self.refuse = found, refuse
+    def __init__(self, rewritten: Rewritten, refuse: Callable[[int, str], NoReturn]) -> None:
+        self.rewritten, self.refuse = rewritten, refuse
 
     def assign(self, node: ast.Assign) -> Any:
         """What an assignment becomes, of which the value is rewritten already."""
@@ -135,13 +135,13 @@ class Rewriter(ast.NodeTransformer):
     def is_array(self, node: ast.AST) -> TypeGuard[ast.Name]:
         """Whether an expression is an array of the kernel, under its own name."""
         return isinstance(node, ast.Name) and (
-            node.id in self.found.params or node.id in self.found.shared
+            node.id in self.rewritten.params or node.id in self.rewritten.shared
         )
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
         """Note which names are assigned."""
         if isinstance(node.ctx, ast.Store):
-            self.found.assigned.add(node.id)
+            self.rewritten.assigned.add(node.id)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
@@ -164,7 +164,7 @@ class Rewriter(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         """A barrier is a `yield` of its line."""
         if is_call(node.value, "cuda.syncthreads"):
-            self.found.barriers.append(node.lineno)
+            self.rewritten.barriers.append(node.lineno)
             node.value = at(node, ast.Yield(ast.Constant(node.lineno)))
             return node
         return self.generic_visit(node)
@@ -199,7 +199,7 @@ class Rewriter(ast.NodeTransformer):
                     "cuda.shared.array needs a name, a shape and "
                     "a dtype: s = cuda.shared.array(16, float32)",
                 )
-            self.found.shared[node.targets[0].id] = given["shape"], given["dtype"]
+            self.rewritten.shared[node.targets[0].id] = given["shape"], given["dtype"]
             return None
         node.value = self.visit(node.value)
         return self.assign(node)
@@ -216,9 +216,9 @@ class Rewriter(ast.NodeTransformer):
                 )
             array = node.args[0].id
             if name in ("load4", "store4"):
-                self.found.vectors.add(array)
+                self.rewritten.vectors.add(array)
             if name != "load4":
-                self.found.written.add(array)
+                self.rewritten.written.add(array)
             node.args = [self.visit(arg) for arg in node.args]
             return self.special(node, ATOMICS.get(name, name))
         return self.generic_visit(node)
@@ -247,7 +247,7 @@ class Plain(Rewriter):
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """Note which arrays are written."""
         if isinstance(node.ctx, ast.Store) and self.is_array(node.value):
-            self.found.written.add(node.value.id)
+            self.rewritten.written.add(node.value.id)
         return self.generic_visit(node)
 
     def special(self, node: ast.Call, name: str) -> ast.Call:
@@ -313,7 +313,7 @@ class Checked(Rewriter):
 
     def store(self, target: Any, value: ast.expr) -> ast.Expr:
         """A statement that stores a value."""
-        self.found.written.add(target.value.id)
+        self.rewritten.written.add(target.value.id)
         index = self.visit(target.slice)
         return at(target, ast.Expr(self.call(target, target.value.id, "store", index, value)))
 
@@ -323,7 +323,7 @@ class Checked(Rewriter):
         if not (isinstance(target, ast.Subscript) and self.is_array(target.value)):
             return self.generic_visit(node)
         array = target.value.id
-        self.found.written.add(array)
+        self.rewritten.written.add(array)
         index = at(node, ast.Assign([ast.Name("_index", ast.Store())], self.visit(target.slice)))
         use = ast.Name("_index", ast.Load())
         value = at(

@@ -75,44 +75,44 @@ class Explanation:
 
     def sections(self) -> list[Section]:
         """One `Section` a stage, in the order of a call; times come last."""
-        found = [_first(*self.stages[0])]
+        sections = [_first(*self.stages[0])]
         for (_, before), (name, after) in itertools.pairwise(self.stages):
-            found.append(_change(name, before, after))
+            sections.append(_change(name, before, after))
         plan = self.plan
         title = (
             f"memory: {plan.nbytes_planned:,} bytes planned; "
             f"{plan.nbytes_eager:,} bytes if each result had its own"
         )
-        found.append(Section(title, cut(self.memory.show())))
+        sections.append(Section(title, cut(self.memory.show())))
         title = f"source: one function, {plural(plan.n_kernels, 'kernel')}"
-        found.append(Section(title, cut(self.source.rstrip())))
+        sections.append(Section(title, cut(self.source.rstrip())))
         if self.launches:
             title = "accesses: what the threads of each kernel read and wrote"
-            found.append(Section(title, columns_of(self.access_rows())))
+            sections.append(Section(title, columns_of(self.access_rows())))
         if self.note:
-            found.append(Section("times: not measured", self.note))
+            sections.append(Section("times: not measured", self.note))
         elif self.steps is not None:
             title = "times: medians of the compiled steps, on this machine"
             text = columns_of([("step", "median"), *self.time_rows()], align="<")
-            found.append(Section(title, text))
-        return found
+            sections.append(Section(title, text))
+        return sections
 
     def access_rows(self) -> Sequence[tuple[str, ...]]:
         """What a simulated GPU counted, a row a launch, the headings first."""
         rows = [("kernel", "threads", "loads", "stores", "shared loads", "barriers", "bytes")]
-        for label, (_, _, _, found) in zip(self.plan.labels, self.launches or (), strict=True):
-            nbytes = found.total("nbytes_loaded") + found.total("nbytes_stored")
+        for label, (_, _, _, counters) in zip(self.plan.labels, self.launches or (), strict=True):
+            nbytes = counters.total("nbytes_loaded") + counters.total("nbytes_stored")
             rows.append(
                 (
                     label,
                     *(
                         f"{n:,}"
                         for n in (
-                            found.n_threads,
-                            found.global_loads,
-                            found.global_stores,
-                            found.shared_loads,
-                            found.barriers,
+                            counters.n_threads,
+                            counters.global_loads,
+                            counters.global_stores,
+                            counters.shared_loads,
+                            counters.barriers,
                             nbytes,
                         )
                     ),
@@ -195,16 +195,16 @@ def explain(net: Callable, *inputs: Any, timings: bool = True) -> Explanation:
             "HybridBlock, or wrap the function as minihybrid.function(f)"
         )
     plan, arrays, bound = net.plan_for(*inputs)
-    found = Explanation(plan, reason=recompiled(getattr(net, "plans", {}), plan))
+    explanation = Explanation(plan, reason=recompiled(getattr(net, "plans", {}), plan))
     if plan.device:
-        with watch() as found.launches:
+        with watch() as explanation.launches:
             plan(arrays, bound)
-        found.note = "what a launch on a GPU takes is measured by benchmarks/gpu.py" * timings
+        explanation.note = "what a launch on a GPU takes is measured by benchmarks/gpu.py" * timings
     elif timings:
         plan(arrays, bound)  # compiles it, and notes how long that takes
         arrays = [np.array(a, order="C") for a in arrays]
         try:
-            found.steps = plan.time_steps(arrays, bound)
+            explanation.steps = plan.time_steps(arrays, bound)
         except HybridError as error:  # a target whose steps cannot be timed one by one
-            found.note = str(error)
-    return found
+            explanation.note = str(error)
+    return explanation

@@ -46,8 +46,8 @@ BOXES = 240, 30  # in all graphs together, but so many at least in each
 def meaning(name: str) -> str:
     """What a stage does; for another pass of a target, the first line of its docstring."""
     passes = [p for target in TARGETS.values() for p in target.passes if p.__name__ == name]
-    said = [p.__doc__.strip().splitlines()[0].rstrip(".") for p in passes if p.__doc__]
-    return STAGES.get(name) or next(iter(said), "a pass of your own")
+    summaries = [p.__doc__.strip().splitlines()[0].rstrip(".") for p in passes if p.__doc__]
+    return STAGES.get(name) or next(iter(summaries), "a pass of your own")
 
 
 def view(explanation: Any) -> str:

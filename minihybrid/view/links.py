@@ -79,8 +79,8 @@ class Links:
 
     def key(self, graph: Graph, node: Node) -> tuple[int, ...]:
         """The numbers of the traced nodes that a node of a stage stands for."""
-        found = (self.number.get(n) for n in graph.origin(node))
-        return tuple(sorted(i for i in found if i is not None))
+        indices = (self.number.get(n) for n in graph.origin(node))
+        return tuple(sorted(i for i in indices if i is not None))
 
     # -- the program
     def listings(self) -> list[Listing]:
@@ -91,13 +91,13 @@ class Links:
             for code, line in places:
                 keys.setdefault((code.co_filename, line), []).append(self.number[node])
                 codes[code] = None
-        found = []
+        listings = []
         shown: set[tuple[str, int]] = set()
         for code in codes:
             file, (texts, first) = code.co_filename, source_of(code)
             if (file, first) not in shown:  # else it stands inside of one that is
                 shown.update((file, first + i) for i in range(len(texts)))
-                found.append(
+                listings.append(
                     Listing(
                         code.co_qualname,
                         None if file.startswith(PACKAGE) else first,
@@ -107,7 +107,7 @@ class Links:
                         ],
                     )
                 )
-        return found
+        return listings
 
     # -- graphs
     def lines(self, graph: Graph) -> list[tuple[Node, Line]]:

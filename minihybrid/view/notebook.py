@@ -47,7 +47,7 @@ def net(block: Block) -> str:
         shapes = [f"{name} {shape_of(p)}" for name, p in [*own.items()][:SHAPES]]
         shapes += [f"and {len(own) - SHAPES} more"] * (len(own) > SHAPES)
         numbers = size_of(new) if new else "shared" * bool(own)
-        rows.append((path, said(layer), ", ".join(shapes), numbers))
+        rows.append((path, layer_text(layer), ", ".join(shapes), numbers))
         waiting += [(f"{path}.{name}", b) for name, b in reversed(layer._children.items())]
     every = list(counted.values())
     head = f"{type(block).__name__}: {plural(len(every), 'parameter')}, {size_of(every)} numbers"
@@ -57,7 +57,7 @@ def net(block: Block) -> str:
     return f"<div>{scrolling(table, 'layers')}\n<div>{escape(head)}</div></div>"
 
 
-def said(layer: Block) -> str:
+def layer_text(layer: Block) -> str:
     """A layer as it prints itself, or of many lines, which list its own layers, the kind."""
     text = repr(layer)
     return type(layer).__name__ if "\n" in text else text

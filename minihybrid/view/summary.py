@@ -67,13 +67,13 @@ def _rows(
     shapes: dict[Node, Any] = {node: None for node in nodes}
     if shape is not None:
         internals = symbol.get_internals()
-        _, found, _ = internals.infer_shape(**shape)
-        if found is None:
+        _, out_shapes, _ = internals.infer_shape(**shape)
+        if out_shapes is None:
             raise ShapeError(
                 "print_summary: the shapes of all layers do not follow from "
                 f"{', '.join(shape) or 'nothing'}; give the whole shape of each input"
             )
-        for (node, _), out in reversed(list(zip(internals.refs, found, strict=True))):
+        for (node, _), out in reversed(list(zip(internals.refs, out_shapes, strict=True))):
             shapes[node] = out
     rows, counted = [], set()
     for i, node in enumerate(nodes):

@@ -395,14 +395,16 @@ def _with_shapes(symbol: Symbol, shape: dict[str, tuple], dtype: dict[str, Any])
             f"there are {', '.join(symbol.list_inputs())}"
         )
     inferred = infer(Graph.of(symbol), given).items()
-    found = {n.name: specs[0] for n, specs in inferred if not n.op and n.values is None}
-    unknown = [name for name, spec in found.items() if spec.shape is None or -1 in spec.shape]
+    variables = {n.name: specs[0] for n, specs in inferred if not n.op and n.values is None}
+    unknown = [name for name, spec in variables.items() if spec.shape is None or -1 in spec.shape]
     if unknown:
         raise ShapeError(
             f"plot_network: the shapes of {', '.join(unknown)} do not follow from "
             f"{', '.join(shape) or 'nothing'}; give the whole shape of each input"
         )
-    known = {n: Spec(spec.shape, spec.dtype or np.dtype("float32")) for n, spec in found.items()}
+    known = {
+        n: Spec(spec.shape, spec.dtype or np.dtype("float32")) for n, spec in variables.items()
+    }
     graph, _ = trace(lambda *inputs: symbol(**dict(zip(known, inputs, strict=True))), known)
     return graph
 
