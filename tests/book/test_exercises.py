@@ -9,6 +9,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import answers_attention
+import answers_devices
 import answers_effects
 import answers_formats
 import answers_guards
@@ -1069,7 +1070,7 @@ ANSWERS |= answers_inside.ANSWERS | answers_threads.ANSWERS | answers_transforms
 ANSWERS |= answers_guards.ANSWERS
 ANSWERS |= answers_attention.ANSWERS | answers_model.ANSWERS
 ANSWERS |= answers_formats.ANSWERS
-ANSWERS |= answers_schedules.ANSWERS | answers_effects.ANSWERS
+ANSWERS |= answers_schedules.ANSWERS | answers_effects.ANSWERS | answers_devices.ANSWERS
 NO_FUNCTIONS = {"12.3", "17.3", "24.1", "29.6"}  # an operator, a compiled kernel, a class
 SAMPLES = [(number, answer, words) for number in ANSWERS for answer, words in ANSWERS[number][1]]
 

@@ -11,7 +11,7 @@ STEMS = [path.stem for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
 
 
 def test_the_list_names_chapters_and_known_libraries():
-    assert set(run_here.CHAPTERS) < set(STEMS) and len(run_here.CHAPTERS) == 22
+    assert set(run_here.CHAPTERS) < set(STEMS) and len(run_here.CHAPTERS) == 23
     for chapter in run_here.CHAPTERS.values():
         assert set(chapter["libraries"]) <= set(run_here.MORE)
         assert set(chapter) <= {"libraries", "slow"}
