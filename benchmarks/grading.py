@@ -1,74 +1,167 @@
-"""What grading a class costs: 200 made-up submissions of one assignment, on two cores.
+"""What grading a class costs, and whether hostile classmates or kills change a mark.
 
-    python benchmarks/grading.py                       # about five minutes
-    python benchmarks/grading.py --number 20
+    python benchmarks/grading.py                       # 200 submissions, two at a time
+    python benchmarks/grading.py --number 40
 
-Of ten submissions six are right, two blank, one is wrong, and one hostile. Writes
-`results/grading.json`: for each kind the seconds and the processor seconds of a submission,
-and the peak of memory of the student's process and of the grader.
+Of 20 made-up submissions, 17 are honest (10 right, 4 partly wrong, 3 blank), 2 are odd and 1 is
+hostile. First, all but the hostile ones are graded. Then the whole class is graded. Its grader
+is killed in the middle (`kill -9`) and started again, twice. `results/grading.json` records the
+time, the memory, and under `kills` how many marks changed and what was lost or left behind. If
+anything was, the program exits with an error.
 """
 
 import argparse
-import copy
+import csv
+import ctypes
 import json
-import resource
+import os
+import re
+import shutil
+import signal
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-import nbformat  # noqa: E402
 from machine import describe  # noqa: E402
-from minihybrid_course.grading import grade as grading  # noqa: E402
-from minihybrid_course.grading.sandbox import isolation  # noqa: E402
-from minihybrid_course.grading.sources import FOLDER, chosen, full_name, id_of, kind, source  # noqa: E402
+from minihybrid_course.grading.sources import full_name  # noqa: E402
+from students import VARIANT, hand_in  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"
-NUMBER, VARIANT, JOBS = 200, 7, 2
-HOSTILE = {
-    "an endless loop": "while True: pass",
-    "all memory": "x = bytearray(50 << 30)",
-    "an exit": "import os\nos._exit(0)",
-    "processes": "import subprocess\nps = [subprocess.Popen(['sleep', '99']) for k in range(99)]",
-}
-PATTERN = ["right"] * 6 + ["blank"] * 2 + ["wrong", "hostile"]
+NUMBER, JOBS, KILLS = 200, 2, 2
+GRACE_S = 60  # for the processes of a killed grader to end
+SUBREAPER = 36  # of prctl: orphaned descendants become children of this process
+GRADER = [sys.executable, "-m", "minihybrid_course.grading.grade"]
 
 
-def handed_in(notebook, k, wrongs):
-    """(kind, notebook) of submission k."""
-    new, what = copy.deepcopy(notebook), PATTERN[k % len(PATTERN)]
-    attack = list(HOSTILE.values())[k // len(PATTERN) % len(HOSTILE)]
-    wrong = wrongs[k // len(PATTERN) % len(wrongs)]
-    solutions = [c for c in new.cells if kind(c) == "solution"]
-    for cell in solutions:
-        if what == "blank":
-            cell.source = cell.source.partition("### BEGIN SOLUTION")[0] + "..."
-        if what == "wrong" and id_of(cell) == wrong["cell"]:
-            cell.source = cell.source.replace(wrong["old"], wrong["new"])
-    if what == "hostile":
-        solutions[0].source = attack
-    return what, new
+def below(process):
+    """The processes that a process started, and those that they started."""
+    found = []
+    for file in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            direct = [int(word) for word in file.read_text().split()]
+        except OSError:  # it has just ended
+            continue
+        found += [*direct, *(p for one in direct for p in below(one))]
+    return found
 
 
-def measured(name, notebook, number, wrongs):
-    """(seconds of all, [what is known of a submission, with its kind and processor seconds])."""
-    with tempfile.TemporaryDirectory() as place:
-        folder, kinds = Path(place) / "handed-in", {}
-        for k in range(number):
-            what, new = handed_in(notebook, k, wrongs)
-            student = f"s{k:03}"
-            kinds[student] = what
-            (folder / student).mkdir(parents=True)
-            nbformat.write(new, folder / student / f"{name}.ipynb")
-        started = time.monotonic()
-        found = grading.grade(folder, name, VARIANT, Path(place) / "out", grading.here(JOBS))
-        wall_s = time.monotonic() - started
-    return wall_s, [f | {"kind": kinds[f["student"]]} for f in found]
+def left_behind(temporary):
+    """How many processes and temporary files a grader has left; they are removed."""
+    end, processes = time.monotonic() + GRACE_S, [0]
+    while processes and time.monotonic() < end:
+        time.sleep(0.05)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            processes = below(os.getpid())
+        except ChildProcessError:
+            processes = []
+    for process in processes:
+        os.kill(process, signal.SIGKILL)
+    files = os.listdir(temporary)
+    shutil.rmtree(temporary)
+    return len(processes), len(files)
+
+
+def run(folder, name, stop=None):
+    """(resources, what it left) of a grader, which is killed once it has stored `stop` marks."""
+    out, temporary = folder.with_name(f"{folder.name}-graded"), folder.with_name("temporary")
+    temporary.mkdir()
+    words = [*GRADER, folder, "--assignment", name, "--out", out]
+    command = [*words, f"--variant={VARIANT}", f"--jobs={JOBS}"]
+    with tempfile.TemporaryFile("w+") as log:
+        there = os.environ | {"TMPDIR": str(temporary)}
+        grader = subprocess.Popen(command, cwd=ROOT, env=there, stdout=log, stderr=log)
+        ended = 0
+        while not ended:
+            time.sleep(0.05)
+            if stop and len(list(out.glob("known/*.json"))) >= stop:
+                os.kill(grader.pid, signal.SIGKILL)  # that process alone, as in a crash
+            ended, status, used = os.wait4(grader.pid, os.WNOHANG)
+        grader.returncode = os.waitstatus_to_exitcode(status)
+        if grader.returncode != (-signal.SIGKILL if stop else 0):
+            log.seek(0)
+            sys.exit(f"the grader ended with {grader.returncode}: {log.read()}")
+    return used, left_behind(temporary)
+
+
+def marks(folder):
+    """Student's number -> (score in the table of marks, points of each test, stored result)."""
+    out, found = folder.with_name(f"{folder.name}-graded"), {}
+    stored = [json.loads(path.read_text("utf-8")) for path in out.glob("known/*.json")]
+    results = {one["number"] or one["student"]: one for one in stored}
+    with open(out / "marks.csv", encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            one = results.get(row["student_id"], {})
+            points = [t["points"] for t in one.get("tests", ())]
+            found[re.search(r"\d{3}", row["student_id"])[0]] = row["score"], points, one
+    return found
+
+
+def harm(alone, together, kinds):
+    """How many marks differ from those without hostile classmates; how many rows are missing."""
+    honest = [s for s, what in kinds.items() if what != "hostile"]
+    differ = [s for s in honest if s in together and alone.get(s, ())[:2] != together[s][:2]]
+    return {"marks_changed": len(differ), "submissions_lost": len(kinds.keys() - together.keys())}
+
+
+def row(some):
+    """What submissions of one kind took."""
+    times_s = [one.get("elapsed_s", 0) for one in some]
+    return {
+        "number": len(some),
+        "median_s": statistics.median(times_s),
+        "most_s": max(times_s),
+        "points": sorted({one.get("points") or 0 for one in some}),
+        "peak_bytes": max(one.get("peak_bytes", 0) for one in some),
+    }
+
+
+def measured(place, name, number):
+    """The result of a class, as the file has it."""
+    whole, others = place / "all", place / "others"
+    kinds = hand_in(place, name, number)
+    run(others, name)
+    started = time.monotonic()
+    stops = [number * k // (KILLS + 1) for k in range(1, KILLS + 1)]
+    runs = [run(whole, name, stop) for stop in (*stops, None)]
+    wall_s = time.monotonic() - started
+    together = marks(whole)
+    results = {student: one for student, (_, _, one) in together.items()}
+    rows = {
+        what: row([results.get(s, {}) for s in kinds if kinds[s] == what])
+        for what in ("right", "wrong", "blank", "odd", "hostile")
+        if what in kinds.values()
+    }
+    peaks = {what: one["peak_bytes"] for what, one in rows.items()}
+    # What a killed sandbox took is in no parent's account, so nothing is counted twice.
+    return {
+        "assignment": name,
+        "number": number,
+        "jobs": JOBS,
+        "wall_s": wall_s,
+        "students_s": sum(one.get("processor_s", 0) for one in results.values()),
+        "grader_s": sum(used.ru_utime + used.ru_stime for used, _ in runs),
+        "peak_bytes": {
+            "student": max(peak for what, peak in peaks.items() if what != "hostile"),
+            "hostile": peaks.get("hostile", 0),
+            "grader": max(used.ru_maxrss for used, _ in runs) * 1024,
+        },
+        "kinds": rows,
+        "of": max(one.get("of", 0) for one in results.values()),
+        "kills": {
+            "number": KILLS,
+            **harm(marks(others), together, kinds),
+            "processes_left": sum(processes for _, (processes, _) in runs),
+            "folders_left": sum(files for _, (_, files) in runs),
+        },
+    }
 
 
 def main():
@@ -76,49 +169,18 @@ def main():
     parser.add_argument("--assignment", default="1")
     parser.add_argument("--number", type=int, default=NUMBER)
     asked = parser.parse_args()
-    name = full_name(asked.assignment)
-    notebook = chosen(source(name), VARIANT)
-    there = {id_of(c) for c in notebook.cells}
-    wrongs = tomllib.loads((FOLDER / "wrong.toml").read_text("utf-8"))[name]
-    isolation()  # which tries a sandbox
-    wall_s, found = measured(
-        name, notebook, asked.number, [w for w in wrongs if w["cell"] in there]
-    )
-    students_s = sum(f.get("processor_s", 0) for f in found)
-    student_bytes = max(f.get("peak_bytes", 0) for f in found)
-    whole = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    # What a killed sandbox took is in no parent's account, so nothing is counted twice.
-    grader_s = sum(used.ru_utime + used.ru_stime for used in whole)
-    grader_bytes = max(used.ru_maxrss for used in whole) * 1024
-    result = {
-        "machine": describe(),
-        "assignment": name,
-        "number": asked.number,
-        "jobs": JOBS,
-        "wall_s": wall_s,
-        "students_s": students_s,
-        "grader_s": grader_s,
-        "peak_bytes": {"student": student_bytes, "grader": grader_bytes},
-        "kinds": {
-            what: {
-                "number": len(some),
-                "median_s": statistics.median(f["elapsed_s"] for f in some),
-                "most_s": max(f["elapsed_s"] for f in some),
-                "points": sorted({f["points"] or 0 for f in some}),
-            }
-            for what in dict.fromkeys(PATTERN)
-            if (some := [f for f in found if f["kind"] == what])
-        },
-        "of": found[0]["of"],
-    }
+    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+    with tempfile.TemporaryDirectory() as place:
+        result = measured(Path(place), full_name(asked.assignment), asked.number)
+    result = {"machine": describe()} | result
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "grading.json").write_text(json.dumps(result, indent=1) + "\n")
-    each = (students_s + grader_s) / asked.number
-    print(f"{wall_s / asked.number:.2f} s and {each:.2f} processor seconds each; "
-          f"{student_bytes / 1e6:.0f} MB at most in a student's process, "
-          f"{grader_bytes / 1e6:.0f} in the grader")  # fmt: skip
-    for what, row in result["kinds"].items():
-        print(what, row)
+    for key in ("wall_s", "students_s", "grader_s", "peak_bytes", "kills"):
+        print(key, result[key])
+    for what, one in result["kinds"].items():
+        print(what, one)
+    if any(count for what, count in result["kills"].items() if what != "number"):
+        sys.exit("a mark changed, or something was lost or left behind")
 
 
 if __name__ == "__main__":
