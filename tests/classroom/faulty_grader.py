@@ -18,7 +18,7 @@ from minihybrid_course.grading.judge import notebook_of, summed
 from minihybrid_course.grading.sources import id_of, kind, points
 
 HOSTILE = "os.fork()"  # in the code of the class's only hostile student
-FAULT = sys.argv[1]
+FAULT = sys.argv[1] if __name__ == "__main__" else "none"  # pytest imports it, too
 
 
 def graded(notebook, path, folder):

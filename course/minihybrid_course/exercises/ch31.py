@@ -74,7 +74,7 @@ def causally(q, k, v):
 def skips(kernel):
     """Check 31.4: causal attention that doesn't load what no query of the block sees."""
     rng = np.random.default_rng(0)
-    for blocks in (1, 3):
+    for blocks in (1, 2):
         inputs = [rng.normal(size=(16 * blocks, 16)).astype("float32") for _ in range(3)]
         case = f"for {16 * blocks} words"
         does(kernel, case, causally, inputs, blocks, (16, 16))

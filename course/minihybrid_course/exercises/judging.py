@@ -109,15 +109,21 @@ def limited(function, *args):
     Lines are counted by Python's own tracing, which every system and every thread has.
     """
     left, end, before = TURNS, clock() + SECONDS, sys.gettrace()
+    calls, is_ours = 0, {}  # of others' functions; by code
 
     def watch(frame, event, arg):
-        nonlocal left
-        name = frame.f_globals.get("__name__", "")  # a named tuple's says whose __new__ it is
-        ours = name.partition(".")[0] in OTHERS or name.startswith("namedtuple_")
-        # Numba, compiling, loops in libraries; a kernel's loops have limits of their own.
-        ours = ours or frame.f_code.co_filename.startswith(("<kernel ", "<frozen ", *LIBRARIES))
+        nonlocal left, calls
+        code = frame.f_code
+        ours = is_ours.get(code)
+        if ours is None:
+            name = frame.f_globals.get("__name__", "")  # a named tuple's says whose __new__ it is
+            ours = name.partition(".")[0] in OTHERS or name.startswith("namedtuple_")
+            # Numba, compiling, loops in libraries; a kernel's loops have limits of their own.
+            ours = ours or code.co_filename.startswith(("<kernel ", "<frozen ", *LIBRARIES))
+            is_ours[code] = ours
         left -= not ours
-        if left < 0 or clock() > end:
+        calls += ours
+        if left < 0 or not (ours and calls % 64) and clock() > end:
             name = frame.f_code.co_name
             raise Endless(
                 f"a loop in {name} does not end" if left < 0 else f"{name} takes too long"

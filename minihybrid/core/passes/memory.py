@@ -106,25 +106,23 @@ def plan_memory(graph, scratch=None, into=None):
             copies.append((ref, k))
     chain, in_place = _chains(graph, steps, root, number, death, outs)
     spans = _lifetimes(birth, death, chain)
-    output_of = {chain.get(ref, ref): k for ref, k in outs.items()}
+    output = {chain.get(ref, ref): k for ref, k in outs.items()}
     into = _written_over(graph, steps, root, outs, chain, into or {})
-    output_of |= share_outputs(spans, {ref: k for ref, k in output_of.items() if k not in into})
-    offsets, nbytes = arrange(
-        {first: span for first, span in spans.items() if first not in output_of}
-    )
+    output |= share_outputs(spans, {ref: k for ref, k in output.items() if k not in into})
+    offsets, nbytes = arrange({first: span for first, span in spans.items() if first not in output})
     names = graph.names() | {n: n.name for n, _ in scratch.values()}
-    output_of = {ref: output_of.get(chain.get(ref, ref)) for ref in birth}
+    output = {ref: output.get(chain.get(ref, ref)) for ref in birth}
     where = {
         ref: f"at {offsets[chain.get(ref, ref)]}" if k is None else f"output {k}"
-        for ref, k in output_of.items()
+        for ref, k in output.items()
     }
     rows = [
         (names[n], n.specs[i].nbytes, birth[n, i], min(death[n, i], len(steps) - 1), where[n, i])
         for n, i in birth
     ]
     memory = Memory(
-        {ref: offsets[chain.get(ref, ref)] for ref in birth if output_of[ref] is None},
-        {ref: k for ref, k in output_of.items() if k is not None},
+        {ref: offsets[chain.get(ref, ref)] for ref in birth if output[ref] is None},
+        {ref: k for ref, k in output.items() if k is not None},
         copies,
         into,
         in_place,
