@@ -41,14 +41,14 @@ GRADER = [sys.executable, "-m", "minihybrid_course.grading.grade"]
 
 def below(process):
     """The processes that a process started, and those that they started."""
-    found = []
+    descendants = []
     for file in Path(f"/proc/{process}/task").glob("*/children"):
         try:
             direct = [int(word) for word in file.read_text().split()]
         except OSError:  # it has just ended
             continue
-        found += [*direct, *(p for one in direct for p in below(one))]
-    return found
+        descendants += [*direct, *(p for one in direct for p in below(one))]
+    return descendants
 
 
 def left_behind(temporary):
@@ -93,15 +93,15 @@ def run(folder, name, stop=None):
 
 def marks(folder):
     """Student's number -> (score in the table of marks, points of each test, stored result)."""
-    out, found = folder.with_name(f"{folder.name}-graded"), {}
+    out, table = folder.with_name(f"{folder.name}-graded"), {}
     stored = [json.loads(path.read_text("utf-8")) for path in out.glob("known/*.json")]
     results = {one["number"] or one["student"]: one for one in stored}
     with open(out / "marks.csv", encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             one = results.get(row["student_id"], {})
             points = [t["points"] for t in one.get("tests", ())]
-            found[re.search(r"\d{3}", row["student_id"])[0]] = row["score"], points, one
-    return found
+            table[re.search(r"\d{3}", row["student_id"])[0]] = row["score"], points, one
+    return table
 
 
 def harm(alone, together, kinds):
@@ -168,10 +168,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--assignment", default="1")
     parser.add_argument("--number", type=int, default=NUMBER)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     with tempfile.TemporaryDirectory() as place:
-        result = measured(Path(place), full_name(asked.assignment), asked.number)
+        result = measured(Path(place), full_name(arguments.assignment), arguments.number)
     result = {"machine": describe()} | result
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "grading.json").write_text(json.dumps(result, indent=1) + "\n")

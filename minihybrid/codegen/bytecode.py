@@ -62,6 +62,7 @@ class Step(NamedTuple):
     body: int = 0  # and how many steps a turn has
     copied: Any = None  # of a copy: the spec of what it copies
     guard: Any = None  # (the `Word` of a condition, mask): whether it is skipped
+    senses: Any = None  # of a flag: (spec, whether it must be true) of both its conditions
 
 
 def numbers_of(n_arrays, steps, addresses, scratch=(0, 0), longest=0):

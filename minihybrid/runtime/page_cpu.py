@@ -23,7 +23,7 @@ import numpy as np
 
 from minihybrid.codegen.bytecode import ARENA, ARRAY, Word, in_turns, is_taken, n_calls
 from minihybrid.codegen.cpu.objects import make_runner
-from minihybrid.codegen.cpu.target import Source
+from minihybrid.codegen.cpu.target import FLAG, Source
 from minihybrid.core.graph import evaluate_node
 from minihybrid.core.op import HybridError
 from minihybrid.core.pipeline import Job
@@ -63,6 +63,8 @@ def compiled(source: Source) -> tuple[list, dict[str, str]]:
     for step, node in zip(source.steps, nodes_of(source), strict=True):
         try:
             kernel, work = None, 0
+            if step.senses:
+                raise HybridError("a branch in a branch has a flag, which NumPy sets")
             if not step.copied:
                 kernel, _, work = step_of(node)
                 kernel = scheduled(kernel)
@@ -171,6 +173,13 @@ class Interpreter:
             if not is_taken(step, turn, at):
                 continue
             node, words = self.node_of[id(step)], step.words
+            if step.senses:  # does a branch in a branch run?
+                conditions = [at(w, turn, s) for w, (s, _) in zip(words, step.senses, strict=False)]
+                at(words[2], turn, FLAG)[...] = all(
+                    bool(c[0]) == sense
+                    for c, (_, sense) in zip(conditions, step.senses, strict=True)
+                )
+                continue
             if spec := step.copied:
                 at(words[1], turn, spec)[...] = at(words[0], turn, spec)
                 continue

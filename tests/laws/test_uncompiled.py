@@ -37,6 +37,20 @@ CASES = {
     "several outputs": lambda x: list(nd.split(nd.exp(x), 2, axis=1)),
     "views": lambda x: nd.softmax(x.reshape((4, 3)).T).reshape((-1,)),
     "a cast": lambda x: nd.cast(x, "int32") + 1,
+    "a branch taken": lambda x: nd.contrib.cond(
+        x.sum() < 9, lambda: nd.softmax(x), lambda: nd.cumsum(x, axis=1)
+    ),
+    "the other branch": lambda x: nd.contrib.cond(
+        x.sum() > 9, lambda: nd.cumsum(x, axis=1), lambda: nd.softmax(x)
+    ),
+    "the else of a branch": lambda x: nd.contrib.cond(
+        x.sum() < 9,
+        lambda: nd.contrib.cond(x.sum() > 9, lambda: nd.exp(x), lambda: nd.softmax(x)),
+        lambda: nd.cumsum(x, axis=1),
+    ),
+    "a loop that ends": lambda x: nd.contrib.while_loop(
+        lambda y: y.sum() < 3, lambda y: (nd.softmax(y), [y + 0.1]), [x], max_iterations=5
+    )[0],
 }
 
 

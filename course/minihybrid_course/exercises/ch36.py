@@ -25,13 +25,13 @@ CASES = [  # what it is about, steps, results, which puts may overwrite
 
 def overwrites(in_place):
     """Check 36.3: exactly the steps whose operand is dead afterwards."""
-    for case, steps, results, wanted in CASES:
-        found = tried(f"in_place, where {case},", in_place, list(steps), list(results))
-        need(isinstance(found, (set, frozenset)), "expected a set of names")
+    for case, steps, results, expected in CASES:
+        answer = tried(f"in_place, where {case},", in_place, list(steps), list(results))
+        need(isinstance(answer, (set, frozenset)), "expected a set of names")
         text = "; ".join(f"{out} = {op}({', '.join(map(str, a))})" for out, op, *a in steps)
         for names, what in (
-            (found - wanted, "can't overwrite its operand"),
-            (wanted - found, "may overwrite its operand, but it's missing"),
+            (answer - expected, "can't overwrite its operand"),
+            (expected - answer, "may overwrite its operand, but it's missing"),
         ):
             first = min(map(str, names), default="")
             need(not names, f"in `{text}` with the results {results}, {first} {what}: {case}")
@@ -73,7 +73,7 @@ EXERCISES = {
             "the buffer was written through its view, and isn't on the tape itself",
             HybridError,
             r"shares memory with another one",
-            lambda found: (
+            lambda answer: (
                 "the tape could follow this; write through a view of a buffer that isn't "
                 "on the tape, inside record(), and then read the buffer"
             ),

@@ -30,12 +30,12 @@ def doubles(doubling):
     for n in (2, 4, 8):
         arrays = [np.arange(5, dtype="float32") * 3**i for i in range(n)]
         total, links, case = sum(arrays), Links(n), f"for {n} devices"
-        found = tried(f"doubling {case}", doubling, [a.copy() for a in arrays], links)
+        answer = tried(f"doubling {case}", doubling, [a.copy() for a in arrays], links)
         need(
-            isinstance(found, (list, tuple)) and len(found) == n,
-            f"{case}: expected a list of {n} arrays, one per device, but got {kind(found)}",
+            isinstance(answer, (list, tuple)) and len(answer) == n,
+            f"{case}: expected a list of {n} arrays, one per device, but got {kind(answer)}",
         )
-        for i, array in enumerate(found):
+        for i, array in enumerate(answer):
             array = np.asarray(array).tolist()
             wrong = f"{case}, device {i} has {array}, but the sum is {total.tolist()}"
             need(array == total.tolist(), wrong)
@@ -81,10 +81,10 @@ EXERCISES = {
             "parts of a batch have equal sizes, unless you allow others",
             ShapeError,
             r"split_data: .* can't be split",
-            lambda found: (
+            lambda answer: (
                 "even_split=False allows parts of different sizes"
-                if len({len(part) for part in found}) > 1
-                else f"the batch was divided into {len(found)} equal parts"
+                if len({len(part) for part in answer}) > 1
+                else f"the batch was divided into {len(answer)} equal parts"
             ),
             {r"a list of devices": "the second argument is a list of devices", **judging.ELSEWHERE},
         ),

@@ -314,6 +314,7 @@ class Writer:
                 passed = [outer[0], ins[0][0], flag[0]], [outer[1], ins[0][1], flag[1]]
                 self.guard = None
                 self.step(node, both, "both", *passed)
+                self.steps[-1] = self.steps[-1]._replace(senses=[outer[3], guard[3]])
                 guard = guard_of(*flag, FLAG.dtype, True)
             self.heads, self.guard = outs, guard
             for v in graph.variables:
