@@ -384,17 +384,24 @@ def promises():
     return f"{len(words)} bars: {words.count('passed')} passed, {words.count('missed')} missed."
 
 
-def grading():
-    """What grading a class took."""
-    found = json.loads((FOLDER / "grading.json").read_text())
-    n, m, peak = found["number"], found["machine"], found["peak_bytes"]
+def grading(found=None):
+    """What grading a class took, and what hostile classmates and a killed grader changed."""
+    found = found or json.loads((FOLDER / "grading.json").read_text())
+    n, m, peak, kills = (found[key] for key in ("number", "machine", "peak_bytes", "kills"))
     each_s = (found["students_s"] + found["grader_s"]) / n
+    hostile = found["kinds"]["hostile"]["number"]
     return (
         f"{n} submissions of {found['assignment']} took {found['wall_s'] / 60:.1f} minutes with "
-        f"{found['jobs']} at a time ({m['cpu']}, {m['cores']} cores, {m['date']}; other programs "
-        f"were running). That is {found['wall_s'] / n:.1f} s and {each_s:.1f} processor seconds "
-        f"each. A student's process had at most {peak['student'] / 1e6:.0f} MB, the grader "
-        f"{peak['grader'] / 1e6:.0f} MB."
+        f"{found['jobs']} at a time ({m['cpu']}, {m['cores']} cores, {m['date']}). "
+        f"That is {found['wall_s'] / n:.1f} s and {each_s:.1f} processor seconds each. "
+        f"The process of a student who wasn't hostile had at most {peak['student'] / 1e6:.0f} MB, "
+        f"a hostile one's {peak['hostile'] / 1e6:.0f} MB, and the grader "
+        f"{peak['grader'] / 1e6:.0f} MB. The grader was killed {counted(kills['number'], 'time')} "
+        f"in the middle and started again: compared with a run without the {hostile} hostile "
+        f"submissions, {counted(kills['marks_changed'], 'mark')} of {n - hostile} changed, "
+        f"{counted(kills['submissions_lost'], 'submission')} of {n} got lost, and "
+        f"{counted(kills['processes_left'], 'process', 'processes')} and "
+        f"{counted(kills['folders_left'], 'folder')} were left behind."
     )
 
 
@@ -423,8 +430,8 @@ def error_rate(found=None):
     return words
 
 
-def counted(number, noun):
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+def counted(number, noun, plural=None):
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 SENTENCES = {

@@ -138,3 +138,38 @@ def test_the_error_rate_is_that_of_the_file():
 
 def test_the_published_error_rate_has_each_part():
     assert " programs at commit " in page.error_rate() and "planted" in page.error_rate()
+
+
+def test_the_harm_done_to_a_class_is_that_of_the_file():
+    actual = {
+        "machine": {"cpu": "A chip", "cores": 2, "date": "2026-01-02"},
+        "assignment": "1_autograd",
+        "number": 200,
+        "jobs": 2,
+        "wall_s": 180.0,
+        "students_s": 150.0,
+        "grader_s": 10.0,
+        "peak_bytes": {"student": 52e6, "hostile": 4.2e9, "grader": 500e6},
+        "kinds": {"hostile": {"number": 10}},
+        "kills": {
+            "number": 2,
+            "marks_changed": 0,
+            "submissions_lost": 0,
+            "processes_left": 0,
+            "folders_left": 0,
+        },
+    }
+    words = page.grading(actual)
+    assert words.startswith("200 submissions of 1_autograd took 3.0 minutes with 2 at a time")
+    assert "0.9 s and 0.8 processor seconds each" in words
+    assert "killed 2 times" in words and "without the 10 hostile submissions, 0 marks of" in words
+    assert "0 processes and 0 folders were left behind" in words
+    actual["kills"] |= {"marks_changed": 1, "submissions_lost": 3, "processes_left": 1}
+    words = page.grading(actual)
+    assert "1 mark of 190 changed, 3 submissions of 200 got lost, and 1 process" in words
+
+
+def test_the_published_class_was_not_harmed():
+    assert "0 marks of" in page.grading()
+    kills = page.json.loads((page.FOLDER / "grading.json").read_text())["kills"]
+    assert [count for what, count in kills.items() if what != "number" and count] == []
