@@ -148,7 +148,9 @@ def test_the_tables_have_what_modules_enter(everything):
         name
         for name, kind in INITIALIZERS.items()
         if "minihybrid" in getattr(kind, "__module__", "")
+        and hasattr(sys.modules[kind.__module__], kind.__name__)  # no example of a docstring
     }
+    assert len(own) > 10
     assert own <= simple | set(registrations.INITIAL)
     assert all(TARGETS[name] is lazy.resolve(road) for name, road in registrations.RUN.items())
 
