@@ -27,7 +27,7 @@ ROOMS = {  # room -> its modules
         "core/params.py",
         "formats/legacy.py",
         "core/serial.py",
-        "onnx/load/*.py",
+        "formats/onnx/load/*.py",
     ],
 }
 
