@@ -4,7 +4,7 @@
     ```
 
 A number: the plan of so many weeks, from `book/course.toml`; `needs`: what each chapter
-says that it needs; `discussion`: questions and answers of that file; `wrong`: what is wrong
+says that it needs; `talks`: chapters that no plan has; `discussion`: questions and answers of that file; `wrong`: what is wrong
 in assignments (`notebooks/assignments/wrong.toml`), and the points that it loses;
 `exercises`: wrong answers that the checkers of exercises know; `attacks`: what hostile
 students hand in (`tests/classroom/attacks.toml`), and what is left of their points.
@@ -106,6 +106,12 @@ def needed():
     return [as_table(rows)]
 
 
+def talks():
+    """The chapters that the longest plan leaves out."""
+    planned = {slug for slugs, _ in plan(12) for slug in slugs}
+    return [linked([slug for slug in chapters() if slug not in planned])]
+
+
 def fold(title, node):
     """A node that the page folds under a title."""
     texts = f"<details><summary>{escape(title)}</summary>", "</details>"
@@ -172,6 +178,7 @@ def attacks():
 
 PARTS = {
     "needs": needed,
+    "talks": talks,
     "discussion": discussion,
     "wrong": wrong,
     "exercises": exercises,

@@ -70,10 +70,19 @@ def test_a_plan_on_the_page(n_weeks):
     assert rows[5][4].startswith("two to")
 
 
+def test_each_chapter_is_in_the_plan_or_among_the_talks():
+    (text,) = text_of(course.talks())
+    planned = {slug for slugs, _ in course.plan(12) for slug in slugs}
+    missing = {slug for slug in chapters() if course.name_of(slug) not in text}
+    assert missing == planned
+
+
 def test_questions_have_answers():
     asked = course.course()["discussion"]
     assert len(asked) >= 12 and all(set(one) == {"chapter", "question", "answer"} for one in asked)
     assert all("?" in one["question"] and len(one["answer"]) > 100 for one in asked)
+    stems = {chapters()[one["chapter"]][0] for one in asked}
+    assert {stem for stem, *_ in chapters().values() if stem >= "29"} <= stems
     actual = text_of(course.discussion())
     assert len(actual) == 4 * len(asked) and actual[0].endswith("(1. Two ways to run a program)")
 
