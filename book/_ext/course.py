@@ -4,10 +4,11 @@
     ```
 
 A number: the plan of so many weeks, from `book/course.toml`; `needs`: what each chapter
-says that it needs; `talks`: chapters that no plan has; `discussion`: questions and answers of that file; `wrong`: what is wrong
-in assignments (`notebooks/assignments/wrong.toml`), and the points that it loses;
-`exercises`: wrong answers that the checkers of exercises know; `attacks`: what hostile
-students hand in (`tests/classroom/attacks.toml`), and what is left of their points.
+says that it needs; `talks`: chapters that no plan has; `discussion`: questions and answers
+of that file; `wrong`: what is wrong in assignments (`notebooks/assignments/wrong.toml`), and
+the points that it loses; `exercises`: wrong answers that the checkers of exercises know;
+`attacks`: what hostile students hand in (`tests/classroom/attacks.toml`), and what is left of
+their points.
 """
 
 import json
