@@ -4,7 +4,8 @@
     ```
 
 A number: the plan of so many weeks, from `book/course.toml`; `needs`: what each chapter
-says that it needs; `talks`: chapters that no plan has; `discussion`: questions and answers
+says that it needs; `contents`: how much each chapter has of what; `lectures`: the topics of
+another course; `talks`: chapters that no plan has; `discussion`: questions and answers
 of that file; `wrong`: what is wrong in assignments (`notebooks/assignments/wrong.toml`), and
 the points that it loses; `exercises`: wrong answers that the checkers of exercises know;
 `attacks`: what hostile students hand in (`tests/classroom/attacks.toml`), and what is left of
@@ -14,12 +15,14 @@ their points.
 import json
 import re
 import tomllib
+from collections import Counter
 from functools import cache
 from html import escape
 from pathlib import Path
 
 from docutils import nodes
-from landing import ROOT, chapters, commas, link, minutes
+from landing import EXERCISE, ROOT, chapters, commas, link, minutes
+from lines import count
 from minihybrid_course.exercises import TABLE
 from minihybrid_course.exercises.judging import Parts
 from mistakes import prose
@@ -107,6 +110,67 @@ def needed():
     return [as_table(rows)]
 
 
+def tagged(cells, tag):
+    """The sources of the cells with a tag that matches."""
+    return [
+        "".join(c["source"])
+        for c in cells
+        if any(re.fullmatch(tag, t) for t in c["metadata"].get("tags", ()))
+    ]
+
+
+def lines_of_chapters():
+    """{"29": lines of code}, of the engine's modules whose first line names the chapter."""
+    found = Counter()
+    for path in (ROOT / "minihybrid").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if named := re.match(r'"""Chapter (\d\d)\. ', text):
+            found[named[1]] += count(text)
+    return found
+
+
+@cache
+def amounts(slug):
+    """{column: how much of it a chapter has}."""
+    stem, _, text, n_cells = chapters()[slug]
+    cells = json.loads((ROOT / f"notebooks/{stem}.ipynb").read_text(encoding="utf-8"))["cells"]
+    exercises = [number for number, *_ in EXERCISE.findall(text)]
+    return {
+        "lines of nano": sum(map(count, tagged(cells, r"nano-\d+"))),
+        "cells": n_cells,
+        "predictions": sum("predict" in c["metadata"] for c in cells),
+        "exercises": len(exercises),
+        "checked": sum(number in TABLE for number in exercises),
+        "timed cells": len(tagged(cells, "timing")),
+    }
+
+
+def contents():
+    """A table of these amounts and the engine's lines, with their sums."""
+    lines = lines_of_chapters()
+    found = {
+        slug: {"lines of the engine": lines[one[0][:2]], **amounts(slug)}
+        for slug, one in chapters().items()
+    }
+    columns = list(found["tour"])
+    rows = [("chapter", *columns)]
+    rows += [
+        (linked([slug]), *(f"{n:,}" * (n > 0) for n in a.values())) for slug, a in found.items()
+    ]
+    rows.append(("all", *(f"{sum(a[c] for a in found.values()):,}" for c in columns)))
+    return [as_table(rows)]
+
+
+def lectures():
+    """A table of the topics of CMU 10-414, and of what no exercise asks for."""
+    rows = [("topic", "chapters", "exercises", "checked", "a student can't yet")]
+    for one in course()["lecture"]:
+        found = [amounts(slug) for slug in one["chapters"]]
+        counts = [str(sum(a[c] for a in found)) for c in ("exercises", "checked")]
+        rows.append((one["topic"], linked(one["chapters"]), *counts, one["missing"]))
+    return [as_table(rows)]
+
+
 def talks():
     """The chapters that the longest plan leaves out."""
     planned = {slug for slugs, _ in plan(12) for slug in slugs}
@@ -179,6 +243,8 @@ def attacks():
 
 PARTS = {
     "needs": needed,
+    "contents": contents,
+    "lectures": lectures,
     "talks": talks,
     "discussion": discussion,
     "wrong": wrong,

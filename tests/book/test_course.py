@@ -3,7 +3,10 @@
 import re
 
 import pytest
-from landing import chapters, minutes
+from landing import EXERCISE, chapters, minutes
+from lines import count
+from minihybrid_course.building import NANO
+from minihybrid_course.exercises import TABLE
 
 import course
 
@@ -68,6 +71,33 @@ def test_a_plan_on_the_page(n_weeks):
     assert rows[5][2] == f"{sum(map(minutes, slugs)) / 60:.1f}"
     assert rows[5][3] == f"{numbers[0]}: {course.assignments()[numbers[0]][0]}"
     assert rows[5][4].startswith("two to")
+
+
+@pytest.mark.slow
+def test_the_contents_are_counted_from_the_sources():
+    (table,) = course.contents()
+    rows = [[c.astext() for c in row.children] for row in table.findall(course.nodes.row)]
+    assert [row[0] for row in rows[1:-1]] == [course.name_of(slug) for slug in chapters()]
+    columns = dict(zip(rows[0][1:], rows[-1][1:], strict=True))
+    assert columns["lines of nano"] == str(count(NANO.read_text(encoding="utf-8")))
+    assert columns["checked"] == str(len(TABLE))
+    exercises = sum(len(EXERCISE.findall(text)) for _, _, text, _ in chapters().values())
+    assert columns["exercises"] == str(exercises)
+    guards = next(row for row in rows if "Guards" in row[0])
+    assert int(guards[1]) > 100 and guards[-1] == ""
+
+
+def test_the_topics_of_another_course_name_chapters():
+    lectures = course.course()["lecture"]
+    named = [slug for one in lectures for slug in one["chapters"]]
+    assert [slug for slug in named if slug not in chapters()] == []
+    assert all(one["missing"] or one["chapters"] for one in lectures)
+    (table,) = course.lectures()
+    rows = [[c.astext() for c in row.children] for row in table.findall(course.nodes.row)]
+    assert len(rows) == len(lectures) + 1
+    actual = {row[0]: row[2:4] for row in rows}["transformers"]
+    two = [course.amounts(s) for s in ("attention_without_the_matrix", "a_language_model")]
+    assert actual == [str(sum(a[c] for a in two)) for c in ("exercises", "checked")]
 
 
 def test_each_chapter_is_in_the_plan_or_among_the_talks():
