@@ -1,12 +1,11 @@
-"""Chapter 11. NDArray: the eager reading of an operator.
+"""Chapter 11. NDArray: eager execution of operators.
 
-Takes:   what the functions of `nd` and the operators give.
-Gives:   `NDArray`, whose numbers lie in a NumPy array or on a device; and the flag that
-         tells whether to keep the tape (the tape itself is read in `autograd`).
+Defines: `NDArray`, whose elements are in a NumPy array or on a device; `STATE`, whether
+         this thread records a tape (`core/tape.py` reads the tape).
 
-On the processor NumPy computes at once. On a device an operator is a kernel, queued
-behind the others; asking for numbers waits for it.
-What is left out: sparse storage; asynchronous execution on the processor.
+On the CPU, NumPy computes at once. On a device, an operator launches a kernel
+asynchronously, and reading elements synchronizes.
+Not supported: sparse storage; asynchronous execution on the CPU.
 """
 
 import operator
@@ -42,11 +41,11 @@ from minihybrid.ops.registry import OPS
 
 
 class State(threading.local):
-    """What holds for this thread: is the tape kept, is the mode training."""
+    """Per-thread flags: whether operators are recorded, and whether the mode is training."""
 
     recording = False
     training = False
-    lent: dict | None = None  # variable -> memory of its gradient, into which a plan may write
+    lent: dict | None = None  # variable -> gradient buffer donated to a backward plan
 
 
 STATE = State()
@@ -54,10 +53,10 @@ STATE = State()
 
 # -- the array -------------------------------------------------------------------------
 class Leaf:
-    """Where a variable's gradient goes: a buffer, and write, add or null.
+    """A variable's gradient buffer, and its `grad_req`: write, add or null.
 
-    The buffer is made when it is first asked for: who only predicts needs no memory for
-    it. `fresh` says whether a backward wrote it since the last step of a Trainer.
+    The buffer is allocated at first use, so prediction needs no memory for it.
+    `fresh` is whether a backward pass wrote it since the last `Trainer.step`.
     """
 
     def __init__(self, like, req, grad=None):
@@ -66,7 +65,7 @@ class Leaf:
 
     @property
     def grad(self):
-        """The buffer, of zeros at first; `None` if the gradient goes nowhere."""
+        """The buffer, initially zeros; `None` if `grad_req` is null."""
         if self._grad is None and self.req != "null":
             self._grad = NDArray(zeros_where(self.like))
         return self._grad
@@ -76,11 +75,11 @@ RESHAPED = Checked()  # (shape, arguments of reshape) -> new shape
 
 
 def path_of(kind, op, attrs, run):
-    """What computes an operator once its arguments were found to fit.
+    """Return the function that runs an operator whose arguments have been checked.
 
-    run:     what gives its outputs' numbers, of the inputs' numbers.
+    run:     computes the outputs' ndarrays from the inputs' ndarrays.
 
-    A closure finds names faster than an object.
+    A closure, because it reads its variables faster than attributes.
     """
     is_own, slopes = op.gives_own, op.grad
 
@@ -94,7 +93,7 @@ def path_of(kind, op, attrs, run):
         many = type(out) is tuple
         if not (is_own or type(out) is ndarray and out.base is None and out.flags.c_contiguous):
             out = own(out)
-        # A call may have more arguments.
+        # The call may have further arguments that aren't arrays.
         refs = slopes and STATE.recording and refs_of(inputs[: len(datas)])
         node = Node(op, refs, attrs, "", None, out if many else (out,)) if refs else None
         return tuple([kind(o, node, i) for i, o in enumerate(out)]) if many else kind(out, node)
@@ -103,9 +102,9 @@ def path_of(kind, op, attrs, run):
 
 
 def refuse_stale(view):
-    """Raise for an array whose memory was written through another one, recorded, since."""
+    """Raise if an array's memory was since written through an alias inside `record()`."""
     root, node = view.base
-    # A view of `root` may have been written last.
+    # The last write may have gone through a view of `root`.
     writers = [(root, node)] if root.base is None else [(root, node), root.base]
     for array, before in writers:
         place = array.node
@@ -120,9 +119,10 @@ def refuse_stale(view):
 
 
 def refs_of(inputs):
-    """Places of arrays on the tape, where some are constants; none at all if all are.
+    """Return the inputs' tape references, with constants for arrays that have none.
 
-    Raises:  HybridError for a view of an array that was written under `record()` since.
+    Empty if no input is on the tape.
+    Raises:  HybridError for a view of an array that was since written under `record()`.
     """
     refs = []
     for v in inputs:
@@ -136,24 +136,24 @@ def refs_of(inputs):
 
 
 class NDArray(Value):
-    """An array whose operators compute at once.
+    """An array on which operators run eagerly.
 
-    Its memory is contiguous and never exchanged, only written; `node` and `index` say
-    which entry of the tape it came from, if any.
-    base:    of an array in another one's memory: that array, and its `node` at the time.
-    snapshot: weak reference to what constants on the tape share of it (`Constant`).
+    data:    the elements: contiguous memory that can be written, but is never replaced.
+    node, index: the tape entry that computed it, if any.
+    base:    of a view: (the array that owns the memory, its `node` when the view was made).
+    snapshot: weak reference to the `Snapshot` that the tape's constants share.
     """
 
     __slots__ = ("data", "node", "index", "base", "snapshot", "__weakref__")
     level = 0
 
     def __init__(self, data, node=None, index=0):
-        self.data, self.node, self.index = data, node, index  # of five, Python makes a tuple
+        self.data, self.node, self.index = data, node, index  # at most four targets avoid a tuple
         self.base = self.snapshot = None
 
     @classmethod
     def interpret(cls, op, inputs, attrs, name=None):
-        """Compute; when recording, also keep what was applied to what."""
+        """Run an operator; while recording, also append it to the tape."""
         try:
             datas = [v.data for v in inputs]
         except AttributeError:
@@ -162,7 +162,7 @@ class NDArray(Value):
         signature = (specs, *attrs.values())
         if signature in op.checked:
             return cls._computed(op, inputs, attrs, datas, specs)
-        wanted = op.specs_of(specs, attrs)[1]  # the shape rule has the better error messages
+        wanted = op.specs_of(specs, attrs)[1]  # first, for its better error messages
         out = cls._computed(op, inputs, attrs, datas, specs)
         _refuse_other_specs(op, wanted, out if isinstance(out, tuple) else (out,))
         op.checked.put(signature)
@@ -176,12 +176,12 @@ class NDArray(Value):
         if {*map(type, datas)} != HERE and (context := _elsewhere(op, datas, attrs)):
             from minihybrid.runtime.device_eager import run_on_device
 
-            run = partial(run_on_device, context, op)  # or there are none, but a context
+            run = partial(run_on_device, context, op)  # or no inputs, but a context
         return path_of(cls.kind, op, attrs, partial(run, **attrs, **key))(inputs, datas)
 
     @classmethod
     def composed(cls, op, specs, inputs, attrs):
-        """Apply the simpler operators that this one is made of, which are nd's in each world."""
+        """Run a composite operator by its decomposition into nd operators."""
         try:
             out = op.expanded(specs, [v._twin(NDArray) for v in inputs], attrs, STATE.training)
         except HybridError:
@@ -189,12 +189,12 @@ class NDArray(Value):
         except UNEXPECTED as error:
             raise op.sentence(HybridError, specs, attrs, error) from None
         out = _write_states(op, inputs, attrs, out) if op.aux else out
-        own = partial(_apart, inputs=inputs, kind=cls.kind)  # it may give its very input
+        own = partial(_apart, inputs=inputs, kind=cls.kind)  # an output may alias an input
         return tuple(map(own, out)) if isinstance(out, tuple) else own(out)
 
     @classmethod
     def path(cls, op, datas, attrs):
-        """What calls like this one run, whose arguments fit: (inputs, their numbers) -> outputs."""
+        """Return the dispatch-cache function for equal calls: (inputs, ndarrays) -> outputs."""
         steps, outs = steps_of(op, specs_of(datas), attrs)
         if not steps:
             return lambda inputs, _: cls.interpret(op, [*inputs[: len(datas)]], attrs)
@@ -204,11 +204,11 @@ class NDArray(Value):
         return at_once(cls.kind, op, attrs, steps, outs, n, STATE, refs_of)
 
     def lines_up(self, other):
-        """Whether an elementwise operator fits without broadcasting."""
+        """Return whether an elementwise operator needs no broadcasting."""
         return other.level > 0 or self.data.shape == other.data.shape
 
     def convert(self, other, op):
-        """A NumPy array beside an NDArray becomes one, in this array's dtype."""
+        """Convert a NumPy operand to an NDArray of this array's dtype."""
         if isinstance(other, np.ndarray):
             return NDArray(placed(other.astype(self.data.dtype), self.context))
         raise AttrError(
@@ -216,7 +216,7 @@ class NDArray(Value):
             "combine; make an array of it with nd.array(...)"
         )
 
-    # -- looking at it
+    # -- properties and conversion
     @property
     def shape(self) -> tuple[int, ...]:
         """The length of each axis."""
@@ -246,16 +246,16 @@ class NDArray(Value):
     stype = "default"
 
     def tostype(self, stype) -> "NDArray":
-        """This array; there is no storage but the default, which is dense."""
+        """Return this array; storage is always dense ("default")."""
         dense(stype)
         return self
 
     def asnumpy(self) -> np.ndarray:
-        """The numbers in a NumPy array of their own; of one number, `float()` takes it."""
+        """Return a copy as a NumPy array; one of size 1 also converts by `float()`."""
         return of_one(np.array(self.data))
 
     def asscalar(self):
-        """The one number of an array of size 1."""
+        """Return the element of an array of size 1 as a NumPy scalar."""
         if self.data.size != 1:
             raise ShapeError(
                 f"asscalar: the array has shape {self.shape}, but one element is needed; reduce "
@@ -265,7 +265,7 @@ class NDArray(Value):
 
     @partial(naming, "item")
     def item(self):
-        """The one number of an array of size 1, as a Python number."""
+        """Return the element of an array of size 1 as a Python scalar."""
         return self.asscalar().item()
 
     __float__ = naming("float", lambda self: float(self.asscalar()))
@@ -294,7 +294,7 @@ class NDArray(Value):
         return f"\n{np.asarray(self.data)}\n<NDArray {shape} @{self.context}>"
 
     def wait_to_read(self):
-        """Return when the numbers are there; on the processor they always are."""
+        """Block until the elements are computed; on the CPU they always are."""
         if not isinstance(self.data, np.ndarray):
             self.data.device.synchronize()
 
@@ -305,9 +305,9 @@ class NDArray(Value):
         warn_of_mask(key)
 
     def __getitem__(self, key) -> "NDArray":
-        """A part: numbers, slices, `...`, and arrays or lists of places or of booleans.
+        """Index with integers, slices, `...`, and arrays or lists of indices or booleans.
 
-        Under `record()` every form has a gradient: what cannot be sliced is taken.
+        Under `record()` every form has a gradient: what cannot be sliced is gathered.
         """
         if isinstance(key, NDArray) and key.data.dtype.kind == "f" and key.shape == self.shape:
             self._warn_of_mask(key)
@@ -345,7 +345,7 @@ class NDArray(Value):
         if type(self.data) is np.ndarray and issubclass(kind, Elsewhere):
             value = np.asarray(value)
         if isinstance(value, np.ndarray) and value.size == 1:
-            value = value.item()  # a (1,) array is a number, as x[0, 0] gives it
+            value = value.item()  # a (1,) array acts as a scalar, like x[0, 0]
         inputs = self._inputs_of_write(key, source) if STATE.recording else None
         try:
             self.data[key] = value
@@ -355,16 +355,16 @@ class NDArray(Value):
             raise ShapeError(f"x[...] = y: {error}") from None
         self._written(inputs and Node(SET_ITEM, inputs, {"key": key}, values=(self.data,)))
 
-    # -- the same memory
+    # -- views
     def _view(self, data, kind=None) -> "NDArray":
-        """A view of this array with another shape; on a device, a copy."""
+        """Return `data` as a view of this array; on a device, a copy."""
         made = (kind or self.kind)(data)
         return made if type(data) is ndarray and data.base is None else self._derived(made)
 
     def reshape(self, *shape, **kwargs) -> "NDArray":
-        """A view under another shape: `reshape(2, 3)`, `reshape((2, 3))`, and MXNet's codes.
+        """Return a view of another shape: `reshape(2, 3)`, `reshape((2, 3))`, MXNet's codes.
 
-        Under `record()`, what is on the tape is copied; MXNet's `nd.reshape` always copies.
+        Under `record()`, an array on the tape is copied; MXNet's `nd.reshape` always copies.
         """
         if STATE.recording and self.node is not None:
             return self._derived(Value.reshape(self, *shape, **kwargs))
@@ -372,7 +372,7 @@ class NDArray(Value):
         known = self.data.shape, lengths, *map(type, lengths)
         try:
             new = None if kwargs or not shape else RESHAPED.get(known)
-        except TypeError:  # a list has no hash
+        except TypeError:  # lists aren't hashable
             new = None
         if new is None:
             new = super().reshape(*shape, **kwargs).shape
@@ -381,14 +381,14 @@ class NDArray(Value):
         return self._view(self.data.reshape(new))
 
     def _derived(self, made):
-        """A view of this array, or the tape's copy in its place, which must not be written."""
+        """Mark `made` as a view of this array, or as its copy on the tape (not writable)."""
         root = self if self.base is None else self.base[0]
         made.base = (root, root.node) if root.node is self.node else self.base
         return made
 
     # -- writes and the tape
     def _writable(self, what):
-        """Refuse a write that the tape could not follow, or that would miss the array viewed."""
+        """Raise for a write that the tape can't record, or that would miss the viewed array."""
         root = self if self.base is None else self.base[0]
         if STATE.recording and any(a.node is not None and a.node.op is None for a in (self, root)):
             raise HybridError(
@@ -403,7 +403,7 @@ class NDArray(Value):
             )
 
     def _inputs_of_write(self, key, value):
-        """The tape's inputs of a write; `None` if only constants meet."""
+        """Return the tape inputs of a write, or `None` if all are constants."""
         refs = refs_of([value]) if isinstance(value, NDArray) else ()
         self._preserve()
         if not refs and self.node is None:
@@ -430,19 +430,19 @@ class NDArray(Value):
             node.values = (*node.values[:i], self.data.copy(), *node.values[i + 1 :])
 
     def _written(self, node, index=0):
-        """After a write: its place on the tape, if it has one."""
+        """Record a write: `node` becomes this array's tape entry, if it is given."""
         if node is not None:
             self.node, self.index = node, index
             root = self if self.base is None else self.base[0]
-            if root.data is self.data:  # `nd` and `np` see the same array
+            if root.data is self.data:  # an nd and an np array of the same memory
                 root.node, root.index = node, index
             else:
-                root.base = self, None  # it is stale until it is indexed again
+                root.base = self, None  # the owner is stale until it is indexed again
         elif self.node is not None and self.node.op is not None and self.node.inputs is None:
-            self.node = None  # its tape was freed: the values are constants
+            self.node = None  # its tape was freed: now a constant
 
     def copy_from(self, other) -> "NDArray":
-        """Overwrite the numbers by another array's."""
+        """Overwrite the elements with another array's."""
         self[...] = other
         return self
 
@@ -486,9 +486,8 @@ class NDArray(Value):
 
     # -- copies
     def __reduce__(self):
-        """Pickles, and copies of Python's: the numbers, off the tape; and the gradient.
-
-        What a variable's gradient is and whether it is added belong to the array.
+        """Pickle and copy the elements, off the tape, with a variable's gradient and
+        `grad_req`.
         """
         leaf = self.node.info if self.node is not None else None
         grad = leaf and (leaf.req, leaf.fresh, leaf._grad)
@@ -496,15 +495,15 @@ class NDArray(Value):
 
     @partial(naming, "copyto")
     def copyto(self, other) -> "NDArray":
-        """Write the numbers into another array, or into a new one on a device."""
+        """Copy into another array, or into a new one on a device."""
         if isinstance(other, NDArray):
             return other.copy_from(self)
         return self.interpret(COPY_TO, [self], {"context": check_context(other)})
 
     def as_in_context(self, context) -> "NDArray":
-        """This array, if it is on the device already; else a copy there.
+        """Return this array if it is on the device, else a copy there.
 
-        A copy made under `record()` has a gradient, which goes the way back.
+        Under `record()`, the copy propagates gradients back to this device.
         """
         context = check_context(context)
         return self if context == self.context else self.copyto(context)
@@ -512,54 +511,54 @@ class NDArray(Value):
     as_in_ctx = to_device = as_in_context
 
     def as_np_ndarray(self):
-        """The np.ndarray with the same memory and place on the tape."""
+        """Return the np.ndarray with the same memory and tape entry."""
         from minihybrid.np.array import ndarray
 
         return self._twin(ndarray)
 
     def _twin(self, kind):
-        """This array, or one of another class with the same memory and place on the tape."""
+        """Return this array as another class, with the same memory and tape entry."""
         if self.kind is kind:
             return self
         return self._derived(kind(self.data, self.node, self.index))
 
     def save(self, fname):
-        """Write this array to a file."""
+        """Save this array to a file."""
         write_whole(fname, params.pack_arrays([np.asarray(self.data)]))
 
-    # -- the same memory for other libraries
+    # -- zero-copy exchange with other libraries
     def __dlpack_device__(self):
-        """Where the numbers are, in DLPack's terms: (type, number)."""
+        """Return the device in DLPack's terms: (type, number)."""
         return self.data.__dlpack_device__()
 
     def __dlpack__(self, stream=None, max_version=None, dl_device=None, copy=None):
-        """The same memory as a DLPack capsule; with copy=True, a copy's.
+        """Return the memory, or a copy if copy=True, as a DLPack capsule.
 
-        stream:  the consumer's; all work is done when this returns, unless it is -1.
-        Raises:  BufferError for another device than the array's.
+        stream:  the consumer's; unless it is -1, this synchronizes first.
+        Raises:  BufferError if `dl_device` isn't the array's device.
         """
         from minihybrid.runtime.interop import capsule
 
         return capsule(self, stream, max_version, dl_device, copy)
 
     def to_dlpack_for_read(self):
-        """A DLPack capsule over the memory, whose numbers are there."""
+        """Return a DLPack capsule of the memory, to read."""
         return self.__dlpack__()
 
     def to_dlpack_for_write(self):
-        """A DLPack capsule over the memory, to be written."""
+        """Return a DLPack capsule of the memory, to write."""
         return self.__dlpack__(max_version=(1, 0))
 
     @property
     def __cuda_array_interface__(self):
-        """The address of the numbers, as CUDA libraries ask for it; on real GPUs only."""
+        """The memory's address for CUDA libraries; on real GPUs only."""
         if type(self.data) is not np.ndarray:
             return self.data.__cuda_array_interface__
         raise AttributeError(f"__cuda_array_interface__: the array is on {CPU}, not on a GPU")
 
     # -- gradients
     def attach_grad(self, grad_req="write", stype=None):
-        """Make this array a variable: `backward` will write its gradient to `.grad`."""
+        """Make this array a variable, whose gradient `backward` writes to `.grad`."""
         if grad_req not in ("write", "add", "null"):
             raise AttrError(
                 f"attach_grad: grad_req='{grad_req}' is unknown; needed: write, add or null"
@@ -569,26 +568,26 @@ class NDArray(Value):
 
     @property
     def grad(self) -> "NDArray":
-        """The gradient's buffer; `None` without `attach_grad`."""
+        """The gradient buffer; `None` without `attach_grad`."""
         leaf = self.node.info if self.node is not None else None
         return leaf.grad if leaf else None
 
     def backward(self, out_grad=None, retain_graph=False, train_mode=True):
-        """Write the gradients of this array's sum into the variables behind it."""
+        """Write the gradient of this array's sum into `.grad` of the variables it depends on."""
         from minihybrid.core.tape import backward
 
         backward(self, out_grad, retain_graph, train_mode)
 
     def detach(self) -> "NDArray":
-        """The same memory, cut off from the tape."""
+        """Return an alias that isn't on the tape."""
         return self._derived(self.kind(self.data))
 
 
-NDArray.kind = NDArray  # the class of its world's arrays
+NDArray.kind = NDArray  # the class of results: nd's or np's
 
 
 def restored(kind, numbers, context, leaf=None):
-    """The array that `__reduce__` took apart."""
+    """Rebuild an array from `__reduce__`."""
     array = kind(placed(numbers, context))
     if leaf:
         array.attach_grad(leaf[0])
@@ -608,14 +607,14 @@ COPY_TO = Op(
 
 
 def is_followed(value):
-    """Whether a value is a symbol, or an array on the tape inside `record()`."""
+    """Return whether a value is a symbol, or an array on the tape inside `record()`."""
     return isinstance(value, Value) and (
         value.level > 0 or STATE.recording and value.node is not None
     )
 
 
 def refuse_followed(owner, values):
-    """Raise for lists with such values: an array made of them would lose their gradient."""
+    """Raise if a list contains such values, whose gradient an array of them would lose."""
     if is_followed(values):
         raise AttrError(
             f"{owner}: a list has arrays in it that are traced, or on the tape, whose gradient "
@@ -628,9 +627,9 @@ def refuse_followed(owner, values):
 
 
 def arrays(owner, values):
-    """One array, or several, as a list.
+    """Return one or several arrays as a list.
 
-    Raises:  AttrError for what is no NDArray.
+    Raises:  AttrError unless all are NDArrays.
     """
     listed = list(values) if isinstance(values, (list, tuple)) else [values]
     for value in listed:
@@ -643,19 +642,19 @@ def arrays(owner, values):
 
 
 def _share(a, b):
-    """Whether two arrays may lie in the same memory."""
+    """Return whether two arrays may share memory."""
     if isinstance(a.data, np.ndarray):
         return np.may_share_memory(a.data, b.data)
     return a.data.owner is getattr(b.data, "owner", None)
 
 
 def _apart(out, inputs, kind):
-    """An output of a class, in memory that no input has."""
+    """Return an output as `kind`, copied if it shares memory with an input."""
     return (OPS["_copy"](out) if any(_share(out, v) for v in inputs) else out)._twin(kind)
 
 
 def _refuse_other_specs(op, wanted, outs):
-    """Raise if a call gave another shape or dtype than the shape rule promises to graphs."""
+    """Raise if an eager result differs in shape or dtype from the shape rule."""
     for spec, out in zip(wanted, outs, strict=False):
         actual = Spec(out.data.shape, out.data.dtype)
         if spec.known and spec != actual:
@@ -666,17 +665,17 @@ def _refuse_other_specs(op, wanted, outs):
 
 
 def _missing(op, inputs, attrs):
-    """The error that an input was not given."""
+    """Return the error for a missing input."""
     place = next(i for i, value in enumerate(inputs) if value is None)
     return AttrError(f"{op.name}: the input '{op.input_names(attrs)[place]}' is missing")
 
 
 def _elsewhere(op, datas, attrs):
-    """The device that runs an operator on these inputs; `None`: NumPy, or none is
-    needed.
+    """Return the device that runs an operator on these inputs; `None` for NumPy, or if
+    the operator runs anywhere.
 
-    Of several numbers of the processor, which are one memory, it is the first input's.
-    Raises:  HybridError if the inputs are on several.
+    Among CPU contexts, which share memory, the first input decides.
+    Raises:  HybridError if the inputs are on several devices.
     """
     if op.anywhere:
         return None
@@ -693,7 +692,7 @@ def _elsewhere(op, datas, attrs):
 
 
 def places(key):
-    """An index in which NumPy arrays stand for NDArrays; their fractions are cut."""
+    """Return an index with NumPy arrays in place of NDArrays; floats are truncated."""
     if isinstance(key, NDArray):
         index = np.asarray(key.data)
         return index if index.dtype.kind == "b" else index.astype(np.int64)
@@ -701,15 +700,15 @@ def places(key):
 
 
 def look_up(data, key):
-    """`data[key]`, dense; of a DeviceArray `None` where an operator must gather it.
+    """Return `data[key]`, contiguous; `None` for a DeviceArray that needs a gather.
 
-    Raises:  ShapeError for places that there are not.
+    Raises:  ShapeError for an index out of range.
     """
     try:
         if type(data) is not np.ndarray:
             return data.part(key)
         part = data[key]
-        if type(part) is not ndarray:  # one element; with an ellipsis it is a view as well
+        if type(part) is not ndarray:  # a scalar; an ellipsis makes it a view
             part = data[(*key, ...) if isinstance(key, tuple) else (key, ...)]
     except IndexError as error:
         raise _no_place("x[...]", error, key, data.shape) from None
@@ -722,7 +721,7 @@ def look_up(data, key):
 
 
 def _no_place(what, error, key, shape):
-    """The error that an array has no such place, or that this is no index."""
+    """Return the error for an invalid or out-of-range index."""
     reason = str(error)
     if reason.startswith("only integers"):
         reason = (
@@ -733,7 +732,7 @@ def _no_place(what, error, key, shape):
 
 
 def _shown(key):
-    """An index as it was written, or nearly so."""
+    """Return an index roughly as written in the source."""
     if isinstance(key, tuple):
         return ", ".join(map(_shown, key))
     if isinstance(key, slice):
@@ -743,7 +742,7 @@ def _shown(key):
 
 
 def dense(stype):
-    """Refuse storage types other than the default."""
+    """Raise unless the storage type is the default."""
     if stype is not None and not (isinstance(stype, str) and stype == "default"):
         raise HybridError(
             f"storage type '{stype}' (sparse) is not supported; every "
@@ -752,7 +751,7 @@ def dense(stype):
 
 
 def _write_states(op, inputs, attrs, outs):
-    """Overwrite the operator's states by what it gave after its outputs."""
+    """Store the new states that an operator returned after its outputs."""
     outs, n = outs if isinstance(outs, tuple) else (outs,), op.count_outputs(attrs)
     for place, new in zip(op.states(attrs), outs[n:], strict=False):
         inputs[place].data[...] = new.data

@@ -1,11 +1,9 @@
-"""Chapter 11. The chain rule: one walk that the tape and the graph compiler share.
+"""Chapter 11. Reverse-mode differentiation, shared by the tape and the graph compiler.
 
-Takes:   nodes of a tape or of a graph, and the gradients of its outputs.
-Gives:   `gradient`, the gradients of what is wanted.
+Defines: `gradient`, which propagates gradients from outputs to inputs.
 
-An operator's gradient is written with operators. On the tape they compute; on a graph
-they build, and what they build is optimised and compiled like everything else.
-What is left out: computing a value again instead of keeping it.
+An operator's gradient is written with operators. On the tape they run eagerly; on a graph
+they add nodes, which are optimized and compiled like any others.
 """
 
 from minihybrid.core.graph import topological
@@ -14,23 +12,22 @@ from minihybrid.ops.elementwise import dtype_of, in_dtype_of
 
 
 def gradient(heads, head_grads, wanted, value, note=None):
-    """(node, index) -> its gradient, for those `wanted`: the chain rule, outputs first.
+    """Apply the chain rule backward: return (node, index) -> gradient for the `wanted`.
 
-    heads, wanted:  (node, index) pairs;  head_grads: one value a head.
-    value:   (node, index) -> the NDArray or Symbol that stands for it.
-    note:    for those who want to watch: called with each node, each of its inputs,
-             and the gradient that the node hands to it.
+    heads, wanted:  (node, index) pairs;  head_grads: one value per head.
+    value:   (node, index) -> its NDArray or Symbol.
+    note:    observer, called with each node, each of its inputs, and the gradient that
+             the node propagates to that input.
 
-    A costly gradient may be a function, which is called only if its input's is needed.
-    An operator with several outputs gets a tuple, with `None` where nothing came back.
-    A gradient has the dtype of its value: that of whole numbers is cut to whole ones,
-    as in MXNet.
+    An operator may return a function for a costly gradient; it is called only if needed.
+    An operator with several outputs gets a tuple, with `None` where no gradient arrived.
+    A gradient has the dtype of its value; integer gradients are truncated, as in MXNet.
 
-    In loops:   for each node, last to first:
+    Algorithm:  for each node, last to first:
                     for each input: grads[input] += node.op.grad(...)
     """
     order = topological(heads)
-    needed = {n for n, _ in wanted}  # the nodes on a path from something wanted
+    needed = {n for n, _ in wanted}  # nodes that depend on a wanted value
     for node in order:
         if node.inputs is None:
             raise HybridError(
@@ -48,7 +45,7 @@ def gradient(heads, head_grads, wanted, value, note=None):
         if not (node.op and node.op.grad) or node not in needed or grads.keys().isdisjoint(refs):
             continue
         outs = [value(r) for r in refs]
-        if all(d is not None and d.kind == "b" for d in map(dtype_of, outs)):  # it does not slope
+        if all(d is not None and d.kind == "b" for d in map(dtype_of, outs)):  # no derivative
             continue
         gs = [grads.get(r) for r in refs]
         g, out = (gs[0], outs[0]) if len(refs) == 1 else (tuple(gs), tuple(outs))

@@ -1,12 +1,10 @@
 """Chapter 14. Block and HybridBlock: networks as ordinary Python classes.
 
-Takes:   parameters and child blocks, as attributes.
-Gives:   `Block`, `HybridBlock`, `SymbolBlock`.
+Defines: `Block`, `HybridBlock`, `SymbolBlock`.
 
-`hybrid_forward(self, F, x, ...)` is written once. With arrays, F is the nd namespace
-and the code computes; with symbols, F is the sym namespace and the code writes a graph
-down.
-What is left out: parts of a block on several devices; each has a whole copy.
+`hybrid_forward(self, F, x, ...)` is written once. With arrays, F is the nd namespace and
+the code computes; with symbols, F is the sym namespace and the code records a graph.
+Limits: a block is replicated on each of its devices, not sharded.
 """
 
 import threading
@@ -51,7 +49,7 @@ from minihybrid.ops.infix import absent
 
 
 class Scope(threading.local):
-    """Which block's name scope is open, and how often each kind of name was used."""
+    """The open name scope of this thread, and the number of uses of each name."""
 
     block = None
 
@@ -63,7 +61,7 @@ SCOPE = Scope()
 
 
 def _prefix_and_params(prefix, params, hint):
-    """A new block's prefix (`dense0_`, under its parent's) and its parameter dict."""
+    """Return a new block's prefix (`dense0_`, after its parent's) and parameter dict."""
     parent = SCOPE.block
     counts = SCOPE.counts if parent is None else parent._counts
     if prefix is None:
@@ -80,7 +78,7 @@ OPTIONS = """backend clear wait dynamic remat static_alloc static_shape inline_l
 
 
 class HookHandle:
-    """Takes a hook off again: `handle.detach()`."""
+    """Removes a hook: `handle.detach()`."""
 
     def __init__(self, block, hooks, hook):
         self._block, self._hooks, self._hook = block, hooks, hook
@@ -95,7 +93,7 @@ class HookHandle:
 
 
 def _told(name):
-    """A method of `dict`, after which what is traced already hears of a change."""
+    """Return a method of `dict` that also invalidates traces."""
 
     def method(self, *args):
         VERSION.count += 1
@@ -105,25 +103,25 @@ def _told(name):
 
 
 class Children(dict):
-    """A block's children by name. What is traced already must hear of another one."""
+    """A block's children by name; changing them invalidates traces."""
 
     __setitem__, __delitem__ = _told("__setitem__"), _told("__delitem__")
     pop, clear = _told("pop"), _told("clear")
 
 
-# Attributes that are about plans; all others may be read by the code that is traced.
+# Attributes about plans; traced code may read any other attribute.
 PLANS_OWN = {"_active", "_compiled", "_hybrid", "_options", "_op_hook", "_seen"}
 
 
 class Block(metaclass=CheckedCall):
-    """A piece of a network: parameters, children, and `forward`.
+    """A network or a part of one: parameters, children, and `forward`.
 
-    Blocks and parameters that are assigned to attributes are registered.
+    Blocks and parameters assigned to attributes are registered.
     """
 
     _direct = False  # whether a HybridBlock's `forward` is written without F
-    _seen = _changed = None  # the VERSION.count of its attributes, once traced; the last new one
-    _compiled = None  # what a hybridized call with arrays runs, if it is that simple
+    _seen = _changed = None  # VERSION.count when traced or changed; the last changed attribute
+    _compiled = None  # runs a hybridized call on arrays, if there are no hooks
     _forward_hooks = _forward_pre_hooks = ()  # until __init__ has run
 
     def __init__(self, prefix=None, params=None):
@@ -137,7 +135,7 @@ class Block(metaclass=CheckedCall):
         self._name, self._unnamed = self._prefix.removesuffix("_"), prefix == ""
 
     def _alias(self):
-        """What automatic names of such blocks begin with."""
+        """Return the stem of automatic names of such blocks."""
         return type(self).__name__.lower()
 
     def __setattr__(self, name, value):
@@ -161,7 +159,7 @@ class Block(metaclass=CheckedCall):
             and self._seen is not None
             and name not in PLANS_OWN
             and not is_tracing()
-        ):  # what traced code itself assigns is no news
+        ):  # traced code's own assignments don't count
             VERSION.count += 1  # traced code may have read the old value
             vars(self).update(_seen=VERSION.count, _changed=name)
         super().__setattr__(name, value)
@@ -183,15 +181,15 @@ class Block(metaclass=CheckedCall):
 
     @contextmanager
     def name_scope(self):
-        """Blocks made inside this `with` block get this block's prefix."""
-        if self._unnamed:  # its children are named and counted by whoever holds it
+        """Give blocks created inside this `with` block this block's prefix."""
+        if self._unnamed:  # its parent names and counts its children
             yield self
             return
         with scoped(SCOPE, block=self), Prefix(self._prefix):
             yield self
 
     def register_child(self, block, name=None):
-        """Add a child, under a name or its number."""
+        """Add a child under a name, by default its index."""
         if not isinstance(block, Block):
             raise AttrError(
                 f"{type(self).__name__}: children must be Blocks, found {described(block)}; "
@@ -212,15 +210,15 @@ class Block(metaclass=CheckedCall):
 
         monitor_all: also on the values of variables, whose operator is "null".
 
-        A hybridized block then runs its graph operator by operator: nothing is fused,
-        so every value can be looked at. A block that is not hybridized has no graph.
+        A hybridized block then runs its graph operator by operator, without fusion, so
+        that every value is available. A block that isn't hybridized has no graph.
         """
         for block in self._walk():
             block._op_hook = callback, monitor_all
             block._choose_call()
 
     def _choose_call(self):
-        """Hooks came or went; a plain Block looks at them in every call."""
+        """Update after hooks changed; a plain Block checks them in every call."""
 
     def apply(self, fn):
         """Call `fn(block)` on every child and on this block."""
@@ -231,14 +229,14 @@ class Block(metaclass=CheckedCall):
 
     # -- parameters
     def collect_params(self, select=None) -> ParameterDict:
-        """All parameters, the children's too; `select` is a regular expression."""
+        """Return all parameters, children's included; `select` is a regular expression."""
         params = ParameterDict(self._params.prefix)
         for block in self._walk():
             params.update(block._params)
         return params if select is None else params.select(select)
 
     def _walk(self):
-        """This block and all below it, each once."""
+        """Return this block and all its descendants, each once."""
         seen, stack = {}, [self]
         while stack:
             block = stack.pop()
@@ -248,7 +246,7 @@ class Block(metaclass=CheckedCall):
         return list(seen.values())
 
     def _state(self):
-        """What traced code has seen: equal as long as no block has changed."""
+        """Return the versions of all blocks; equal as long as no block has changed."""
         blocks = self._walk()
         for block in blocks:
             if block._seen is None:
@@ -256,7 +254,7 @@ class Block(metaclass=CheckedCall):
         return [(weakref.ref(block), block._seen) for block in blocks]
 
     def _collect_params_with_prefix(self, prefix=""):
-        """Parameters under their structural names: `0.weight`, `output.bias`."""
+        """Return parameters by structural names: `0.weight`, `output.bias`."""
         prefix += "." * bool(prefix)
         params = {prefix + name: p for name, p in self._reg_params.items()}
         for name, child in self._children.items():
@@ -264,7 +262,7 @@ class Block(metaclass=CheckedCall):
         return params
 
     def initialize(self, init: object = UNIFORM, ctx=None, verbose=False, force_reinit=False):
-        """Initialise all parameters; those of unknown shape at the first call."""
+        """Initialize all parameters; those of unknown shape, at the first call."""
         self.collect_params().initialize(initializers.create(init), ctx, verbose, force_reinit)
 
     def reset_ctx(self, ctx):
@@ -274,9 +272,9 @@ class Block(metaclass=CheckedCall):
     reset_device = reset_ctx
 
     def save_parameters(self, filename, deduplicate=False):
-        """Write all arrays to a file under their structural names.
+        """Save all arrays to a file under their structural names.
 
-        deduplicate: write a parameter that several layers share only once.
+        deduplicate: save a parameter shared by several layers only once.
         """
         params = self._collect_params_with_prefix()
         if deduplicate:
@@ -293,9 +291,9 @@ class Block(metaclass=CheckedCall):
         cast_dtype=False,
         dtype_source="current",
     ):
-        """Read all arrays from a file with structural names, or with prefixed ones.
+        """Load all arrays from a file with structural or with prefixed names.
 
-        ctx:     the device on which the parameters are then; where they are, if `None`.
+        ctx:     the device to move the parameters to; `None` leaves them in place.
         """
         params, arrays = self._collect_params_with_prefix(), _named(filename)
         if arrays and not any("." in n for n in arrays) and not arrays.keys() & params.keys():
@@ -307,9 +305,9 @@ class Block(metaclass=CheckedCall):
         fill(shared, arrays, filename, allow_missing, ignore_extra, cast_dtype, dtype_source, ctx)
 
     def save(self, prefix):
-        """Write the arrays and an outline: `prefix-model.params`, `prefix-model.json`.
+        """Save arrays and structure: `prefix-model.params`, `prefix-model.json`.
 
-        To load them, the net is made again by the same code.
+        To load them, build the net with the same code first.
         """
         from minihybrid.formats.outline import save_outline
 
@@ -317,9 +315,9 @@ class Block(metaclass=CheckedCall):
         self.save_parameters(f"{prefix}-model.params")
 
     def load(self, prefix):
-        """Read what `save` wrote: names, which blocks are hybridized, and arrays.
+        """Load files of `save`: names, which blocks are hybridized, and arrays.
 
-        Raises:  FileError if this net is made of other blocks.
+        Raises:  FileError if this net consists of other blocks.
         """
         from minihybrid.formats.outline import load_outline
 
@@ -380,7 +378,7 @@ class Block(metaclass=CheckedCall):
         return out
 
     def forward(self, *args):
-        """The computation; subclasses write it."""
+        """Compute the outputs; subclasses override it."""
         raise NotImplementedError(
             f"{type(self).__name__} has no forward method; write def forward(self, x): ..."
         )
@@ -395,14 +393,14 @@ class Block(metaclass=CheckedCall):
 class HybridBlock(Block):
     """A block whose `hybrid_forward` works on arrays and on symbols.
 
-    `hybridize()` makes calls trace it once for each signature and run a compiled plan.
+    After `hybridize()`, calls trace it once per signature and run a compiled plan.
 
-    A subclass may write `forward(self, x)` instead, without F: the functions of
-    `mx.np`, `mx.npx` and `mx.nd` find out from their arguments who computes, and
-    `self.weight.data()` is a symbol while tracing.
+    A subclass may instead define `forward(self, x)`, without F: the functions of `mx.np`,
+    `mx.npx` and `mx.nd` dispatch on their arguments, and `self.weight.data()` is a symbol
+    while tracing.
     """
 
-    _inputs = ()  # what traced graphs call the inputs, if not data
+    _inputs = ()  # names of the inputs in traced graphs, if not data
 
     def __init_subclass__(cls):
         cls._direct = cls.forward is not HybridBlock.forward
@@ -412,7 +410,7 @@ class HybridBlock(Block):
         self._active, self._hybrid, self._options = False, None, {}
 
     def register_child(self, block, name=None):
-        """Add a child, which must be a HybridBlock, too."""
+        """Add a child, which must be a HybridBlock."""
         if isinstance(block, Block) and not isinstance(block, HybridBlock):
             raise AttrError(
                 f"{type(self).__name__}: the child {' '.join(repr(block).split())} is a Block, "
@@ -423,37 +421,37 @@ class HybridBlock(Block):
         self._forget()
 
     def _forget(self):
-        """Drop all plans: the network changed."""
+        """Drop all plans after the network changed."""
         if vars(self).get("_hybrid"):
             self._hybrid = None
             self._choose_call()
 
     def _choose_call(self):
-        """A hybridized block without hooks runs its plans at once."""
+        """Choose the fast path: a hybridized block without hooks runs its plans directly."""
         watched = self._forward_hooks or self._forward_pre_hooks or self._op_hook
         self._compiled = self.hybrid.caller() if self._active and not watched else None
 
     def hybridize(
         self, active=True, backend=None, clear=True, wait=None, dynamic=None, remat=None, **kwargs
     ):
-        """Trace and compile calls from now on; `hybridize(False)` goes back.
+        """Trace and compile calls from now on; `hybridize(False)` returns to eager mode.
 
-        backend:  the target of code generation: None for the best, "cpu", "numpy".
-        wait:     True: the first call waits for the compiled kernels; False: NumPy
-                  answers until they are ready (minihybrid/runtime/tiers.py); None: as the
-                  environment's MINIHYBRID_WAIT says; without it, True once the program
-                  was seeded or trains.
-        dynamic:  axes whose lengths vary: "batch" (axis 0 of each input), {0: "n", 1: "t"}
-                  (of each input), or a list with such a dict for each input. Kernels take
-                  these lengths as arguments, so another length is traced, but compiles
-                  nothing new unless another schedule suits it; `net.plans` lists the
-                  lengths that each plan serves.
-        remat:    a budget for the values that a training step's forward pass keeps for its
-                  backward pass: bytes, or up to 1.0 a share of what it keeps otherwise. The
-                  backward pass computes elementwise values again, with the same bits, until
-                  the rest fits; `0` computes all of them again.
-        static_alloc, static_shape:  accepted as in Gluon; memory is planned ahead and
-                  shapes are fixed in a plan always.
+        backend:  the target of code generation: "cpu", "numpy", or None for the best.
+        wait:     True: the first call blocks until kernels are compiled; False: NumPy
+                  answers until they are (minihybrid/runtime/tiers.py); None: the
+                  environment's MINIHYBRID_WAIT or, without it, True once the program
+                  sets a seed or trains.
+        dynamic:  axes of varying length: "batch" (axis 0 of each input), {0: "n", 1: "t"}
+                  (of each input), or a list with such a dict per input. Kernels take
+                  these lengths as arguments, so a new length is traced but not compiled,
+                  unless another schedule suits it; `net.plans` lists the lengths that
+                  each plan serves.
+        remat:    a budget for the values that a training step's forward pass saves for its
+                  backward pass: bytes, or a fraction up to 1.0 of the usual amount. The
+                  backward pass recomputes elementwise values, bit for bit, until the rest
+                  fits; `0` recomputes all of them.
+        static_alloc, static_shape:  accepted as in Gluon and ignored: plans always have
+                  planned memory and fixed shapes.
         """
         remat = checked("hybridize", "remat", remat, optional(not_negative))
         own = {"wait": wait, "dynamic": dynamic, "remat": remat}
@@ -465,18 +463,18 @@ class HybridBlock(Block):
         self._choose_call()
 
     def cast(self, dtype):
-        """Change the dtype of all parameters; plans are made anew."""
+        """Change the dtype of all parameters, and drop all plans."""
         super().cast(dtype)
         self._forget()
 
     def infer_shape(self, *args):
-        """Find the shapes of parameters from the shapes of inputs."""
+        """Infer the shapes of parameters from the shapes of inputs."""
         hybrid = self._new_hybrid()
         hybrid.key(args)  # raises if there are no arrays
         hybrid.trace(args)
 
     def __getstate__(self):
-        """For pickles and copies: all but the plans, which are made anew."""
+        """Return the state to pickle or copy: everything except the plans."""
         return vars(self) | {"_hybrid": None, "_compiled": None}
 
     def __setstate__(self, state):
@@ -484,7 +482,7 @@ class HybridBlock(Block):
         self._choose_call()
 
     def _new_hybrid(self):
-        this = weakref.ref(self)  # a block keeps its plans, which call the block
+        this = weakref.ref(self)  # weak: a block owns its plans, which call the block
 
         def find():
             block = this()
@@ -501,25 +499,24 @@ class HybridBlock(Block):
 
     @property
     def hybrid(self):
-        """The traced function behind this block."""
+        """The `Hybrid` that traces and runs this block."""
         if self._hybrid is None:
             self._hybrid = self._new_hybrid()
         return self._hybrid
 
     @property
     def plans(self):
-        """signature -> plan, of everything that was compiled for this block."""
+        """All plans compiled for this block: signature -> plan."""
         return Plans() if self._hybrid is None else self._hybrid.plans
 
     def plan_for(self, *args):
-        """(plan, input arrays, bound parameters) for these arguments."""
+        """Return (plan, input arrays, bound parameters) for these arguments."""
         return self.hybrid.plan_for(*args)
 
     def _run(self, *args):
-        """Call a subclass's own `forward` with what it may rely on.
+        """Call a subclass's own `forward`, after inferring parameters' shapes.
 
-        That is: parameters whose shapes can be known have them, and symbols tell
-        theirs.
+        Symbols have shapes inside it.
         """
         arrays = arrays_in(args)
         symbols = any(isinstance(a, Symbol) for a in arrays)
@@ -534,7 +531,7 @@ class HybridBlock(Block):
             return self.forward(*args)
 
     def _call_hybrid(self, *args):
-        """Run the plan, or operator by operator; reached when there are hooks."""
+        """Run the plan, or operator by operator if there are operator hooks."""
         if self._op_hook:
             from minihybrid.runtime.op_hooks import watched
 
@@ -542,13 +539,13 @@ class HybridBlock(Block):
         return self.hybrid.caller()(args)
 
     def _tell_shapes(self, args):
-        """Ask the subclass's own `infer_shape` for shapes that are still unknown."""
+        """Call the subclass's own `infer_shape` for shapes that are still unknown."""
         overridden = type(self).infer_shape is not HybridBlock.infer_shape
         if overridden and not all(p.known for p in self._reg_params.values()):
             self.infer_shape(*args)
 
     def _finish_shapes(self, args):
-        """Make the arrays of parameters that wait for the shape of the first input."""
+        """Allocate parameters whose initialization was deferred until the first input."""
         if all(p._arrays for p in self._reg_params.values()):
             return
         self._tell_shapes(args)
@@ -560,7 +557,7 @@ class HybridBlock(Block):
             HybridBlock.infer_shape(self, *args)
 
     def forward(self, *args):
-        """Call `hybrid_forward` with F = nd or sym, whichever reads the input."""
+        """Call `hybrid_forward` with F = nd for arrays or F = sym for symbols."""
         arrays = arrays_in(args)
         for value in arrays:
             if value.level == Symbol.level:
@@ -589,25 +586,24 @@ class HybridBlock(Block):
         return self.hybrid_forward(nd, *args, **params)
 
     def hybrid_forward(self, F, x, *args, **kwargs):
-        """The computation, written with F's operators; subclasses write it."""
+        """Compute the outputs with F's operators; subclasses override it."""
         raise NotImplementedError(
             f"{type(self).__name__} has no hybrid_forward "
             "method; write def hybrid_forward(self, F, x): ..."
         )
 
     def export(self, path, epoch=0, remove_amp_cast=True, format="mxnet"):
-        """Write the net into files that need no Python class; returns their names.
+        """Save the net in files that need no Python class; return the file names.
 
-        format:  "mxnet" for `path-symbol.json` and `path-0000.params`; "numpy" for a
-                 program that needs only NumPy, "c" for one file of C99, each with
-                 its weights beside; "onnx"; "wasm" for `path.wasm`, a program with its
-                 weights, and `path.mjs`, which runs it in a browser or in Node.js. All but
-                 "mxnet" predict, for the newest shapes that the net was called with ("onnx"
-                 and "wasm": for any batch).
-        epoch:   the number in the name of MXNet's file of parameters.
-        remove_amp_cast:  accepted as in Gluon; there are no such casts here.
+        format:  "mxnet": `path-symbol.json` and `path-0000.params`; "numpy": a program
+                 that needs only NumPy; "c": one C99 file (both with a file of weights);
+                 "onnx"; "wasm": `path.wasm`, a program with its weights, and `path.mjs`,
+                 which runs it in a browser or in Node.js. All but "mxnet" predict only,
+                 for the shapes of the latest trace ("onnx" and "wasm": any batch size).
+        epoch:   the number in the name of MXNet's parameter file.
+        remove_amp_cast:  accepted as in Gluon and ignored: there are no such casts.
 
-        Raises:  HybridError before the first hybridized call, which makes the graph.
+        Raises:  HybridError before the first hybridized call, which traces the graph.
         """
         if format not in FORMATS:
             raise HybridError(
@@ -616,9 +612,9 @@ class HybridBlock(Block):
         return FORMATS[format](self._newest("export"), path, epoch, self)
 
     def _newest(self, what):
-        """The signature that was traced last.
+        """Return the cache entry of the latest trace.
 
-        Raises:  HybridError, in which `what` names the call, if there is none.
+        Raises:  HybridError, naming the call `what`, if there is none.
         """
         entries = list(self._hybrid.entries.values()) if self._hybrid else []
         if not entries:
@@ -629,7 +625,7 @@ class HybridBlock(Block):
 
 
 class SymbolBlock(HybridBlock):
-    """A block made of a symbol: its variables are inputs or parameters.
+    """A block that runs a symbol, whose variables are inputs or parameters.
 
     >>> x = sym.var("x"); SymbolBlock(x * 2, x)(nd.ones((1, 2))).asnumpy()
     array([[2., 2.]], dtype=float32)
@@ -658,18 +654,18 @@ class SymbolBlock(HybridBlock):
                 self._params.get(name, shape=shape, dtype=kind or "float32", **more)
                 if given is not None:
                     self._params[name].set_data(given)
-        self._stem = commonprefix([*self._params])  # MXNet's files of parameters omit it
+        self._stem = commonprefix([*self._params])  # MXNet's parameter files omit it
         self._reg_params = {n.removeprefix(self._stem): p for n, p in self._params.items()}
 
     @staticmethod
     def imports(
         symbol_file, input_names, param_file=None, ctx=None, allow_missing=False, ignore_extra=False
     ):
-        """The block in exported files, without the Python class that made it.
+        """Load an exported block, without the Python class that defined it.
 
-        input_names: which variables of the graph are inputs; the others are parameters.
-        param_file: arrays by name, which also say the parameters' dtypes.
-        allow_missing, ignore_extra: go on without an array, or with one too many.
+        input_names: the variables that are inputs; the others are parameters.
+        param_file: arrays by name, whose dtypes the parameters take.
+        allow_missing, ignore_extra: accept missing or superfluous arrays.
         """
         names = [input_names] if isinstance(input_names, str) else list(input_names)
         net = SymbolBlock(sym.load(symbol_file), [sym.var(n) for n in names])
@@ -680,7 +676,7 @@ class SymbolBlock(HybridBlock):
         return net
 
     def _other_dtypes(self, dtype):
-        """What the symbol's operators need in another dtype, such as BatchNorm's statistics."""
+        """Return the parameters that keep another dtype, such as BatchNorm's statistics."""
         return other_dtypes(self._outputs.refs, dtype)
 
     def __repr__(self):

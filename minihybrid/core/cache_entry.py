@@ -1,9 +1,9 @@
-"""What a hybridized function keeps of a signature, and for how long.
+"""The cache entries of a hybridized function.
 
-Takes:   a traced graph, and the parameters that it reads.
-Gives:   `CacheEntry`; `CompiledGraph`, the plans of a graph, which several entries may share.
+Defines: `CacheEntry`, one per signature; `CompiledGraph`, the plans of a graph, which
+         several entries may share.
 
-What is left out: sharing between functions.
+Not supported: sharing between functions.
 """
 
 from dataclasses import replace
@@ -16,17 +16,17 @@ from minihybrid.core.passes import expand
 from minihybrid.core.plan import active_plan
 from minihybrid.core.pytree import SLOT
 
-KEPT = 100  # signatures of one function: a plan for each, and its machine code
-FEW = 4  # so many values may a number among the arguments have, each with a plan
+KEPT = 100  # cached signatures per function, each with a plan and machine code
+FEW = 4  # values of a scalar argument that get a plan each, before it becomes an input
 
 
 class CompiledGraph:
-    """A graph and all that runs it."""
+    """A traced graph and its plans."""
 
     def __init__(self, job, wait):
-        self.job, self.wait = job, wait  # whose inputs each caller says
-        self.now = None  # for calls off the tape
-        self.op, self.ops = None, {}  # for calls on the tape: the last, and all
+        self.job, self.wait = job, wait  # each caller names its inputs
+        self.now = None  # the plan of calls off the tape
+        self.op, self.ops = None, {}  # of calls on the tape: the last operator, and all
 
     def tiers(self, inputs):
         """The plans of calls off the tape."""
@@ -35,7 +35,7 @@ class CompiledGraph:
         return self.now
 
     def operator(self, inputs, given):
-        """The same on the tape: one operator, for those inputs that are on it."""
+        """Return the operator for calls on the tape, specialized by which inputs are on it."""
         refs_of(given.values())  # raises for a stale view
         taped = tuple(name for name, value in given.items() if value.node is not None)
         if taped not in self.ops:
@@ -51,19 +51,19 @@ class CompiledGraph:
 
 
 class CacheEntry:
-    """A traced signature: its graph, and what runs it.
+    """The cache entry of one signature: the traced graph and its plans.
 
-    graph:   as it was traced;  names: of its inputs;  params: the Parameters that it
+    graph:   the traced graph;  names: of its inputs;  params: the Parameters that it
              reads, by name;  numbers: scalars that the program reads as inputs.
-    structure: the result with slots for arrays;  kind: the class of its arrays.
-    again:   name -> Spec of the inputs to a graph, for other specs.
-    context: of the inputs; the parameters have copies there.
-    wrap:    what makes arrays of outputs: their class, if it is not a matter of the context.
-    parts:   what the traced code was made of (`Hybrid`);  args: of the call, with slots for
-             arrays.
-    calls:   how many there were, `taped` of them recorded, `counted` when the last entry came.
-    plain:   whether the result is one array and no state changes: most calls are so.
-    guards:  what must hold for another call;  reason: why it was traced (runtime/guards.py).
+    structure: the result as a pytree with slots for arrays;  kind: its array class.
+    again:   retraces: (name -> Spec of the inputs) -> graph.
+    context: the device of the inputs and of the parameters' copies.
+    wrap:    makes an array from an output: a class, or a function of the context.
+    parts:   dependencies of the traced code (`Hybrid`);  args: the call's arguments, with
+             slots for arrays.
+    calls:   number of calls, `taped` of them recorded; `counted`, at the last insertion.
+    plain:   whether the result is one array and no state changes, as in most calls.
+    guards:  conditions that another call must meet;  reason: to trace (runtime/guards.py).
     """
 
     def __init__(self, graph, names, structure, params, kind, again, context, program):
@@ -77,17 +77,17 @@ class CacheEntry:
         self.bound, self.version, self.states = None, -1, ()
 
     def places(self, arrays):
-        """name -> ndarray, of the inputs, too: where states lie."""
+        """Return name -> ndarray of all variables, inputs included, to store states in."""
         return dict(zip(self.names, arrays, strict=True)) | self.arrays
 
     @property
     def copies(self):
-        """name -> ndarray, of the parameters there."""
+        """name -> ndarray of the parameters on this context."""
         return {name: p.data(self.context).data for name, p in self.params.items()}
 
     @property
     def arrays(self):
-        """name -> ndarray, of all that the program reads beside the inputs."""
+        """name -> ndarray of everything the program reads except the inputs."""
         return self.copies | {name: a.data for name, a in self.numbers.items()}
 
     @property
@@ -96,33 +96,33 @@ class CacheEntry:
         return self.program.tiers(self.names)
 
     def bind(self):
-        """The plan tied to where the parameters lie; the first call makes it."""
+        """Bind the plan to the parameters' addresses."""
         self.states = self.tiers.states
         self.plain = self.structure is SLOT and not self.states
         self.bound = self.tiers.bind(self.arrays)
         return self.bound
 
     def given(self, arrays):
-        """name -> array, of the inputs and of all else that the program reads."""
+        """Return name -> array of everything the program reads."""
         params = {name: param.data(self.context) for name, param in self.params.items()}
         return dict(zip(self.names, arrays, strict=True)) | self.numbers | params
 
     def recorded(self, arrays):
-        """The outputs of a call on the tape."""
+        """Run a call on the tape; return its result."""
         self.taped += 1
         given = self.given(arrays)
         return self.result(self.program.operator(self.names, given).apply(given))
 
     def result(self, outs):
-        """Arrays in the structure that the function gave them."""
+        """Return the outputs in the structure that the function returned."""
         if self.kind is not type(outs[0]):
             outs = [out.as_np_ndarray() for out in outs]
         return self.build(iter(outs))
 
     def fits(self):
-        """Whether every parameter still has the shape and dtype of the trace.
+        """Return whether every parameter still has the shape and dtype of the trace.
 
-        Raises:  HybridError if one has no copy on the inputs' context.
+        Raises:  HybridError if a parameter has no copy on the inputs' context.
         """
         specs = {n.name: n.specs[0] for n in self.graph.variables}
         return all(specs[name] == (a.shape, a.dtype) for name, a in self.copies.items())

@@ -1,10 +1,9 @@
-"""A compiled net is one more operator.
+"""A compiled graph as an operator.
 
-Takes:   a graph, traced and expanded.
-Gives:   `CompiledOp`, an `Op` whose forward pass is a plan and whose gradient another.
+Defines: `CompiledOp`, an `Op` whose forward pass is a plan and whose gradient is another
+         plan, so that the tape, nesting and second derivatives need no special case.
 
-So the tape, nesting and second derivatives need no special case.
-What is left out: one forward plan for several sets of wanted gradients.
+Limits: each set of requested gradients has its own forward plan.
 """
 
 from contextlib import nullcontext
@@ -20,18 +19,18 @@ from minihybrid.core.sym import constant, replay
 class CompiledOp(Op):
     """A traced graph as one operator: its forward pass is a plan, its gradient another.
 
-    job:     of the expanded graph. The variables that are passed as arrays are its
-             inputs; the others, `params`, come after them and go by address.
-    keep:    the forward plan keeps what the backward plan will read. Without, the
-             backward plan computes it again (so for the gradient of a gradient).
-    taped:   the variables whose gradient somebody may ask for; all unless given.
+    job:     the compilation job of the expanded graph. Variables passed as arrays are its
+             inputs; the others, `params`, come after them and are bound by address.
+    keep:    whether the forward plan saves values for the backward plan; otherwise the
+             backward plan recomputes them (as for second derivatives).
+    taped:   the variables whose gradients can be requested; by default, all.
 
-    The record's fields that run something are methods here, so that nothing refers to
-    itself: a net that is dropped is gone, with its weights, at once.
+    The fields of `Op` that hold functions are methods here, to avoid reference cycles: a
+    net and its weights are freed as soon as it is dropped.
     """
 
     name, inputs, variadic, attrs, gives_own = "_plan", ("data",), True, {}, True
-    __setattr__ = object.__setattr__  # unlike other records, it learns
+    __setattr__ = object.__setattr__  # unlike other operators, it is mutable
 
     def __init__(self, job, keep=True, taped=None, wait=None):
         self.job, self.wait, self.anywhere = job, wait, job.device is not None
@@ -65,15 +64,15 @@ class CompiledOp(Op):
 
     @property
     def plan(self):
-        """The forward plan in force."""
+        """The current forward plan."""
         return self.tiers.plan
 
     def infer(self, ins):
-        """The shapes were checked when the graph was traced."""
+        """Return the specs; shapes were checked by the trace."""
         return ins, self.specs
 
     def eager(self, *arrays):
-        """The forward plan: the graph's outputs, then what the backward plan needs."""
+        """Run the forward plan: return the graph's outputs, then the saved values."""
         self.calls += 1
         given = dict(zip(self.names, arrays, strict=True))
         if self.bound is None or any(
@@ -86,7 +85,7 @@ class CompiledOp(Op):
         return tuple(outs) if len(outs) > 1 else outs[0]
 
     def expand(self, specs, *inputs):
-        """The operators that the forward plan was made of, applied one by one."""
+        """Apply the operators of the forward graph one by one."""
         graph = self.forward
         given = dict(zip(self.names, inputs, strict=True))
         values = {n: given[n.name] for n in graph.variables}
@@ -98,13 +97,13 @@ class CompiledOp(Op):
         return tuple(replay(graph.outputs, values))
 
     def dependencies(self, index, inputs):
-        """Line by line, an output would have nothing to do with what others read."""
+        """Return the inputs that output `index` depends on, as it would run eagerly."""
         if index not in self.readers:
             self.readers[index] = _inputs((self.forward, self.graph)[index < self.n_heads], index)
         return [v for v, n in zip(inputs, self.names, strict=True) if n in self.readers[index]]
 
     def grad(self, g, out, *inputs):
-        """The backward plan, applied as an operator: it can be differentiated, too."""
+        """Apply the backward plan as an operator, which can itself be differentiated."""
         gs, outs = (g, out) if isinstance(g, tuple) else ((g,), (out,))
         present = tuple(i for i, v in enumerate(gs) if v is not None)
         if present not in self.gradients:
@@ -127,7 +126,7 @@ class CompiledOp(Op):
         return tuple(grads.get(name) for name in self.names)
 
     def _gradient(self, present):
-        """(operator, names): the gradients of these outputs, of what gets one."""
+        """Return (operator, names of the inputs that get a gradient) for these outputs."""
         if self.backward is not None and present == tuple(range(self.n_heads)):
             graph, reached = self.backward, self.reached
         else:
@@ -143,16 +142,16 @@ class CompiledOp(Op):
         return reached and CompiledOp(job, keep=False, wait=self.wait), reached
 
     def apply(self, given):
-        """The operator on named arrays; the graph's own outputs as a list."""
+        """Apply the operator to named arrays; return the graph's own outputs as a list."""
         out = NDArray.interpret(self, [given[name] for name in self.names], {})
         outs = list(out)[: self.n_heads] if isinstance(out, tuple) else [out]
-        for i in self.flat:  # as line by line, such an output has no place on the tape
+        for i in self.flat:  # as in eager mode, such an output is not on the tape
             outs[i].node = None
         return outs
 
 
 def _inputs(graph, index):
-    """The names of the variables from which operators with a gradient compute an output."""
+    """Return the names of the variables on which an output depends differentiably."""
     visited, ahead = {}, [graph.outputs[index][0]]
     for node in ahead:
         if node not in visited and (node.op is None or node.op.grad):

@@ -1,10 +1,9 @@
-"""Chapter 02. Graph: what was applied to what, without running it.
+"""Chapter 02. Graph: a program as nodes in topological order, without running it.
 
-Takes:   nodes in an order in which each comes after its inputs, and the outputs wanted.
-Gives:   printing, checking, shape inference, evaluation, and comparison of two graphs.
+Defines: `Graph`, with printing, checking, shape inference, evaluation by a reference
+         interpreter, and structural comparison.
 
-Nothing here is recursive: ten thousand nodes in a row are as good as ten.
-What is left out: branches inside a graph.
+Nothing here is recursive, so a chain of ten thousand nodes is no problem.
 """
 
 from heapq import heappop, heappush
@@ -16,11 +15,11 @@ from minihybrid.ops.shapes import agree, longer
 
 
 class GraphError(HybridError):
-    """A graph that breaks its own rules, or an input that it needs and does not get."""
+    """An invalid graph, or a missing input."""
 
 
 def topological(heads):
-    """All nodes that the heads need, inputs first; a loop with a stack of its own."""
+    """Return all nodes on which the heads depend in topological order (iterative DFS)."""
     order, seen = [], set()
     stack = [(node, False) for node, _ in reversed(heads)]
     while stack:
@@ -35,7 +34,7 @@ def topological(heads):
 
 
 def auxiliary(nodes):
-    """The variables that an operator among the nodes reads as a state."""
+    """Return the variables that some operator reads as a state."""
     return {
         node.inputs[place][0]
         for node in nodes
@@ -46,7 +45,7 @@ def auxiliary(nodes):
 
 
 def are_places(refs):
-    """Whether these are outputs of nodes: (node, output index) for each."""
+    """Return whether these are references to outputs of nodes: (node, output index)."""
     return isinstance(refs, (list, tuple)) and all(
         isinstance(r, tuple) and [*map(type, r)] == [Node, int] and r[1] in range(r[0].n_outputs)
         for r in refs
@@ -54,11 +53,11 @@ def are_places(refs):
 
 
 def apply(op, inputs, attrs, name=""):
-    """A node whose specs are known because its inputs' are; defaults are filled in.
+    """Return a new node with inferred specs; missing attributes get their defaults.
 
     inputs:  (node, output index) for each.
-    Raises:  the operator's ShapeError; GraphError for what is no operator, for other inputs
-             than it takes, or if a shape stays unknown.
+    Raises:  the operator's ShapeError; GraphError unless `op` is an operator with as many
+             inputs, or if a shape stays unknown.
     """
     if not isinstance(op, Op) or not isinstance(attrs, dict):
         raise GraphError(
@@ -84,12 +83,12 @@ def apply(op, inputs, attrs, name=""):
 
 
 class Graph:
-    """Nodes in order, and the heads: the (node, output index) that are wanted.
+    """Nodes in topological order, and the heads: (node, output index) of the results.
 
-    states:  names of variables whose new values are the last heads, for whoever runs
-             the graph to write into their places; an operator itself never writes.
-    origins: node -> the traced nodes in whose place it stands; see `origin`.
-    places:  traced node -> the lines of the program that made it (`Trace.places`).
+    states:  names of variables whose new values are the last heads; the caller stores
+             them, because operators are pure.
+    origins: node -> the traced nodes that it replaces; see `origin`.
+    places:  traced node -> the source lines that created it (`Trace.places`).
 
     >>> from minihybrid.core import sym
     >>> print(Graph.of(sym.clip(sym.var("x"), 0, 6, name="y")).show())
@@ -104,22 +103,22 @@ class Graph:
 
     @classmethod
     def of(cls, symbol):
-        """The graph of all that a symbol needs."""
+        """Return the graph that computes a symbol."""
         return cls(topological(symbol.refs), symbol.refs)
 
     def rebuilt(self, nodes, heads, origins=None):
-        """The same program in other nodes: a pass changes nothing else."""
+        """Return this graph with other nodes and heads, as a pass makes it."""
         return Graph(
             nodes, heads, self.n_streams, self.states, self.origins if origins is None else origins
         )
 
     def origin(self, node):
-        """The nodes of the trace that a node stands for; one of the trace, itself."""
+        """Return the traced nodes that a node replaces; a traced node replaces itself."""
         return self.origins.get(node) or {node}
 
     @property
     def outputs(self):
-        """The heads without the new values of states."""
+        """The heads, without the new values of states."""
         return self.heads[: len(self.heads) - len(self.states)]
 
     @property
@@ -129,11 +128,11 @@ class Graph:
 
     @property
     def n_ops(self):
-        """How many operators the graph applies."""
+        """The number of operator applications."""
         return sum(n.op is not None for n in self.nodes)
 
     def uses(self):
-        """(node, index) -> the nodes that read it, one entry a read."""
+        """Return (node, index) -> its users, one entry per use."""
         readers = {}
         for node in self.nodes:
             for ref in node.inputs:
@@ -142,7 +141,7 @@ class Graph:
 
     # -- printing
     def names(self):
-        """node -> a name that is unique in this graph."""
+        """Return node -> a name that is unique in this graph."""
         names, taken = {}, {}
         for node in self.nodes:
             base = legible(node.name) or (node.op.name.lower() if node.op else "v")
@@ -152,7 +151,7 @@ class Graph:
         return names
 
     def show(self):
-        """The graph as text, one line a node, the same for the same graph."""
+        """Return the graph as text, one line per node; equal graphs print equally."""
         from minihybrid.view.text import text
 
         return text(self)
@@ -165,9 +164,9 @@ class Graph:
 
     # -- checking
     def check(self, stage="the graph"):
-        """Verify the rules of a graph; return it.
+        """Verify the invariants of a graph; return it.
 
-        Raises:  GraphError naming the stage that made the graph, the node and the rule.
+        Raises:  GraphError naming the stage that made the graph, the node and the invariant.
         """
         seen, names = set(), self.names()
         for node in self.nodes:
@@ -204,7 +203,7 @@ class Graph:
 
     # -- running and typing
     def evaluate(self, values, key=0):
-        """Run node by node on NumPy: the meaning that every pass must keep.
+        """Run node by node with NumPy: the semantics that every pass must preserve.
 
         values:  variable name -> ndarray.
         """
@@ -224,7 +223,7 @@ class Graph:
 
 
 def the_graph(owner, value):
-    """What was given as a graph, if it is one."""
+    """Return `value` if it is a graph; otherwise raise GraphError."""
     if not isinstance(value, Graph):
         raise GraphError(
             f"{owner}: {legible(repr(value))} is no graph; Graph.of(symbol) makes one of a symbol"
@@ -233,7 +232,7 @@ def the_graph(owner, value):
 
 
 def evaluate_node(node, arrays, key=0):
-    """The outputs of one node as NumPy arrays."""
+    """Return the outputs of one node as NumPy arrays."""
     if node.op.eager is None:
         raise GraphError(
             f"{node.op.name} '{node.name}' is made of simpler operators; "
@@ -251,7 +250,7 @@ def evaluate_node(node, arrays, key=0):
 
 
 def shown_attrs(node):
-    """The attributes that say something: those that differ from their defaults."""
+    """Return the attributes that differ from their defaults."""
     kinds = node.op.attrs
     return {
         k: v
@@ -261,14 +260,14 @@ def shown_attrs(node):
 
 
 def infer(graph, given):
-    """Find all specs from a few: node -> list of specs, as complete as can be known.
+    """Infer shapes and dtypes: return node -> list of specs, as complete as possible.
 
-    given:   variable name -> Spec; what variables say of themselves counts, too.
+    given:   variable name -> Spec; the variables' own specs are used, too.
     Raises:  ShapeError or DTypeError naming the node.
 
-    Shapes flow forwards, and backwards where an operator can tell an input from its
-    others. So after a walk through the graph, whatever has learnt something is asked
-    again, first those with few inputs: one that joins many waits for all of them.
+    Shapes propagate forward, and backward where an operator can infer an input from its
+    other inputs. A worklist repeats this until a fixed point; nodes with few inputs come
+    first, so that one that joins many values is visited after they are known.
     """
     specs = {n: list(n.specs or (UNKNOWN,) * n.n_outputs) for n in graph.nodes}
     for node in graph.variables:
@@ -292,9 +291,9 @@ def infer(graph, given):
 
 
 def other_dtypes(heads, dtype):
-    """name of a variable -> its dtype, if it differs where all else of a graph has `dtype`.
+    """Return variable name -> dtype, for those that differ when a graph is cast to `dtype`.
 
-    BatchNorm's operator definition, for example, takes float32 beside data of float16.
+    BatchNorm, for example, keeps float32 statistics beside float16 data.
     """
     dtypes = {}
     for node in topological(heads):
@@ -309,9 +308,9 @@ def other_dtypes(heads, dtype):
 
 
 def _learn(node, specs):
-    """Ask a node's shape rule once.
+    """Apply a node's shape rule once.
 
-    Returns: (the values of which more is known now; whether some are unknown still).
+    Returns: (the values whose specs changed, whether some specs are still incomplete).
     """
     refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
     try:
@@ -330,7 +329,7 @@ def _learn(node, specs):
 
 
 def _keeps_specs(node, spec):
-    """Whether one input, elementwise, has the shape and dtype of the output."""
+    """Return whether this unary elementwise operator preserves the spec."""
     return (
         len(node.inputs) == 1
         and node.op.expr is not None
@@ -340,7 +339,7 @@ def _keeps_specs(node, spec):
 
 
 def refine(name, old, new):
-    """The union of two partial specs of one value.
+    """Merge two partial specs of one value.
 
     Raises:  ShapeError if they contradict each other.
     """
@@ -354,5 +353,5 @@ def refine(name, old, new):
 
 
 def is_news(old, new):
-    """Whether a spec tells more; not by `!=`, since NumPy's float64 == None."""
+    """Return whether a spec is more complete; not by `!=`, because float64 == None."""
     return old.shape != new.shape or (old.dtype is None) != (new.dtype is None)

@@ -1,13 +1,10 @@
-"""Chapter 03. Hybrid: a function of arrays that is traced once a signature, then
-compiled.
+"""Chapter 03. Hybrid: trace a function once per signature, then run the compiled plan.
 
-Takes:   a function that works on arrays and on symbols alike, and the parameters it
-         uses.
-Gives:   `Hybrid`, which keeps a plan for each signature: shapes, dtypes, mode.
+Uses:    a function that works on arrays and on symbols, and the parameters it reads.
+Defines: `Hybrid`, a cache of plans keyed by signature: shapes, dtypes, mode.
 
-A call that meets a known signature costs one look-up and one crossing into compiled
-code.
-What is left out: plans for lengths not traced; of a marked axis, they share kernels.
+A cache hit costs one lookup and one call into compiled code.
+Limits: each new length is traced; lengths of a dynamic axis share kernels.
 """
 
 from contextlib import nullcontext
@@ -33,12 +30,12 @@ from minihybrid.core.tracing import TraceError, is_tracing, user_line
 
 
 class Signature(NamedTuple):
-    """What a plan was made for."""
+    """The cache key of a plan, in readable form."""
 
-    inputs: tuple  # specs of the arrays, and other arguments as they are
+    inputs: tuple  # specs of the arrays, and the other arguments
     training: bool
     recording: bool
-    lengths: tuple = ()  # (symbol, its values), if the plan serves several lengths
+    lengths: tuple = ()  # (symbol, its values), if one plan serves several lengths
 
     def __str__(self):
         mode = "training" if self.training else "prediction"
@@ -50,10 +47,10 @@ class Signature(NamedTuple):
 
 
 class Plans(dict):
-    """signature -> plan, of everything that was compiled; prints as a list.
+    """All compiled plans: signature -> plan; prints as a list.
 
-    uses:    signature -> (cache entry, calls that ran this plan).
-    reasons: why the function was traced, the newest last (1,000 of them at most).
+    uses:    signature -> (cache entry, number of calls that ran this plan).
+    reasons: why the function was traced or retraced, newest last (at most 1,000).
     """
 
     uses: dict = {}
@@ -63,32 +60,32 @@ class Plans(dict):
         return self.show(guards=False)
 
     def show(self, guards=True):
-        """Each plan with its guards, the number of its calls and why it was compiled."""
+        """Return text: each plan with its guards, number of calls and reason to compile."""
         from minihybrid.runtime.guards import listed
 
         return listed(self, guards)
 
 
 def alike(symbol, kind):
-    """The symbol in the world of a class of arrays, or of another symbol."""
+    """Return the symbol as an nd or np symbol, whichever `kind` is."""
     return symbol.as_np_ndarray() if kind.is_np else symbol
 
 
 class Hybrid(ForkSafe):
-    """Traces a function of arrays for each signature and runs the compiled plan.
+    """Traces a function of arrays once per signature and runs the compiled plan.
 
-    find:    () -> the function; whoever owns both does not want to be kept by it.
+    find:    () -> the function; indirect, to avoid a reference cycle with its owner.
     params:  () -> name -> Parameter, those that the function may read.
-    title:   what plans and errors call the function.
+    title:   the function's name in plans and errors.
     target:  "cpu" (Numba), "numpy", or None: the first that is installed.
-    wait:    whether calls wait for compiled kernels (minihybrid/runtime/tiers.py).
-    remat:   a budget for what a forward pass keeps (`passes/remat.py`).
-    parts:   () -> what the function is made of: others, and it is traced again.
-    names:   of its inputs in graphs; usually data, or data0, data1, ...
-    dynamic: which axes of the inputs have symbols for lengths (core/lengths.py).
+    wait:    whether calls block until kernels are compiled (minihybrid/runtime/tiers.py).
+    remat:   a budget for the values kept by a forward pass (`passes/remat.py`).
+    parts:   () -> the function's dependencies; if they change, it is retraced.
+    names:   of its inputs in graphs; by default data, or data0, data1, ...
+    dynamic: the axes of the inputs that have symbolic lengths (core/lengths.py).
 
-    Whoever makes one keeps `caller()`, which keeps this; nothing refers back, so a net
-    that is dropped is gone at once.
+    The owner keeps `caller()`, which keeps this object; nothing refers back, so a net is
+    freed as soon as it is dropped.
     """
 
     def __init__(
@@ -114,17 +111,18 @@ class Hybrid(ForkSafe):
         self.marks = marks_of(dynamic)
         self.remat = remat
         self.entries, self.warned, self.reasons = LRUCache(KEPT), set(), []
-        self.values = LRUCache(KEPT)  # signature without numbers -> how many were traced
-        self.programs = LRUCache(KEPT)  # of graphs whose numbers are inputs
+        self.values = LRUCache(KEPT)  # signature without scalars -> traces so far
+        self.programs = LRUCache(KEPT)  # graphs whose scalars are inputs
 
     def caller(self):
-        """What runs plans, given a tuple of arguments; a closure finds names faster than an
-        object."""
+        """Return the function that runs plans for a tuple of arguments.
+
+        A closure, because it reads its variables faster than attributes."""
         entries, state, version = self.entries, STATE, VERSION
-        readers = {}  # number of arguments -> what reads those of the last such call
+        readers = {}  # number of arguments -> reader of the last such call
 
         def call(args):
-            try:  # the usual case looks at nothing else
+            try:  # fast path: a cache hit checks nothing else
                 read, arrays_of = readers[len(args)]
                 key, datas = read(args, state.training)
                 entry = entries[key]
@@ -149,7 +147,7 @@ class Hybrid(ForkSafe):
         return call
 
     def entry_for(self, args):
-        """The entry for these arguments; traced if it is new or fits no more."""
+        """Return the cache entry for these arguments; trace if it is missing or stale."""
         key = self.key(args)
         if is_tracing():
             raise TraceError(
@@ -161,7 +159,7 @@ class Hybrid(ForkSafe):
             entry = old = self.entries.get(key)
             if (
                 entry is not None and entry.version != VERSION.count and entry.parts != self.parts()
-            ):  # the code of all the others, too
+            ):  # all other entries are stale, too
                 self.entries.clear()
                 entry = None
             if entry is None or not entry.fits():
@@ -170,7 +168,7 @@ class Hybrid(ForkSafe):
                 hooks.check_places(self.title, entry, arrays_in(args))
                 hooks.many_plans(self, entry, args, old)
                 for each, other in list(self.entries.items()):
-                    if other.calls != other.counted:  # used since the last one was entered
+                    if other.calls != other.counted:  # used since the last insertion
                         self.entries.lookup(each).counted = other.calls
                 self.entries.put(key, entry)
             if entry.version != VERSION.count:
@@ -178,11 +176,11 @@ class Hybrid(ForkSafe):
         return entry
 
     def key(self, args):
-        """What must be equal for a plan to fit."""
+        """Return the cache key of these arguments."""
         try:
             key, datas = reader(nesting(args))[0](args, STATE.training)
             hash(key)
-        except (TypeError, AttributeError):  # of symbols, the latter
+        except (TypeError, AttributeError):  # AttributeError: symbols
             datas = ()
         if not datas:
             arrays = arrays_in(args)
@@ -199,12 +197,12 @@ class Hybrid(ForkSafe):
         return key
 
     def trace(self, args):
-        """Run the function once on symbols; finish parameters whose shapes came out."""
+        """Trace the function once on symbols; initialize parameters with inferred shapes."""
         arrays = arrays_in(args)
         names = ["data"] if len(arrays) == 1 else [f"data{i}" for i in range(len(arrays))]
         names[: len(self.names)] = self.names[: len(names)]
         taken = set(self.params())
-        while not taken.isdisjoint(names):  # a parameter may be called data, too
+        while not taken.isdisjoint(names):  # a parameter may have this name
             names = ["_" + name for name in names]
         specs = {n: Spec(a.data.shape, a.data.dtype) for n, a in zip(names, arrays, strict=True)}
         specs = marked(specs, self.marks, self.title) if self.marks else specs
@@ -219,7 +217,7 @@ class Hybrid(ForkSafe):
             with modes(recording=False):
                 return trace(find(), specs, training, arranged)[0]
 
-        with modes(recording=False):  # not by `again`: errors show few frames of ours
+        with modes(recording=False):  # not by `again`, to keep tracebacks short
             graph, result = trace(find(), specs, training, arranged)
         params, used = self.params(), {}
         for name in [n.name for n in graph.variables if n.name not in specs]:
@@ -241,7 +239,7 @@ class Hybrid(ForkSafe):
         return entry
 
     def finish(self, graph, params):
-        """Give the parameters the shapes that the trace found."""
+        """Assign the parameters the shapes that the trace inferred."""
         unknown = []
         for node in graph.variables:
             param = params.get(node.name)
@@ -263,12 +261,12 @@ class Hybrid(ForkSafe):
 
     @property
     def plans(self):
-        """The plans in force: those of calls on the tape for the gradients of now."""
+        """The current plans; for calls on the tape, those of the current `grad_req`s."""
         plans, groups = Plans(), {}
         plans.uses, plans.reasons = {}, [*self.reasons]
         for key, entry in self.entries.items():
             inputs = [n.specs[0] for n in entry.graph.variables if n.name in entry.names]
-            if not entry.numbers:  # else another entry has the same plan, for other numbers
+            if not entry.numbers:  # else another entry has the same plan with other scalars
                 inputs += [a for a in entry.args if a is not SLOT and flatten(a) is None]
             now, op = entry.program.now, entry.program.op
             for source in (now, op, op and op.backward_op):
@@ -277,7 +275,7 @@ class Hybrid(ForkSafe):
                     signature = Signature((*inputs, *more), key[-1], source is not now)
                     calls = entry.calls - entry.taped if source is now else source.calls
                     plans[signature], plans.uses[signature] = source.plan, (entry, calls)
-                    with symbolic() as lengths:  # equal text: one plan for several lengths
+                    with symbolic() as lengths:  # equal text means one plan for several lengths
                         alike = f"{signature}", source.plan.target, source.plan.texts
                     if lengths:
                         groups.setdefault(alike, []).append((signature, lengths))
@@ -292,8 +290,8 @@ class Hybrid(ForkSafe):
         return plans
 
     def plan_for(self, *args):
-        """(plan, input arrays, bound parameters) for these arguments: the plan that
-        stays."""
+        """Return (plan, input arrays, bound parameters) for these arguments, with the plan
+        of the last tier."""
         entry = self.entry_for(args)
         plan, read = entry.tiers.last(), entry.arrays
         bound = plan.bind([read[name] for name in plan.params])

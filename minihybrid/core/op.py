@@ -1,15 +1,14 @@
-"""Chapter 12. One record per operator, and the node that says it was applied.
+"""Chapter 12. Operator definitions, and the graph node that applies one.
 
-Takes:   nothing; this is the first module.
-Gives:   `Op` (all that is known of one operator), `Node` (one application of an
-         operator), `Spec` (shape and dtype), the errors.
+Defines: `Op` (the definition of one operator), `Node` (one application of an operator),
+         `Spec` (shape and dtype), the error classes.
 
-An operator knows no value type. Applying it asks the arguments who reads it: an array
-computes, a symbol writes the application down.
+An operator knows no value type. Applying it dispatches on its arguments: an array
+computes the result, a symbol records the application in a graph.
 
-An operator never writes: one with states, such as BatchNorm's running mean, gives their
-new values, and who applied it puts them into place.
-What is left out: sparse storage.
+Operators are pure. One with state, such as BatchNorm's running mean, returns the new
+values as extra outputs, and the caller stores them.
+Not supported: sparse storage.
 """
 
 import math
@@ -26,15 +25,15 @@ import numpy as np
 
 from minihybrid.core.pytree import EXACT, SLOT, reader
 
-LARGEST = 2**60  # elements of an array: its bytes still have a number of 64 bits
-DEEPEST = 32  # its axes
+LARGEST = 2**60  # elements of an array, so that its size in bytes fits 64 bits
+DEEPEST = 32  # axes of an array
 
 
 def legible(text, most=200):
-    r"""A text from anywhere, as it may stand in a line on somebody's screen.
+    r"""Return untrusted text in a form that is safe to print on one line.
 
-    Names in files are anything: here codes that move the cursor, signs that turn the
-    order of letters round, and new lines are written out, and a long text is cut.
+    Names in files can contain anything: cursor codes, bidirectional marks and newlines
+    are escaped, and long text is shortened in the middle.
 
     >>> legible("a\x1b[2J\nb\u202ec"), legible("x" * 1000, 9)
     ('a\\x1b[2J\\nb\\u202ec', 'xxx...xxx')
@@ -50,16 +49,16 @@ def legible(text, most=200):
 
 
 class HybridError(RuntimeError):
-    """The parent of every error that minihybrid raises on purpose: one line."""
+    """Base class of every error that minihybrid raises on purpose; prints as one line."""
 
     def __init__(self, *args):
         super().__init__(*(legible(a, 2000) if isinstance(a, str) else a for a in args))
 
-    def __str__(self):  # a sentence is one line, also with an array's text in it
+    def __str__(self):  # one line, even if the message contains an array
         return re.sub(r"\s*\n\s*", " ", super().__str__())
 
     def _render_traceback_(self):
-        """What IPython shows of it: the lines of those who use the engine, not the engine's."""
+        """Return the traceback that IPython prints: user frames only, none of the engine's."""
         own, calls = None, []
         while call := calls[-1].tb_next if calls else self.__traceback__:
             calls.append(call)
@@ -71,11 +70,11 @@ class HybridError(RuntimeError):
 
 
 class ShapeError(HybridError, ValueError):
-    """Shapes that an operator cannot combine."""
+    """An operator got incompatible shapes."""
 
 
 class DTypeError(HybridError, TypeError):
-    """Element types that an operator cannot combine."""
+    """An operator got incompatible dtypes."""
 
 
 class AttrError(HybridError, TypeError):
@@ -87,13 +86,13 @@ class NumberError(HybridError, OverflowError, ValueError):
 
 
 class PlaceError(ShapeError, IndexError):
-    """An index outside of an array."""
+    """An index is out of range."""
 
 
 class Spec(NamedTuple):
-    """What is known of a value before it exists: its shape and its dtype.
+    """An abstract value: what is known of a value's shape and dtype before it is computed.
 
-    `None` stands for unknown; inside a shape, -1 does.
+    `None` means unknown; so does -1 inside a shape.
 
     >>> Spec((2, 3), np.dtype("float32")).nbytes
     24
@@ -109,7 +108,7 @@ class Spec(NamedTuple):
 
     @property
     def nbytes(self):
-        """The number of bytes that the elements take."""
+        """The size of the elements in bytes."""
         return self.size * self.dtype.itemsize
 
     @property
@@ -118,9 +117,9 @@ class Spec(NamedTuple):
         return self.shape is not None and self.dtype is not None and -1 not in self.shape
 
     def possible(self, owner="shape"):
-        """Itself, if an array can have this shape, as far as it is known.
+        """Return self if an array can have this shape, as far as it is known.
 
-        Raises:  ShapeError if no memory holds it.
+        Raises:  ShapeError if the array could not be addressed.
         """
         shape = self.shape or ()
         if math.prod(n for n in shape if n > 0) > LARGEST or len(shape) > DEEPEST:
@@ -132,19 +131,19 @@ class Spec(NamedTuple):
 
     def __str__(self):
         lengths = [*map(str, self.shape or ())]
-        by = " x " if any("len_" in n for n in lengths) else "x"  # symbols need room
+        by = " x " if any("len_" in n for n in lengths) else "x"  # symbolic lengths need spaces
         shape = "?" if self.shape is None else by.join(lengths) or "()"
         return f"{self.dtype or '?'}[{shape}]"
 
 
 UNKNOWN = Spec(None, None)
 UNEXPECTED = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
-REQUIRED = object()  # the default of an attribute that must be given
+REQUIRED = object()  # the default of a required attribute
 
 
-# -- attribute kinds: each brings a value into one form, or raises ValueError ----------
-# A text is a number, a word, or a tuple of them, at most two deep. No parser of Python
-# sees it: a hundred thousand brackets would exhaust one.
+# -- attribute kinds: each normalizes a value, or raises ValueError --------------------
+# Attribute text is a number, a keyword or a tuple of them, nested at most twice. It is
+# never given to Python's parser, which a hundred thousand brackets would exhaust.
 _ATOM = (
     r"(?:None|True|False|true|false|nan|[+-]?(?:inf|(?:0|[1-9][0-9]{0,39})L?"
     r"|(?:[0-9]{1,40}\.[0-9]{0,40}|\.[0-9]{1,40}|[0-9]{1,40}(?=[eE]))"
@@ -158,17 +157,17 @@ def _tuple_of(item):
 
 
 _ITEM = rf"(?:{_ATOM}|{_tuple_of(_ATOM)})"
-_LITERAL = rf"{_ITEM}|{_tuple_of(_ITEM)}"  # re compiles it when a text is first read
-_ITEMS = r"\([^()]*\)|\[[^\[\]]*\]|[^ ,]+"  # of a text that fits
+_LITERAL = rf"{_ITEM}|{_tuple_of(_ITEM)}"  # compiled at first use
+_ITEMS = r"\([^()]*\)|\[[^\[\]]*\]|[^ ,]+"  # of text that matches _LITERAL
 _WORDS = {"None": None, "True": True, "False": False, "true": True, "false": False}
 LONGEST = 2**16  # characters of an attribute's text
 MOST = 2**12  # outputs of one node
 
 
 def parsed(value):
-    """The value that an attribute's text stands for; others are left as they are.
+    """Return the value that an attribute's text denotes; other values are unchanged.
 
-    Raises:  ValueError for a text that is no number, word, or tuple of these.
+    Raises:  ValueError unless the text is a number, a keyword, or a tuple of these.
 
     >>> parsed("(2, 3)"), parsed("1e-05"), parsed("nan")
     ((2, 3), 1e-05, nan)
@@ -182,7 +181,7 @@ def parsed(value):
 
 
 def _meant(text):
-    """What an attribute's text in a file stands for; a name such as `relu` is itself."""
+    """Return the value of an attribute's text in a file; a name such as `relu` stays text."""
     try:
         return parsed(text)
     except ValueError:
@@ -195,7 +194,7 @@ def _value(text):
     if text in _WORDS:
         return _WORDS[text]
     if text[-1] not in "nf" and not set(text) & set(".eE"):
-        return int(text.rstrip("L"))  # 2L: MXNet's, from Python 2
+        return int(text.rstrip("L"))  # MXNet wrote 2L under Python 2
     value = float(text)
     if abs(value) == np.inf and text[-1] != "f":
         raise ValueError  # 1e400
@@ -219,7 +218,7 @@ def number(value):
 
 
 def _such(read, fits, words):
-    """A reader of values that must also fit."""
+    """Return the kind `read` restricted to values for which `fits` is true."""
 
     def parse(value):
         value = read(value)
@@ -251,7 +250,7 @@ def boolean(value):
 def items(value):
     """The values in a tuple, a list or an array; a single value in a tuple."""
     if isinstance(value, str):
-        raise ValueError  # its letters are no values
+        raise ValueError  # not a sequence of characters
     return value if np.iterable(value) else (value,)
 
 
@@ -275,12 +274,12 @@ def bounds(value):
 def dtype(value):
     """A NumPy element type of numbers, or its name."""
     if value is None or isinstance(value, str) and value == "None":
-        return None  # `==` would not do: np.dtype("float64") == None is true
+        return None  # not `==`: np.dtype("float64") == None is true
     if isinstance(value, str) and not re.fullmatch(r"[<=|]?[A-Za-z]\w{0,15}", value):
-        raise ValueError  # NumPy would parse a list of types, or Python
+        raise ValueError  # NumPy would parse a structured dtype
     np_dtype = np.dtype(value)
     if np_dtype.kind not in "biuf" or np_dtype.itemsize > 8 or not np_dtype.isnative:
-        raise ValueError  # an array of objects, texts or records is not for operators
+        raise ValueError  # objects, strings, records: no operator takes these
     return np_dtype
 
 
@@ -307,13 +306,13 @@ def choice(*names):
 
 
 def unknown_argument(name, given, known):
-    """The sentence that a call has arguments which nobody knows.
+    """Return the error message for a call with unknown arguments.
 
     >>> unknown_argument("Conv2D", ["stride"], ["channels", "strides"])
     "Conv2D: no argument is called 'stride' (did you mean 'strides'?); it takes \
 channels, strides"
     """
-    from difflib import get_close_matches  # only who errs waits for it
+    from difflib import get_close_matches  # slow to import, needed only for errors
 
     initials = {"".join(part[:1] for part in k.split("_")): k for k in known}
     near = [
@@ -332,24 +331,24 @@ channels, strides"
     )
 
 
-# -- the record ------------------------------------------------------------------------
+# -- the operator definition -----------------------------------------------------------
 class Checked(dict):
-    """Signatures of calls that were found to fit; starts anew when it has grown large."""
+    """The dispatch cache of an operator: signatures of valid calls; cleared when it is full."""
 
     def put(self, signature, path=None):
-        """Remember a call, and what calls like it may run at once, without a check."""
+        """Record a valid call, and the function that equal calls may run without checks."""
         if len(self) >= 1_000:
             self.clear()
         self[signature] = path
 
 
-ndarray = np.ndarray  # found faster so
-CONSTANT = (float, tuple, np.generic, np.dtype)  # beside EXACT: what cannot change its value
+ndarray = np.ndarray  # one attribute lookup less
+CONSTANT = (float, tuple, np.generic, np.dtype)  # beside EXACT: immutable types
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Op:
-    """All that is known of one operator; each field has its readers.
+    """The definition of one operator: everything the engine knows about it.
 
     >>> from minihybrid.ops import OPS
     >>> OPS["relu"].expr
@@ -361,69 +360,67 @@ class Op:
     infer: Callable  # (specs, **attrs) -> completed specs, output specs
     doc: str
     eager: Callable | None = None  # NumPy arrays -> NumPy array(s)
-    settled: Callable | None = None  # (*input specs, **attrs) -> what `eager` comes to
-    # for these, with its choices made; or `None`
-    grad: Callable | None = None  # (g, out, *inputs, **attrs) -> input grads, or what
-    # computes one of them
+    settled: Callable | None = None  # (*input specs, **attrs) -> `eager` specialized
+    # for these specs, or `None`
+    grad: Callable | None = None  # (g, out, *inputs, **attrs) -> gradients of the inputs,
+    # each a value or a function that computes it
     attrs: dict = field(default_factory=dict)  # name -> (kind, default)
-    expr: str | Callable | None = None  # elementwise: one scalar of the output
-    int_expr: str | Callable | None = None  # the same of whole numbers, if it is
-    # another; a function is given their dtype, too
-    mxnet_name: tuple | None = None  # (name, attributes) in files, if MXNet's operator
-    # that does this is called otherwise
-    reduce: tuple | None = None  # many numbers to one, as `ops.reduce.Steps` says
-    strides: Callable | None = None  # (shape, **attrs) -> offset, strides of the reads
-    cpu: Callable | None = None  # loops, where the three above are not enough:
-    # a function (`ops.loops`), or what writes its text
-    scratch: Callable | None = None  # (input specs, output specs, **attrs) -> how many
-    # numbers these loops need beside, as `work`
-    stores: bool | Callable = False  # or attrs -> bool: whether these loops end each
-    # element of the only output, once, by `k.store`, which
-    # then computes there what follows, too
-    gpu: Callable | None = None  # threads, where the loops of `cpu` are no good ones
-    gpu_scratch: Callable | None = None  # what these need beside, as `scratch` says
-    binary_form: tuple | None = None  # of an operator with `scalar`: the name of that with an
-    # array in its place, and whether that array comes first
+    expr: str | Callable | None = None  # elementwise: the scalar expression
+    int_expr: str | Callable | None = None  # the same for integers, where it differs;
+    # a function also takes the dtype
+    mxnet_name: tuple | None = None  # (name, attributes) in files, if MXNet names
+    # this operator differently
+    reduce: tuple | None = None  # a reduction, described by `ops.reduce.Steps`
+    strides: Callable | None = None  # (shape, **attrs) -> offset and strides of the loads
+    cpu: Callable | None = None  # loops, where the three above do not suffice:
+    # a function (`ops.loops`), or a generator of its source
+    scratch: Callable | None = None  # (input specs, output specs, **attrs) -> elements
+    # of scratch memory that these loops need, as `work`
+    stores: bool | Callable = False  # or attrs -> bool: whether these loops store each
+    # element of the only output exactly once, by `k.store`,
+    # so that an elementwise epilogue can be fused there
+    gpu: Callable | None = None  # a GPU kernel, where the loops of `cpu` are unsuitable
+    gpu_scratch: Callable | None = None  # its scratch memory, as in `scratch`
+    binary_form: tuple | None = None  # for an operator with a `scalar`: the name of the one with
+    # an array in its place, and whether the array comes first
     numpy: str | Callable | None = None  # a NumPy statement over {a}, {b} and {out}
     expand: Callable | None = None  # (specs, *inputs, **attrs) -> simpler operators
-    lower: Callable | None = None  # the same, of operators that share loops; used only
-    # for compiled loops: eager and grad are its own
-    lower_if: Callable | None = None  # (operator of the first input, those that read) ->
-    # whether `lower` is worth it; else it always is
-    contiguous_concat: Callable | None = None  # (input specs, **attrs) -> whether the inputs lie
-    # one after another in the output, each in one piece
+    lower: Callable | None = None  # the same, into operators that fuse; used only for
+    # compiled loops, beside `eager` and `grad`
+    lower_if: Callable | None = None  # (operator of the first input, users) -> whether
+    # to `lower`; without it, always
+    contiguous_concat: Callable | None = None  # (input specs, **attrs) -> whether the inputs are
+    # contiguous and consecutive in the output
     adds_rows: Callable | None = None  # attrs -> whether the output is a sum over the first
-    # axis of all inputs: of longer ones, it is the sum of what their parts give
-    view: bool = False  # the output is the input's memory under a new shape
-    grad_barrier: bool = False  # the gradient from above counts for nothing: two such
-    # nodes stay two
+    # axis of all inputs, so that partial sums of slices add up to it
+    view: bool = False  # the output aliases the input, under a new shape
+    grad_barrier: bool = False  # ignores the incoming gradient, so common-subexpression
+    # elimination must not merge two such nodes
     padded_slice: Callable | None = None  # (output shape, **attrs) -> (axis, begin, end, operator,
-    # attrs): zeros but for the input between these places, and what joins such inputs
-    is_identity: Callable | None = None  # attrs -> whether each number stays what it is
-    rises: bool = False  # a larger first number never gives a smaller result, nor
-    # does rounding
-    peak: Callable | None = None  # of the largest numbers of windows: (the node
-    # before, own attrs) -> (operator, attrs) of both in one,
-    # or `None`
-    from_nothing: Callable | None = None  # output spec -> (operator, attrs) that gives
-    # the same and reads no input
+    # attrs): zero outside of begin:end, and the operator that joins such outputs
+    is_identity: Callable | None = None  # attrs -> whether the output equals the input
+    rises: bool = False  # monotone in the first operand, rounding included
+    peak: Callable | None = None  # max pooling: (preceding node, own attrs) ->
+    # (operator, attrs) of both combined, or `None`
+    from_nothing: Callable | None = None  # output spec -> (operator, attrs) that produces
+    # the same without inputs
     n_outputs: int | Callable = 1  # or attrs -> number
     variadic: bool = False  # takes any number of inputs, all called "data"
-    aux: tuple = ()  # inputs that are states: `expand` gives, after the
-    # outputs, their new values; whoever reads writes them
-    random: bool = False  # reads the random stream: `key` is passed to `eager`
-    modal: bool = False  # depends on `training`, which is passed to `expand`
-    gives_own: bool = False  # `eager` gives memory that is contiguous and nobody else's
-    anywhere: bool = False  # `eager` takes arrays of any device: a plan, a copy
-    checked: Checked = field(default_factory=Checked, init=False)  # here, not in one
-    # table of all: what knows a net must go with it
-    readers: dict = field(default_factory=dict, init=False)  # form of a call -> `reader`'s
+    aux: tuple = ()  # inputs that are states: `expand` returns their new
+    # values after the outputs, and the caller stores them
+    random: bool = False  # draws random numbers: `eager` takes `key`
+    modal: bool = False  # differs while training: `expand` takes `training`
+    gives_own: bool = False  # `eager` returns fresh, contiguous memory
+    anywhere: bool = False  # `eager` takes arrays of any device
+    checked: Checked = field(default_factory=Checked, init=False)  # per operator,
+    # not global, so that it is freed with its net
+    readers: dict = field(default_factory=dict, init=False)  # call form -> its `reader`
 
     def __init__(self, name, inputs, infer, doc, **more):
         if more.keys() - (known := self.__dataclass_fields__.keys()):
             raise AttrError(unknown_argument(name, more.keys() - known, known))
         own = {"attrs": {}, "checked": Checked(), "readers": {}} | more
-        # What is not given stays the class's.
+        # Other fields keep the class's default.
         vars(self).update(own, name=name, inputs=inputs, infer=infer, doc=doc)
 
     def __repr__(self):
@@ -434,13 +431,13 @@ class Op:
         return self.applied(args, kwargs, name)
 
     def applied(self, args, kwargs, name=None, base=None):
-        """Apply the operator: the highest level among the inputs interprets it.
+        """Apply the operator: the input of the highest dispatch level interprets it.
 
-        base:    who does where there is no input.
+        base:    interprets it if there are no inputs.
         """
         values = (*args, *kwargs.values()) if kwargs else args
         form = (len(args), *kwargs) if kwargs else len(args)
-        try:  # the usual case: calls like this one were checked
+        try:  # fast path: an equal call was checked before
             signature, datas = self.readers[form](values, form)
             path = self.checked[signature]
         except (LookupError, TypeError, ValueError, AttributeError):
@@ -449,7 +446,7 @@ class Op:
             return path(values, datas)
         inputs, attrs = self.bind(args, kwargs)
         given = (v for v in inputs if v is not None)
-        above = max(given, key=attrgetter("level"), default=base)  # of equal ones the first
+        above = max(given, key=attrgetter("level"), default=base)  # ties: the first
         if above is None:
             raise AttrError(
                 f"{self.name}: no input was given; call it as nd.{self.name} or sym.{self.name}, "
@@ -461,7 +458,7 @@ class Op:
         return result
 
     def _remember(self, values, form, inputs, above, attrs):
-        """Let the second call like this one be the last that is checked."""
+        """Enter a checked call into the dispatch cache; its second occurrence gets a path."""
         slots = [SLOT if hasattr(type(v), "level") else None for v in values]
         plain = [v for v, slot in zip(values, slots, strict=True) if slot is None]
         if not all(type(v) in EXACT or isinstance(v, CONSTANT) for v in plain):
@@ -469,19 +466,19 @@ class Op:
         self.readers[form] = read = reader((tuple, False, *slots), "type({})")[0]
         try:
             signature, datas = read(values, form)
-            known = signature in self.checked  # for a single call no path is made
-        except (TypeError, AttributeError):  # no part of a key, or a symbol that is not read
+            known = signature in self.checked  # one call alone gets no path
+        except (TypeError, AttributeError):  # unhashable, or a symbol
             return
         own = [*map(id, inputs)] == [*map(id, values[: len(datas)])]
         if datas and own and {*map(type, datas)} == {ndarray}:
             self.checked.put(signature, known and above.path(self, datas, attrs))
 
     def dependencies(self, index, inputs):
-        """Those of a node's inputs from which its output `index` is computed: all."""
+        """Return the inputs of a node on which its output `index` depends: all of them."""
         return inputs
 
     def bind(self, args, kwargs):
-        """Sort a call's arguments into inputs (in order) and complete attributes."""
+        """Split a call's arguments into inputs, in order, and attributes with defaults."""
         if self.variadic:
             if len(args) == 1 and isinstance(args[0], (list, tuple)):
                 args = tuple(args[0])
@@ -513,7 +510,7 @@ class Op:
         return inputs, attrs
 
     def normalize(self, given):
-        """Complete attributes by their defaults and bring each into its one form."""
+        """Add defaults to attributes and normalize each value."""
         attrs = {}
         for key, (kind, default) in self.attrs.items():
             value = given.pop(key, default)
@@ -536,14 +533,13 @@ class Op:
         return attrs
 
     def read(self, texts):
-        """Complete attributes by their texts in a file, such as "(2, 3)"."""
+        """Return attributes from their texts in a file, such as "(2, 3)", with defaults."""
         return self.normalize({key: _meant(text) for key, text in texts.items()})
 
     def specs_of(self, ins, attrs):
-        """What the shape rule says: completed specs of the inputs, and of the outputs.
+        """Apply the shape rule: return completed specs of the inputs, and of the outputs.
 
-        Raises:  ShapeError also for what the rule does not expect, and for arrays that
-                 no memory holds.
+        Raises:  ShapeError, also where the rule itself fails or an array would be too large.
         """
         try:
             ins, outs = self.infer([s.possible(self.name) for s in ins], **attrs)
@@ -554,12 +550,12 @@ class Op:
             raise self.sentence(ShapeError, ins, attrs, error) from error
 
     def expanded(self, specs, inputs, attrs, training):
-        """What the simpler operators give that this one is made of."""
+        """Return the outputs of this operator's decomposition into simpler operators."""
         mode = {"training": training} if self.modal else {}
         return self.expand(specs, *inputs, **attrs, **mode)
 
     def sentence(self, kind, ins, attrs, error):
-        """What Python or NumPy said of inputs and attributes, as an error of `kind`."""
+        """Return an error of `kind` for an exception of Python or NumPy."""
         given = [*map(str, ins), *(f"{k}={_short(v)}" for k, v in attrs.items())]
         if isinstance(error, MemoryError):
             return kind(f"{self.name}: {', '.join(given)} needs more memory than there is")
@@ -569,43 +565,42 @@ class Op:
         )
 
     def input_names(self, attrs, count=None):
-        """The argument names under these attributes, in order."""
+        """Return the names of the inputs for these attributes, in order."""
         if self.variadic:
             return tuple(f"data{i}" for i in range(count))
         return self.inputs if isinstance(self.inputs, tuple) else self.inputs(attrs)
 
     def states(self, attrs):
-        """The places of the inputs that are states."""
+        """Return the positions of the inputs that are states."""
         names = self.input_names(attrs) if self.aux else ()
         return [names.index(name) for name in self.aux if name in names]
 
     def count_outputs(self, attrs):
-        """How many values one application gives."""
+        """Return the number of outputs for these attributes."""
         return self.n_outputs if isinstance(self.n_outputs, int) else self.n_outputs(attrs)
 
     def may_be_followed(self, attrs):
-        """Whether its loops compute what follows, too."""
+        """Return whether its loops accept a fused epilogue."""
         return self.stores(**attrs) if callable(self.stores) else self.stores
 
     def scalar(self, attrs, dtype=None):
-        """The scalar expression under these attributes, or `None`.
+        """Return the scalar expression for these attributes, or `None`.
 
-        dtype:   of the output: whole numbers may have an expression of their own.
+        dtype:   of the output; integers may have a separate expression.
         """
         if self.is_apart(dtype):
             return self.int_expr(dtype, **attrs) if callable(self.int_expr) else self.int_expr
         return self.expr(**attrs) if callable(self.expr) else self.expr
 
     def is_apart(self, dtype):
-        """Whether numbers of a dtype are computed in another way than floats."""
+        """Return whether a dtype uses `int_expr`."""
         return self.int_expr is not None and dtype is not None and dtype.kind != "f"
 
 
 class Node:
     """One application of an operator; a variable is a node whose `op` is `None`.
 
-    A symbol graph is made of nodes with `specs`; the tape is made of nodes with
-    `values`.
+    Nodes of a symbol graph have `specs`; nodes of the tape have `values`.
     """
 
     __slots__ = ("op", "name", "inputs", "attrs", "specs", "values", "info", "__weakref__")
@@ -615,17 +610,17 @@ class Node:
         self.name = name
         self.inputs = inputs  # tuple of (node, output index)
         self.attrs = attrs or {}
-        self.specs = specs  # tuple of Spec, one an output; None while unknown
+        self.specs = specs  # tuple of Spec, one per output; None while unknown
         self.values = values  # tuple of ndarray, on the tape only
-        self.info = info  # a variable's user attributes, as in files
+        self.info = info  # a variable's user attributes, saved in files
 
     @property
     def n_outputs(self):
-        """How many values this node gives."""
+        """The number of outputs."""
         return 1 if self.op is None else self.op.count_outputs(self.attrs)
 
     def reading(self, inputs):
-        """This node, if it reads these inputs; else another one like it that does."""
+        """Return this node if it has these inputs, else a copy that has."""
         other = self.op, inputs, self.attrs, self.name, self.specs
         return self if inputs == self.inputs else Node(*other)
 
@@ -634,7 +629,7 @@ class Node:
 
 
 class Snapshot:
-    """What constants on the tape share of an array: its values, once it is overwritten."""
+    """An array's old values, shared by the tape's constants once the array is overwritten."""
 
     __slots__ = ("values", "__weakref__")
 
@@ -643,9 +638,9 @@ class Snapshot:
 
 
 class Constant(Node):
-    """The tape entry of an array that was not recorded; cheap to create.
+    """The tape entry of an array that was not computed on the tape; cheap to create.
 
-    snapshot: of the array that owns the memory, for writes inside `record()`.
+    snapshot: shared with the array that owns the memory; filled by a write in `record()`.
     """
 
     __slots__ = ("snapshot",)
@@ -663,9 +658,9 @@ class Constant(Node):
 
 
 def checked(owner, name, value, kind):
-    """A setting in the one form of its kind.
+    """Return a setting, normalized by its kind.
 
-    Raises:  AttrError saying what was found and what is needed.
+    Raises:  AttrError naming the value and the kind.
 
     >>> checked("Dropout", "rate", 0.5, rate)
     0.5
@@ -683,21 +678,21 @@ def _wrong_kind(owner, name, value, kind):
 
 
 def _short(value):
-    text = " ".join(repr(value).split())  # an array's takes several lines
+    text = " ".join(repr(value).split())  # an array prints on several lines
     return text if len(text) < 60 else text[:57] + "..."
 
 
 def described(value):
-    """A value and its type, in one line of an error."""
+    """Return a value and its type as text for an error message."""
     kind = "class" if isinstance(value, type) else type(value).__name__
     return f"{_short(value)} ({'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind})"
 
 
 def _words(kind):
-    """What a kind takes, in words; `python -OO` leaves only its name."""
+    """Return a kind's description; `python -OO` leaves only its name."""
     return kind.__doc__ or kind.__name__.replace("_", " ").capitalize()
 
 
 def described_kind(kind):
-    """What an attribute takes, as part of a sentence."""
+    """Return a kind's description as part of a sentence."""
     return _words(kind)[0].lower() + _words(kind)[1:].rstrip(".")

@@ -1,9 +1,8 @@
-"""Chapter 14. Parameter: an array that a block owns, whose shape may come later.
+"""Chapter 14. Parameter: an array that a block owns, whose shape may be inferred later.
 
-Takes:   a name, what is known of the shape, an initialiser.
-Gives:   `Parameter`, `Constant`, `ParameterDict`.
+Defines: `Parameter`, `Constant`, `ParameterDict`.
 
-What is left out: parts of one array on several devices; each has a whole copy.
+Limits: a parameter is replicated on each of its devices, not sharded.
 """
 
 import re
@@ -33,16 +32,16 @@ UNIFORM = initializers.Uniform()
 
 
 class DeferredInitializationError(HybridError):
-    """The parameter will have an array once the first input tells its shape."""
+    """The parameter has no array yet: its shape will be inferred from the first input."""
 
 
 def unknown_lengths(shape):
-    """A parameter's shape in which 0 (of layers, in either world) and -1 are -1."""
+    """Return a shape in which every unknown length (0 or None) is -1."""
     return shape and tuple(-1 if n in (0, None) else int(n) for n in shape)
 
 
 def lengths(name, shape):
-    """A parameter's shape, checked: whole numbers, and -1 where one is unknown."""
+    """Return a checked shape with -1 for unknown lengths."""
     try:
         checked_shape = unknown_lengths(None if shape is None else tuple(items(shape)))
     except (TypeError, ValueError):
@@ -56,16 +55,16 @@ def lengths(name, shape):
 
 
 def contexts_of(ctx):
-    """The devices that are meant by a device, by a list of them, or by `None`."""
+    """Return the list of devices given by a device, a list of them, or `None`."""
     several = isinstance(ctx, (list, tuple)) and ctx
     return list(dict.fromkeys(map(check_context, ctx if several else [ctx])))
 
 
-VERSION = SimpleNamespace(count=0)  # how often a parameter got another array; plans hold addresses
+VERSION = SimpleNamespace(count=0)  # changes of a parameter's array, whose address plans hold
 
 
 class Parameter(metaclass=CheckedCall):
-    """An array with a name, a gradient, and an initialiser.
+    """An array with a name, a gradient and an initializer.
 
     >>> p = Parameter("weight", shape=(2, 3)); p.initialize(); p.data().shape
     (2, 3)
@@ -88,15 +87,15 @@ class Parameter(metaclass=CheckedCall):
         shape = (shape,) if isinstance(shape, int) else shape
         kind = dtype_of(f"Parameter '{name}'", dtype)
         self.name, self.dtype, self.init = name, kind.type, init
-        initializers.create(init)  # raises now, not when the net is initialised
+        initializers.create(init)  # raises now, not at initialization
         self.lr_mult, self.wd_mult = lr_mult, wd_mult
         self.allow_deferred_init = allow_deferred_init
         self._differentiable = differentiable
         self._spec = Spec(lengths(name, shape), kind)
-        self._arrays, self._var = {}, None  # device -> its numbers; its symbol outside of traces
-        self.placed = False  # whether a ParameterDict named it
-        self._waiting = None  # the initialiser to use once the shape is known
-        self._contexts = ()  # where it lives; the usual device, unless told
+        self._arrays, self._var = {}, None  # device -> copy; its symbol outside of traces
+        self.placed = False  # whether a ParameterDict has named it
+        self._waiting = None  # (initializer, key) of a deferred initialization
+        self._contexts = ()  # its devices; by default, the current one
         self.grad_req = grad_req
 
     __getattr__ = absent
@@ -125,7 +124,7 @@ class Parameter(metaclass=CheckedCall):
 
     @property
     def grad_req(self):
-        """What backward does with the gradient: write, add or null."""
+        """What the backward pass does with the gradient: write, add or null."""
         return self._grad_req
 
     @grad_req.setter
@@ -139,9 +138,9 @@ class Parameter(metaclass=CheckedCall):
 
     # -- the array
     def initialize(self, init=None, ctx=None, default_init: object = UNIFORM, force_reinit=False):
-        """Make the array, or remember to make it when the shape is known.
+        """Allocate and fill the array, or defer that until the shape is known.
 
-        ctx:     the device on which it lives, or a list of them: each gets a copy.
+        ctx:     a device, or a list of devices that each get a copy.
         """
         contexts = contexts_of(ctx)
         if self._arrays and not force_reinit:
@@ -157,19 +156,18 @@ class Parameter(metaclass=CheckedCall):
             )
 
     def finish(self):
-        """Make the array now; the shape is known.
+        """Allocate and fill the array, now that the shape is known.
 
-        The random numbers belong to the moment of `initialize`, so they do not depend
-        on the order in which the shapes of a net become known; nor on the device, since
-        the processor draws them all.
+        The random stream is the one reserved by `initialize`, so values depend neither
+        on the order of shape inference nor on the device: the CPU draws them.
         """
         init, key = self._waiting
         self._contexts = self._contexts or contexts_of(None)
         array = NDArray(aligned(self._spec.shape, self._spec.dtype))
         with modes(recording=False), STREAM.branch(key), CPU:
-            init.init_array(self.name, array, chosen=True)  # whatever its name, as in MXNet
+            init.init_array(self.name, array, chosen=True)  # ignores its name, as in MXNet
         self._replace({c: array.as_in_context(c) for c in self._contexts})
-        self._waiting = None  # last: at any moment, one of both is there
+        self._waiting = None  # last, so that other threads always see one of the two
 
     def _replace(self, arrays):
         self._arrays = arrays
@@ -181,13 +179,13 @@ class Parameter(metaclass=CheckedCall):
             array.attach_grad(self._grad_req)
 
     def data(self, ctx=None) -> nd.NDArray:
-        """The array; an np.ndarray after `npx.set_np()`.
+        """Return the array; an np.ndarray after `npx.set_np()`.
 
-        Of several copies, that on `ctx`, or on the usual device of now.
-        While a `forward` without F is traced, the symbol that stands for it.
+        ctx:     which copy; by default, that on the current device.
+        While a `forward` without F is traced, this is a symbol.
 
-        Raises:  DeferredInitializationError before the shape is known, HybridError
-                 before `initialize`, and for a `ctx` on which it does not live.
+        Raises:  DeferredInitializationError before the shape is known; HybridError
+                 before `initialize`, or if there is no copy on `ctx`.
         """
         if CURRENT.direct:
             return in_world(self.var())
@@ -213,17 +211,17 @@ class Parameter(metaclass=CheckedCall):
         )
 
     def list_data(self) -> list[nd.NDArray]:
-        """The copies of the array, one a device."""
+        """Return the copies of the array, one per device."""
         return [self.data(context) for context in self.list_ctx()]
 
     def list_ctx(self):
-        """The devices that hold the array."""
+        """Return the devices that hold the array."""
         if not self._arrays and not self._waiting:
             self.data()
         return list(self._arrays or self._contexts)
 
     def grad(self, ctx=None) -> nd.NDArray:
-        """The gradient's buffer, on the device of `data(ctx)`.
+        """Return the gradient buffer, on the device of `data(ctx)`.
 
         Raises:  HybridError if `grad_req` is null.
         """
@@ -235,12 +233,12 @@ class Parameter(metaclass=CheckedCall):
         return in_world(buffer)
 
     def list_grad(self):
-        """The gradient's buffers, one a device."""
+        """Return the gradient buffers, one per device."""
         return [self.grad(context) for context in self.list_ctx()]
 
     @property
     def _grad(self):
-        """The gradient's buffers, or `None` where there are none."""
+        """The gradient buffers, or `None` without gradients."""
         return self.list_grad() if self._arrays and self._grad_req != "null" else None
 
     def zero_grad(self):
@@ -249,15 +247,15 @@ class Parameter(metaclass=CheckedCall):
             grad[...] = 0
 
     def _reduce(self):
-        """One array, for a file: the copies' mean, since statistics of batches differ."""
+        """Return the mean of the copies, to save; running statistics differ per device."""
         copies = [array.as_in_context(CPU) for array in self.list_data()]
         return copies[0] if len(copies) == 1 else sum(copies) / len(copies)
 
     def set_data(self, data):
         """Overwrite the elements.
 
-        Raises:  HybridError inside `record()` for a parameter with a gradient; TraceError while
-                 a function is traced, since the plan's calls would write nothing.
+        Raises:  HybridError inside `record()` for a parameter with a gradient; TraceError
+                 while tracing, because calls of the plan would not write.
         """
         if is_tracing():
             raise TraceError(
@@ -281,14 +279,14 @@ class Parameter(metaclass=CheckedCall):
                 array[...] = data
 
     def reset_ctx(self, ctx):
-        """Move to a device, or to a list of them; the gradient is 0 there."""
+        """Move to a device or to a list of devices; the gradient becomes 0."""
         self._contexts = contexts_of(ctx)
         if self._arrays and list(self._arrays) != self._contexts:
             mean = self._reduce().data
             self._replace({c: NDArray(placed(mean, c)) for c in self._contexts})
 
     def cast(self, dtype):
-        """Change the dtype of the numbers and the gradient."""
+        """Change the dtype of the array and its gradient."""
         kind, arrays = dtype_of(f"Parameter '{self.name}'", dtype), {}
         self.dtype, self._spec = kind.type, Spec(self._spec.shape, kind)
         for context, old in self._arrays.items():
@@ -297,7 +295,7 @@ class Parameter(metaclass=CheckedCall):
         self._replace(arrays)
 
     def var(self):
-        """The symbol that stands for this parameter; one a trace, one outside."""
+        """Return the symbol of this parameter: one per trace, and one outside of traces."""
         if is_tracing():
             return self._new_var()
         if self._var is None or self._var.spec != self._spec:
@@ -320,12 +318,12 @@ class Parameter(metaclass=CheckedCall):
 
 
 def in_world(value):
-    """The array or symbol as programs see it: np's after `npx.set_np()`."""
+    """Return the array or symbol, as its np version after `npx.set_np()`."""
     return value.as_np_ndarray() if is_np_array() else value
 
 
 class Constant(Parameter):
-    """A parameter that is not trained."""
+    """A parameter that isn't trained."""
 
     def __init__(self, name, value):
         value = value if isinstance(value, NDArray) else nd.array(value)
@@ -356,7 +354,7 @@ class ParameterDict(dict):
         raise KeyError(legible(f"there is no parameter '{key}'; there are {known}", 2000))
 
     def get(self, name, **kwargs):
-        """The parameter `prefix + name`; made with these arguments if it is new."""
+        """Return the parameter `prefix + name`; create it with these arguments if it is new."""
         name = self._prefix + name
         param = super().get(name)
         if param is None and self._shared is not None and name in self._shared:
@@ -370,7 +368,7 @@ class ParameterDict(dict):
         return param
 
     def get_constant(self, name, value=None):
-        """The constant `prefix + name`; `value` is needed when it is new."""
+        """Return the constant `prefix + name`; a new one needs `value`."""
         name = self._prefix + name
         if name not in self:
             if value is None:
@@ -380,7 +378,7 @@ class ParameterDict(dict):
         return self[name]
 
     def update(self, other):
-        """Take over another dict's parameters."""
+        """Add another dict's parameters."""
         for name, param in other.items():
             if self.setdefault(name, param) is not param:
                 raise AttrError(
@@ -389,10 +387,10 @@ class ParameterDict(dict):
                 )
 
     def place(self, name, param):
-        """Take in a parameter that was made without a dict.
+        """Add a parameter that was created without a dict.
 
-        One that is in no dict yet gets this dict's prefix before its name, as
-        `get(name)` would have named it.
+        Unless another dict has named it, its name gets this dict's prefix, as in
+        `get(name)`.
         """
         if any(p is param for p in self.values()):
             return
@@ -401,18 +399,18 @@ class ParameterDict(dict):
         self.update({param.name: param})
 
     def drop(self, param):
-        """Let go of a parameter that another one has replaced."""
+        """Remove a parameter that another one has replaced."""
         for name in [n for n, p in self.items() if p is param]:
             del self[name]
 
     def select(self, pattern):
-        """The parameters whose names match a regular expression."""
+        """Return the parameters whose names match a regular expression."""
         selected = ParameterDict(self._prefix, self._shared)
         selected.update({n: p for n, p in self.items() if re.match(pattern, n)})
         return selected
 
     def initialize(self, init: object = UNIFORM, ctx=None, verbose=False, force_reinit=False):
-        """Initialise every parameter that has no initialiser of its own with `init`."""
+        """Initialize all parameters, with `init` unless one has its own initializer."""
         for param in self.values():
             param.initialize(None, ctx, init or UNIFORM, force_reinit)
 
@@ -427,7 +425,7 @@ class ParameterDict(dict):
             param.reset_ctx(ctx)
 
     def list_ctx(self):
-        """The devices that hold the parameters."""
+        """Return the devices that hold the parameters."""
         return list(dict.fromkeys(c for p in self.values() for c in p.list_ctx()))
 
     def setattr(self, name, value):
@@ -436,7 +434,7 @@ class ParameterDict(dict):
             setattr(param, name, value)
 
     def save(self, filename, strip_prefix=""):
-        """Write all arrays to a file, under their names without `strip_prefix`."""
+        """Save all arrays to a file, under their names without `strip_prefix`."""
         for wrong in [n for n in self if not n.startswith(strip_prefix)]:
             raise AttrError(f"save: '{wrong}' does not begin with '{strip_prefix}'")
         save(filename, {n[len(strip_prefix) :]: p._reduce() for n, p in self.items()})
@@ -451,13 +449,13 @@ class ParameterDict(dict):
         cast_dtype=False,
         dtype_source="current",
     ):
-        """Read all arrays from a file; `ctx` also moves the parameters there."""
+        """Load all arrays from a file; with `ctx`, move the parameters there."""
         arrays = _named(filename, restore_prefix)
         fill(self, arrays, filename, allow_missing, ignore_extra, cast_dtype, dtype_source, ctx)
 
 
 def _named(filename, prefix=""):
-    """The arrays of a file by name, without `arg:` and `aux:`."""
+    """Load a file's arrays by name, without `arg:` and `aux:`."""
     arrays = load(filename)
     if arrays == []:  # a net without parameters has a file without names
         return {}
@@ -467,10 +465,10 @@ def _named(filename, prefix=""):
 
 
 def fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype, dtype_source, ctx):
-    """Set parameters to arrays of the same names; on `ctx`, if it is given.
+    """Set parameters to arrays of the same names, on `ctx` if it is given.
 
-    cast_dtype: go on where dtypes differ; `dtype_source` says whose is kept then: the
-             parameter's ("current") or the file's ("saved").
+    cast_dtype: accept other dtypes; `dtype_source` chooses the result: the parameter's
+             ("current") or the file's ("saved").
     Raises:  FileError for missing and superfluous names, ShapeError for other shapes.
     """
     if dtype_source not in ("current", "saved"):

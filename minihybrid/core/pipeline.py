@@ -1,16 +1,15 @@
-"""The pipeline: all stages between a traced graph and what runs, in order.
+"""The compilation pipeline: all stages from a traced graph to kernel source, in order.
 
-Takes:   a `Job`: a traced graph with known shapes, and what is wanted of it.
-Gives:   `build`, which takes it through the stages up to the text of its kernels.
+Defines: `Job`, a traced graph with compilation options; `build`, which runs the stages.
 
-    stage                 takes                    gives
+    stage                 input                    output
     expand                graph                    graph of primitives
     fold, cse, dce        graph                    smaller graph
     the target's passes   graph                    graph whose nodes are loops
-    plan_memory           graph                    where each value lies
-    generate              graph, memory            the text of the kernels
+    plan_memory           graph                    offset of each value
+    generate              graph, memory            source of the kernels
 
-What is left out: graphs whose shapes are not known.
+Not supported: unknown shapes.
 """
 
 from dataclasses import dataclass, field
@@ -24,15 +23,15 @@ from minihybrid.core.targets import TARGETS, best_target
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be compiled: one record that is handed on from a net to its plan.
+    """A compilation job: a graph and its options.
 
     inputs:    names of the variables that each call passes; all others are bound once.
-    training:  the mode, of which operators such as Dropout are made.
-    target:    a name of TARGETS, or the `Device` where arrays and kernels are.
-    title:     what errors and pictures call it.
-    expanded:  whether the graph was expanded already.
-    into:      output number -> the variable that it is written over, except by NumPy.
-    remat:     a budget for what a forward pass keeps for its backward pass, or `None`.
+    training:  the mode, which decides how operators such as Dropout are decomposed.
+    target:    a name of TARGETS, or the `Device` of arrays and kernels.
+    title:     its name in errors and figures.
+    expanded:  whether the graph is already expanded.
+    into:      output number -> the variable that it overwrites, except with NumPy.
+    remat:     a budget for the values saved for the backward pass, or `None`.
     """
 
     graph: Graph
@@ -46,25 +45,25 @@ class Job:
 
     @property
     def device(self):
-        """The `Device` of the target; `None` for the processor."""
+        """The `Device` of the target; `None` for the CPU."""
         return None if isinstance(self.target, str) else self.target
 
 
 class Built(NamedTuple):
-    """What the stages gave: `stages` is [(name, graph)], `graph` the last of them."""
+    """The result of `build`; `stages` is [(name, graph)], `graph` the last of them."""
 
     stages: list
     graph: Graph
     target: str  # a key of TARGETS
-    note: str  # why it is not the one asked for, or ""
+    note: str  # why it isn't the requested one, or ""
     memory: Any
-    code: Any  # what the target's `generate` gave
+    code: Any  # the result of the target's `generate`
 
 
 def build(job):
-    """Take a graph through all stages, up to the text of its kernels.
+    """Run all stages on a job, up to the source of its kernels.
 
-    Raises:  HybridError for a target that there is not, or that cannot run the graph.
+    Raises:  HybridError for a target that is unknown, or that can't run the graph.
 
     >>> from minihybrid.core import sym
     >>> graph = Graph.of(sym.relu(sym.var("x", shape=(2,), dtype="float32")))
@@ -79,14 +78,14 @@ def build(job):
     target, note = _target(job, stages[-1][1])
     stages += optimise(stages[-1][1], TARGETS[target].passes)
     graph = _with_unread(stages[-1][1], stages[0][1], job.inputs)
-    # Loops may write over what they read last; NumPy's results are new memory.
+    # Loops may overwrite an operand at its last use; NumPy allocates its results.
     memory = plan_memory(graph, TARGETS[target].scratch_of, job.into if target != "numpy" else None)
     code = TARGETS[target].generate(graph, memory, list(job.inputs))
     return Built(stages, graph, target, note, memory, code)
 
 
 def _target(job, graph):
-    """(target, why it is not the one asked for): NumPy runs what others cannot."""
+    """Return (target, reason for a fallback): NumPy runs what others can't."""
     wanted = job.device.target if job.device else job.target
     known = sorted(n for n, target in TARGETS.items() if target.here)
     if not job.device and wanted not in known:
@@ -101,7 +100,7 @@ def _target(job, graph):
 
 
 def _with_unread(graph, traced, inputs):
-    """The graph with those of its inputs, too, that nobody reads any more."""
+    """Return the graph with its unused inputs, which calls pass anyway."""
     given, read = set(inputs), set(graph.variables)
     unread = [n for n in traced.variables if n.name in given and n not in read]
     return graph.rebuilt([*unread, *graph.nodes], graph.heads)

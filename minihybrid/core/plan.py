@@ -1,10 +1,9 @@
-"""Chapter 20. Plan: what the pipeline built, around which a call is written.
+"""Chapter 20. Plan: a compiled graph, and the code around each call of it.
 
-Takes:   a traced graph with known shapes, and what else a `Job` says.
-Gives:   `Plan`, which runs; `ActivePlan`, the plan of a job that answers its calls, and
-         `Bound`, that plan tied to its parameters.
+Defines: `Plan`, which runs; `ActivePlan`, which chooses the plan that answers a job's
+         calls; `Bound`, a plan bound to its parameters' addresses.
 
-What is left out: plans for shapes that are not known.
+Not supported: unknown shapes.
 """
 
 import time
@@ -21,18 +20,17 @@ from minihybrid.ops.random import STREAM
 
 
 class Plan:
-    """A graph, optimised, placed in memory, written as source and compiled.
+    """A graph, optimized, with planned memory, generated source and compiled kernels.
 
     wanted:      the other fields of a `Job`: training, target, title, ...
 
-    stages:      [(name, graph)] from the trace to what was compiled.
-    source:      the generated text;  kernels: its kernels, one by one.
-    memory:      where each value lies.
-    n_kernels:   loops a call runs;   nbytes_moved: bytes that they read and write.
-    device:      where arrays and arena are; `None` for the processor.
-    target_note: why the target is not the one asked for, or "".
-    into:        output number -> which of `params` it is written over, of those that the
-                 job names.
+    stages:      [(name, graph)] from the trace to the compiled graph.
+    source:      the generated source;  kernels: its kernels, one by one.
+    memory:      the memory plan.
+    n_kernels:   kernels per call;   nbytes_moved: bytes that they load and store.
+    device:      of arrays and arena; `None` for the CPU.
+    target_note: why this isn't the requested target, or "".
+    into:        output number -> position in `params` of the buffer that it overwrites.
     states:      names of variables whose new values are the last outputs of a call.
     """
 
@@ -51,20 +49,20 @@ class Plan:
         specs = [n.specs[i] for n, i in self.graph.heads]
         self.out_specs = [(tuple(map(int, s.shape)), s.dtype) for s in specs]
         self.compile_s = None  # seconds that compiling, or loading, took
-        self.pool = []  # arenas that no thread is using
-        self.makers = [hooks.reuse(*spec) for spec in self.out_specs]  # of their memory
+        self.pool = []  # arenas not in use by any thread
+        self.makers = [hooks.reuse(*spec) for spec in self.out_specs]  # buffer reuse per output
         self.run = None
 
     @classmethod
     def of(cls, job):
-        """The plan of a job."""
+        """Compile a job."""
         return cls(**vars(job))
 
     def load(self):
-        """The function that runs the plan; compiled, or loaded from the cache, once.
+        """Return the function that runs the plan; compile it, or load it from the cache, once.
 
-        Gives:   `run(arrays, bound)`: the outputs, in fresh memory, of the input arrays
-                 and what `bind` returned.
+        Returns: `run(arrays, bound)`: (input arrays, result of `bind`) -> outputs in fresh
+                 memory.
         """
         if self.run is None:
             start, target = time.perf_counter(), TARGETS[self.target]
@@ -78,9 +76,9 @@ class Plan:
         return self.run
 
     def _runner(self, function):
-        """What a call does around the compiled function: `caller`, names filled in."""
-        sizes = SimpleNamespace(memory=self.memory, made=self.made)  # not the plan,
-        new_arena = partial(Plan._new_arena, sizes)  # which keeps what calls this
+        """Compile `caller`, the code around the compiled function."""
+        sizes = SimpleNamespace(memory=self.memory, made=self.made)  # not self: the plan
+        new_arena = partial(Plan._new_arena, sizes)  # refers to this function
         scope = {
             "function": function,
             "pool": self.pool,
@@ -94,14 +92,13 @@ class Plan:
         for k, (shape, dtype) in enumerate(self.out_specs):
             scope |= {f"shape{k}": shape, f"dtype{k}": dtype, f"reuse{k}": self.makers[k]}
         exec(self.caller, scope)
-        return scope.pop("run")  # what refers to itself outlives its last user
+        return scope.pop("run")  # without the scope's reference to it: no cycle
 
     @property
     def caller(self):
-        """The Python around the compiled function, written out for its inputs and
-        outputs.
+        """The Python source around the compiled function, unrolled over inputs and outputs.
 
-        A loop over the outputs would cost more than the outputs themselves.
+        A loop over the outputs would cost more than allocating them.
         """
         ins = "".join(f"x{i}, " for i in range(len(self.inputs)))
         outs = "".join(f"y{k}, " for k in range(len(self.out_specs)))
@@ -121,7 +118,7 @@ class Plan:
             "    except IndexError:\n        arena = new_arena()\n"
         )
         give = "    pool.append(arena)\n"
-        if not self.memory.nbytes + self.made.nbytes_helpers:  # calls may share an empty arena
+        if not self.memory.nbytes + self.made.nbytes_helpers:  # an empty arena can be shared
             take = give = ""
         return (
             f"def run(arrays, bound):\n    {ins or '_'} = arrays\n{makes}{take}"
@@ -131,13 +128,13 @@ class Plan:
         )
 
     def __call__(self, arrays, bound):
-        """The outputs, in fresh memory, of input arrays and what `bind` returned."""
+        """Run the plan on input arrays and the result of `bind`; return outputs in fresh memory."""
         return (self.run or self.load())(arrays, bound)
 
     def bind(self, arrays):
-        """What every call with these parameters passes on: a table of their addresses.
+        """Return the table of addresses that every call with these parameters passes.
 
-        arrays:  one ndarray a name in `params`; they must stay where they are.
+        arrays:  one ndarray per name in `params`; their memory must not be replaced.
         """
         return TARGETS[self.target].bound(
             arrays, [n.values[0] for n in self.table.constants], self.device
@@ -146,30 +143,30 @@ class Plan:
     def _new_arena(self):
         return aligned((self.memory.nbytes + self.made.nbytes_helpers,), np.uint8)
 
-    # -- looking at it
+    # -- inspection
     @property
     def labels(self):
-        """What the steps of a call are called, in order."""
+        """The names of a call's steps, in order."""
         return [step.label for step in self.made.steps]
 
     @property
     def source(self):
-        """The generated text."""
+        """The generated source."""
         return self.made.text
 
     @property
     def texts(self):
-        """The text of each step's kernel: plans with the same texts share machine code."""
+        """The source of each step's kernel; plans with equal sources share machine code."""
         return tuple(step.kernel for step in self.made.steps if hasattr(step, "kernel"))
 
     @property
     def nbytes_moved(self):
-        """Bytes that the kernels of a call read and write, each value once a kernel."""
+        """Bytes that a call's kernels load and store, each value once per kernel."""
         return nbytes_moved(self.graph)
 
     @property
     def nbytes_eager(self):
-        """Bytes that the same operators take when each result has memory of its own."""
+        """Bytes that eager execution allocates, with fresh memory for each result."""
         graph = dict(self.stages).get("expand", self.stages[0][1])
         return sum(s.nbytes for n in graph.nodes if n.op and not n.op.view for s in n.specs)
 
@@ -179,13 +176,13 @@ class Plan:
         return self.memory.nbytes + self.memory.outs_nbytes
 
     def time_steps(self, arrays, bound, repeats=200):
-        """Seconds of each kernel: [(kernel, elapsed_s)], medians of repeats."""
+        """Time each kernel: return [(kernel, elapsed_s)], medians over repeats."""
         from minihybrid.runtime.kernel_times import time_steps
 
         return time_steps(self, arrays, bound, repeats)
 
     def show(self):
-        """The plan in a few lines."""
+        """Return a summary of a few lines."""
         from minihybrid.view.text import text
 
         return text(self)
@@ -195,10 +192,10 @@ class Plan:
 
 
 class ActivePlan:
-    """The plan of a job that answers its calls: here one, from the start.
+    """The plan that answers a job's calls: here always the same.
 
-    Where another one comes to be in force later, `settled` is False until then
-    (minihybrid/runtime/tiers.py).
+    Tiered compilation (minihybrid/runtime/tiers.py) replaces it later; `settled` is False
+    until then.
     """
 
     settled = True
@@ -212,33 +209,33 @@ class ActivePlan:
         return Plan.of(job)
 
     def bind(self, arrays):
-        """The plan in force, tied to its parameters.
+        """Return the active plan bound to its parameters.
 
-        arrays:  name -> ndarray; they must stay where they are.
+        arrays:  name -> ndarray; their memory must not be replaced.
         """
         return Bound(self, arrays)
 
     def last(self):
-        """The plan that is in force in the end; not yet compiled, perhaps."""
+        """Return the plan of the last tier, which may not be compiled yet."""
         return self.plan
 
 
 def active_plan(job, wait=None):
-    """What answers the calls of a job, as its target has it."""
+    """Return the `ActivePlan` of a job, of the class that its target chooses."""
     target = TARGETS.get(job.device.target if job.device else job.target)
     return (target.tiers if target else ActivePlan)(job, wait)
 
 
 def tied(plan, arrays):
-    """(function, table) of a plan: its outputs are `function(inputs, table)`."""
+    """Return (function, table) of a plan; `function(inputs, table)` returns its outputs."""
     table = plan.bind([arrays[name] for name in plan.params])
     return plan.load(), table
 
 
 class Bound:
-    """The plan in force tied to its parameters.
+    """The active plan bound to its parameters.
 
-    call:    (function, table): the outputs are `function(arrays, table)`.
+    call:    (function, table); `function(arrays, table)` returns the outputs.
     """
 
     def __init__(self, tiers, arrays):
@@ -246,18 +243,18 @@ class Bound:
         self.call = tied(tiers.plan, arrays)
 
     def __call__(self, arrays):
-        """The outputs, in fresh memory, of the input arrays."""
+        """Run the plan on input arrays; return outputs in fresh memory."""
         function, table = self.call
         return function(arrays, table)
 
 
 def _contiguous(array):
-    """The array in plain memory of its own, as kernels take it."""
+    """Return a contiguous copy, as kernels require."""
     return np.array(array, order="C")
 
 
 def nbytes_moved(graph):
-    """Bytes read and written if each operator is a loop of its own over memory."""
+    """Return the bytes loaded and stored if each operator is a separate loop."""
     total = 0
     for node in graph.nodes:
         if node.op is not None and not node.op.view:
@@ -267,7 +264,7 @@ def nbytes_moved(graph):
 
 
 def write_states(states, outs, arrays):
-    """Put the new values of a plan's states, its last outputs, into their arrays.
+    """Store the new values of states, a plan's last outputs, into their arrays.
 
     arrays:  name -> ndarray.
     """

@@ -1,11 +1,9 @@
-"""Chapter 13. Symbol: the same operators write a graph down instead of computing.
+"""Chapter 13. Symbol: the same operators record a graph instead of computing.
 
-Takes:   names of inputs, and the Python code that would compute on arrays.
-Gives:   `var`, `Group`, every operator, shape inference, and `trace`, which runs a
-         Python function once on placeholders and keeps what it did.
+Defines: `var`, `Group`, every operator, shape inference, and `trace`, which runs a
+         Python function once on placeholders and records its operations.
 
-What is left out: Python's own branches and loops over values; they happen while tracing
-and leave no trace.
+Limits: Python's own branches and loops run while tracing and aren't recorded.
 """
 
 import numpy as onp  # `sym.np` is our own
@@ -32,12 +30,12 @@ from minihybrid.ops.infix import Part, Value, face, public_names
 
 
 def trace(function, inputs, training=False, arranged=iter):
-    """Run a function once on placeholders and keep the graph of what it did.
+    """Run a function once on placeholders and return the recorded graph.
 
-    inputs:  name -> Spec, the placeholders that `function` is called with, in order.
-    arranged: placeholders -> the arguments, if the call has others beside.
-    Returns: (graph, the function's result with symbols in it).
-    Raises:  TraceError or ShapeError, from the line of the user's code at fault.
+    inputs:  name -> Spec of the placeholders, in the order of the arguments.
+    arranged: placeholders -> all arguments, if the call has others as well.
+    Returns: (graph, the function's result, which contains symbols).
+    Raises:  TraceError or ShapeError, naming the line of user code at fault.
     """
     with tracing(Trace(training=training)) as current, NameManager():
         result = opened(function(*arranged([var(n, spec=s) for n, s in inputs.items()])))
@@ -48,7 +46,7 @@ def trace(function, inputs, training=False, arranged=iter):
 
 
 def opened(result):
-    """The result with a tuple in place of each symbol of several outputs."""
+    """Return the result with each multi-output symbol replaced by a tuple."""
     if isinstance(result, Symbol):
         return (
             result if len(result.refs) == 1 else tuple(type(result)([ref]) for ref in result.refs)
@@ -58,7 +56,7 @@ def opened(result):
 
 
 def symbols_in(result):
-    """The symbols of a nested result, in order; `None` may stand between them."""
+    """Return the symbols of a nested result, in order; `None` entries are skipped."""
     if isinstance(result, Symbol):
         return [result]
     parts = [] if result is None else pytree.flatten(result)
@@ -75,9 +73,9 @@ def _no_symbols(result):
 
 
 def replay(refs, values):
-    """Apply the operators behind `refs` again, to other values (symbols or arrays).
+    """Reapply the operators that compute `refs` to other values (symbols or arrays).
 
-    values:  variable node -> the value that takes its place.
+    values:  variable node -> its replacement.
     """
     done = {}
     for node in topological(refs):
@@ -137,7 +135,7 @@ class Symbol(Value):
 
     @staticmethod
     def interpret(op, inputs, attrs, name=None):
-        """Write the application down; missing inputs become variables."""
+        """Record the application as a node; missing inputs become variables."""
         current = CURRENT.trace
         for i, value in enumerate(inputs):
             if value is not None and value.level == 0:
@@ -169,7 +167,7 @@ class Symbol(Value):
         return Symbol((node, i) for i in range(node.n_outputs))
 
     def one_ref(self, op):
-        """The single output that this symbol must have to be an input."""
+        """Return this symbol's only output; raise TraceError if it has several."""
         if len(self.refs) != 1:
             raise TraceError(
                 f"{op.name}: an input is a group of {len(self.refs)} "
@@ -179,25 +177,25 @@ class Symbol(Value):
 
     @property
     def spec(self):
-        """What the trace knows of shape and dtype."""
+        """The shape and dtype, as far as the trace knows them."""
         node, i = self.refs[0]
         return node.specs[i] if node.specs else UNKNOWN
 
     def lines_up(self, other):
-        """Whether elementwise fits: in a trace, shapes decide; else it is assumed."""
+        """Return whether an elementwise operator needs no broadcasting; assumed outside a trace."""
         if not (CURRENT.trace and getattr(other, "refs", None)):
             return True
         mine, its = self.spec, other.spec
         return not (mine.known and its.known) or mine.shape == its.shape
 
     def convert(self, other, op):
-        """Refuse: a symbol combines with symbols and numbers only."""
+        """Raise: a symbol combines only with symbols and Python scalars."""
         raise TraceError(
             f"{op}: a Symbol and a {type(other).__name__} do not combine{user_line()}; hand "
             "arrays to a hybrid block as parameters or constants (params.get_constant)"
         )
 
-    # -- what only arrays can do
+    # -- methods that need values
     __bool__ = _refuse(
         "bool(x)",
         f"{NOT_YET}, so Python cannot choose a branch",
@@ -215,7 +213,7 @@ class Symbol(Value):
     ctx = property(lambda self: _no_shape("x.ctx")(self))
 
     def _told(self, what):
-        """The spec, where a `forward` without F may ask for it."""
+        """Return the spec, which only a `forward` without F may read."""
         return self.spec if is_direct() and self.spec.known else _no_shape(f"x.{what}")(self)
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __imod__ = __ipow__ = _refuse(
@@ -259,7 +257,7 @@ class Symbol(Value):
         return type(self)(self.refs)
 
     def __deepcopy__(self, _):
-        return type(self)(self.refs)  # nobody writes into nodes
+        return type(self)(self.refs)  # nodes are immutable
 
     def __len__(self):
         if CURRENT.trace and len(self.refs) == 1:
@@ -292,7 +290,7 @@ class Symbol(Value):
             raise PlaceError(f"symbol[{key}]: there are {len(self.refs)} outputs")
         return type(self)([self.refs[key]])
 
-    # -- what it needs and gives
+    # -- inputs and outputs
     def list_arguments(self):
         """The names of the inputs, in the order in which they are first needed."""
         return [n.name for n in self._variables()[0]]
@@ -319,7 +317,7 @@ class Symbol(Value):
         ]
 
     def get_internals(self):
-        """A group of every output of every node behind this symbol."""
+        """A group of every output of every node that this symbol depends on."""
         return Symbol((n, i) for n in topological(self.refs) for i in range(n.n_outputs))
 
     def get_children(self):
@@ -347,7 +345,7 @@ class Symbol(Value):
     def __call__(self, *args, name=None, **kwargs):
         """Compose: the same graph with other symbols in place of its variables.
 
-        name:    what the new symbol's own node is called.
+        name:    of the new symbol's own node.
         """
         from minihybrid.mxnet.sym_extras import composed
 
@@ -364,7 +362,7 @@ class Symbol(Value):
         return tuple([shown_shape(spec.shape) for spec in group] for group in specs)
 
     def infer_shape(self, *args, **kwargs):
-        """(argument, output, auxiliary) shapes; three `None` if they do not all follow.
+        """(argument, output, auxiliary) shapes; three `None` if some can't be inferred.
 
         >>> (var("a") + var("b")).infer_shape(a=(2, 3))
         ([(2, 3), (2, 3)], [(2, 3)], [])
@@ -386,7 +384,7 @@ class Symbol(Value):
         return tuple([spec.dtype and spec.dtype.type for spec in group] for group in specs)
 
     def infer_type(self, *args, **kwargs):
-        """(argument, output, auxiliary) dtypes; three `None` if they do not all follow.
+        """(argument, output, auxiliary) dtypes; three `None` if some can't be inferred.
 
         >>> var("x").astype("float16").infer_type(x="float32")[1]
         [<class 'numpy.float16'>]
@@ -418,14 +416,14 @@ class Symbol(Value):
         group2ctx=None,
         shared_exec=None,
     ):
-        """An Executor of this symbol on arrays of yours.
+        """Return an Executor of this symbol on your own arrays.
 
         args, args_grad, aux_states: lists in the order of `list_arguments()` and
-                 `list_auxiliary_states()`, or dicts by name; without a place for its
-                 gradient, an argument gets none.
-        grad_req: write, add or null, for all, as a list, or as a dict (else null).
-        group2ctx, shared_exec: taken as in MXNet; there is one device, and each
-                 executor plans its memory by itself.
+                 `list_auxiliary_states()`, or dicts by name; an argument without a
+                 buffer in `args_grad` gets no gradient.
+        grad_req: write, add or null, for all, as a list, or as a dict (default null).
+        group2ctx, shared_exec: accepted as in MXNet and ignored: there is one device, and
+                 each executor plans its own memory.
 
         >>> from minihybrid import cpu
         >>> from minihybrid.core import nd, sym
@@ -450,14 +448,14 @@ class Symbol(Value):
         shared_buffer=None,
         **kwargs,
     ):
-        """An Executor of this symbol on new arrays of zeros, of shapes that follow.
+        """Return an Executor of this symbol on new arrays of zeros with inferred shapes.
 
         kwargs:  argument name -> shape.
-        type_dict: argument name -> dtype, else float32.
+        type_dict: argument name -> dtype; default float32.
         shared_arg_names: arguments whose arrays are those of `shared_exec`.
-        stype_dict, group2ctx, shared_buffer: taken as in MXNet; storage is dense, there
-                 is one device, and each executor plans its memory by itself.
-        Raises:  ShapeError naming the arguments whose shapes do not follow.
+        stype_dict, group2ctx, shared_buffer: accepted as in MXNet and ignored: storage is
+                 dense, and each executor plans its own memory.
+        Raises:  ShapeError naming the arguments whose shapes can't be inferred.
 
         >>> from minihybrid import cpu
         >>> from minihybrid.core import sym
@@ -482,20 +480,20 @@ class Symbol(Value):
         return self.bind(ctx, kwargs, aux_states=kwargs).forward()
 
     def as_np_ndarray(self):
-        """The np symbol of the same value."""
+        """Return the np symbol of the same value."""
         from minihybrid.np.array import _Symbol
 
         return _Symbol(self.refs)
 
     def debug_str(self):
-        """The nodes as text, in the form of MXNet."""
+        """Return the nodes as text in MXNet's format."""
         from minihybrid.view.text import text
 
         return text(self)
 
 
 def as_symbol(result):
-    """One symbol of what an operator's expansion gave, also of several outputs."""
+    """Return the result of a decomposition as one symbol, grouped if it has several outputs."""
     return Group(list(result)) if isinstance(result, tuple) else result
 
 
@@ -511,7 +509,7 @@ def var(
     spec=None,
     **kwargs,
 ):
-    """A named input; shape and dtype may be told now, or later, or inferred.
+    """Create a named input; its shape and dtype may be given now or inferred later.
 
     attr, kwargs: attributes of your own, as text; keywords are written `__mine__`.
 
@@ -554,7 +552,7 @@ Variable = var
 
 
 def constant(values, name="constant"):
-    """Numbers that are part of the graph, as a symbol."""
+    """Return a constant of the graph as a symbol."""
     node = Node(None, name=name, values=(values,), specs=(Spec(values.shape, values.dtype),))
     if CURRENT.trace:
         CURRENT.trace.add(node)
@@ -562,7 +560,7 @@ def constant(values, name="constant"):
 
 
 def parameter(name, spec, info):
-    """A variable that stands for a parameter; within a trace always the same."""
+    """Return the variable of a parameter, always the same within a trace."""
     named = CURRENT.trace.named if CURRENT.trace else {}
     if name not in named:
         symbol = var(name, spec=spec)
@@ -572,7 +570,7 @@ def parameter(name, spec, info):
 
 
 def Group(symbols):
-    """One symbol with the outputs of several."""
+    """Return one symbol with the outputs of several."""
     symbols = list(symbols)
     if not symbols or not all(isinstance(s, Symbol) for s in symbols):
         raise AttrError(f"Group: a list of symbols is needed, found {symbols!r}")
@@ -580,9 +578,9 @@ def Group(symbols):
 
 
 def fromjson(text, source="the JSON text"):
-    """The symbol that JSON text describes.
+    """Parse a symbol from JSON text.
 
-    Raises:  FileError naming the node and what is wrong with it.
+    Raises:  FileError naming the invalid node and the reason.
     """
     return Symbol(refs_of_json(text, source))
 
@@ -591,7 +589,7 @@ load_json = fromjson
 
 
 def load(fname):
-    """The symbol in a JSON file."""
+    """Load a symbol from a JSON file."""
     return fromjson(read_whole(fname), fname)
 
 

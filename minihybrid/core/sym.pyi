@@ -13,15 +13,15 @@ class Symbol(Value):
     def __init__(self, refs) -> None: ...
     @staticmethod
     def interpret(op, inputs, attrs, name=None) -> Any:
-        """Write the application down; missing inputs become variables."""
+        """Record the application as a node; missing inputs become variables."""
     def one_ref(self, op) -> Symbol:
-        """The single output that this symbol must have to be an input."""
+        """Return this symbol's only output; raise TraceError if it has several."""
     @property
     def spec(self) -> Symbol: ...
     def lines_up(self, other) -> bool:
-        """Whether elementwise fits: in a trace, shapes decide; else it is assumed."""
+        """Return whether an elementwise operator needs no broadcasting; assumed outside a trace."""
     def convert(self, other, op) -> Symbol:
-        """Refuse: a symbol combines with symbols and numbers only."""
+        """Raise: a symbol combines only with symbols and Python scalars."""
     def __bool__(self, *_, **__) -> bool: ...
     def __float__(self, *_, **__) -> float: ...
     def __int__(self, *_, **__) -> int: ...
@@ -74,7 +74,7 @@ class Symbol(Value):
     def list_outputs(self) -> list[str]:
         """The names of the outputs: `relu0_output`, or `split0_output1` of several."""
     def get_internals(self) -> Symbol:
-        """A group of every output of every node behind this symbol."""
+        """A group of every output of every node that this symbol depends on."""
     def get_children(self) -> Symbol | None:
         """The inputs of this symbol's node, or `None` for a variable."""
     def attr(self, key) -> str | None:
@@ -89,11 +89,11 @@ class Symbol(Value):
         """(argument, output, auxiliary) shapes as far as known; 0 and () are unknown,
         under `np_shape` -1 and `None`."""
     def infer_shape(self, *args, **kwargs) -> tuple[Any, Any, Any]:
-        """(argument, output, auxiliary) shapes; three `None` if they do not all follow."""
+        """(argument, output, auxiliary) shapes; three `None` if some can't be inferred."""
     def infer_type_partial(self, *args, **kwargs) -> tuple[Any, Any, Any]:
         """(argument, output, auxiliary) dtypes as far as known; `None` is unknown."""
     def infer_type(self, *args, **kwargs) -> tuple[Any, Any, Any]:
-        """(argument, output, auxiliary) dtypes; three `None` if they do not all follow."""
+        """(argument, output, auxiliary) dtypes; three `None` if some can't be inferred."""
     def tojson(self) -> str:
         """The graph as JSON text in MXNet's form."""
     def save(self, fname, remove_amp_cast: Any = True) -> None:
@@ -109,7 +109,7 @@ class Symbol(Value):
         group2ctx=None,
         shared_exec=None,
     ) -> Any:
-        """An Executor of this symbol on arrays of yours."""
+        """Return an Executor of this symbol on your own arrays."""
     def simple_bind(
         self,
         ctx,
@@ -122,13 +122,13 @@ class Symbol(Value):
         shared_buffer=None,
         **kwargs,
     ) -> Any:
-        """An Executor of this symbol on new arrays of zeros, of shapes that follow."""
+        """Return an Executor of this symbol on new arrays of zeros with inferred shapes."""
     def eval(self, ctx=None, **kwargs) -> Any:
         """The outputs for arrays given by name; binds and runs once, where they are."""
     def as_np_ndarray(self) -> Symbol:
-        """The np symbol of the same value."""
+        """Return the np symbol of the same value."""
     def debug_str(self) -> Symbol:
-        """The nodes as text, in the form of MXNet."""
+        """Return the nodes as text in MXNet's format."""
     refs: Any
 
 def Activation(data, act_type, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
@@ -339,7 +339,7 @@ def FullyConnected(
     """y = x W^T + b; (N, K) -> (N, num_hidden). With `flatten`, all axes but the first are joined, and (N,) are N samples of one number; without, (K,) is one sample."""
 
 def Group(symbols) -> Symbol:
-    """One symbol with the outputs of several."""
+    """Return one symbol with the outputs of several."""
 
 def GroupNorm(
     data,
@@ -667,7 +667,7 @@ def Variable(
     spec=None,
     **kwargs,
 ) -> Symbol:
-    """A named input; shape and dtype may be told now, or later, or inferred."""
+    """Create a named input; its shape and dtype may be given now or inferred later."""
 
 def abs(data, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """The absolute value."""
@@ -734,7 +734,7 @@ def argsort(
     """The places of the numbers of each line in order, as float32 unless told."""
 
 def as_symbol(result) -> Symbol:
-    """One symbol of what an operator's expansion gave, also of several outputs."""
+    """Return the result of a decomposition as one symbol, grouped if it has several outputs."""
 
 def batch_dot(
     lhs,
@@ -857,7 +857,7 @@ def concat(*data, dim: Any = 1, name=None, out=None, ctx=None, attr=None) -> Sym
     """Join arrays along an existing axis."""
 
 def constant(values, name: Any = "constant") -> Symbol:
-    """Numbers that are part of the graph, as a symbol."""
+    """Return a constant of the graph as a symbol."""
 
 class _contrib:
     @staticmethod
@@ -1218,7 +1218,7 @@ def floor(data, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """The next whole number below."""
 
 def fromjson(text, source: Any = "the JSON text") -> Symbol:
-    """The symbol that JSON text describes."""
+    """Parse a symbol from JSON text."""
 
 def full(shape, val, dtype=None, name=None, ctx=None, stype=None) -> Symbol:
     """A symbol for an array of one value."""
@@ -1448,10 +1448,10 @@ def linspace(start, stop, num, endpoint: Any = True, dtype=None, name=None) -> S
     """A symbol for `num` numbers at equal distances, from start to stop."""
 
 def load(fname) -> Any:
-    """The symbol in a JSON file."""
+    """Load a symbol from a JSON file."""
 
 def load_json(text, source: Any = "the JSON text") -> Symbol:
-    """The symbol that JSON text describes."""
+    """Parse a symbol from JSON text."""
 
 def log(data, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """The natural logarithm."""
@@ -1662,7 +1662,7 @@ def ones_like(data, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """An array of 1 in the shape and dtype of the input."""
 
 def opened(result) -> Any:
-    """The result with a tuple in place of each symbol of several outputs."""
+    """Return the result with each multi-output symbol replaced by a tuple."""
 
 def pad(
     data, mode, pad_width, constant_value: Any = 0.0, *, name=None, out=None, ctx=None, attr=None
@@ -1670,7 +1670,7 @@ def pad(
     """More at the ends of axes: one value, the edge's, or the inside mirrored."""
 
 def parameter(name, spec, info) -> Symbol:
-    """A variable that stands for a parameter; within a trace always the same."""
+    """Return the variable of a parameter, always the same within a trace."""
 
 def pick(
     data,
@@ -1886,7 +1886,7 @@ def repeat(data, repeats, axis=None, *, name=None, out=None, ctx=None, attr=None
     """Each element `repeats` times; without an axis, of the flattened array."""
 
 def replay(refs, values) -> list[Any]:
-    """Apply the operators behind `refs` again, to other values (symbols or arrays)."""
+    """Reapply the operators that compute `refs` to other values (symbols or arrays)."""
 
 def reshape(
     data, shape, reverse: Any = False, *, name=None, out=None, ctx=None, attr=None
@@ -2129,7 +2129,7 @@ def swapaxes(
 from minihybrid import symbol as symbol
 
 def symbols_in(result) -> list[Symbol]:
-    """The symbols of a nested result, in order; `None` may stand between them."""
+    """Return the symbols of a nested result, in order; `None` entries are skipped."""
 
 def take(
     a, indices=None, axis: Any = 0, mode: Any = "clip", *, name=None, out=None, ctx=None, attr=None
@@ -2161,7 +2161,7 @@ def topk(
     """The k largest of each line (0 means all), or smallest: their places, their values, both, or ones where they stand."""
 
 def trace(function, inputs, training: Any = False, arranged: Any = ...) -> Any:
-    """Run a function once on placeholders and keep the graph of what it did."""
+    """Run a function once on placeholders and return the recorded graph."""
 
 def transpose(data, axes: Any = (), *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """The axes in another order; reversed unless given."""
@@ -2201,7 +2201,7 @@ def var(
     spec=None,
     **kwargs,
 ) -> Symbol:
-    """A named input; shape and dtype may be told now, or later, or inferred."""
+    """Create a named input; its shape and dtype may be given now or inferred later."""
 
 def where(condition, x=None, y=None, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """x where the condition is not 0, else y; a vector of conditions chooses rows."""

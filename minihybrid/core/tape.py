@@ -1,8 +1,7 @@
-"""Chapter 11. Gradients: a tape is a graph with values.
+"""Chapter 11. Autograd: the tape is a graph with values.
 
-Takes:   arrays that were computed under `record()`, or symbols.
-Gives:   `record`, `pause`, `train_mode`, `predict_mode`, `backward`,
-         and the parts of the walk over the tape: `seeds_of`, `array_of`, `free`.
+Defines: `record`, `pause`, `train_mode`, `predict_mode`, `backward`, and the parts of
+         the backward pass over the tape: `seeds_of`, `array_of`, `free`.
 
 What is left out: writes into variables while the tape is kept.
 """
@@ -18,33 +17,33 @@ from minihybrid.ops.random import STREAM
 
 
 def modes(**flags):
-    """Flags of `STATE` inside this `with` block."""
+    """Set flags of `STATE` inside this `with` block."""
     STREAM.repeats |= any(flags.get(name) is True for name in ("recording", "training"))
     return scoped(STATE, **flags)
 
 
 def record(train_mode=True):
-    """Keep the tape inside this `with` block; in training mode unless told not to."""
+    """Record operators inside this `with` block, by default in training mode."""
     return modes(recording=True, training=train_mode)
 
 
 def pause(train_mode=False):
-    """Keep no tape inside this `with` block."""
+    """Stop recording inside this `with` block."""
     return modes(recording=False, training=train_mode)
 
 
 def train_mode():
-    """Training mode (Dropout drops) inside this `with` block."""
+    """Set training mode (Dropout drops) inside this `with` block."""
     return modes(training=True)
 
 
 def predict_mode():
-    """Prediction mode inside this `with` block."""
+    """Set prediction mode inside this `with` block."""
     return modes(training=False)
 
 
 def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
-    """Write the gradient of the heads' sum into `.grad` of every variable behind them.
+    """Write the gradient of the heads' sum into `.grad` of every variable they depend on.
 
     Units:   `.grad` has the variable's shape and dtype.
     Raises:  HybridError if a head was not computed under `record()`.
@@ -60,15 +59,15 @@ def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
             if info.req == "null":
                 continue
             info.fresh = True
-            g = zeros_like(info.grad) if g is None else g  # nothing came back: it is 0
-            if g.data is not info.grad.data:  # else a plan wrote it there
+            g = zeros_like(info.grad) if g is None else g  # no gradient arrived: 0
+            if g.data is not info.grad.data:  # else a plan wrote it in place
                 info.grad[...] = info.grad + g if info.req == "add" else g
     if not retain_graph:
         free(refs)
 
 
 def seeds_of(heads, head_grads):
-    """(references to the heads, the gradients that the walk begins with)."""
+    """Return (references to the heads, their incoming gradients)."""
     for head in arrays("backward", heads):
         if head.node is None:
             raise HybridError(
@@ -98,7 +97,7 @@ def seeds_of(heads, head_grads):
 
 
 def array_of(ref):
-    """The array at a reference of the tape."""
+    """Return the array at a tape reference, as it was when it was recorded."""
     node, i = ref
     snapshot = node.snapshot if type(node) is Constant else None
     if snapshot is not None and snapshot.values is not None:
@@ -114,7 +113,7 @@ def array_of(ref):
 
 
 def _dependencies(refs):
-    """The nodes that values on the tape were computed from, each once."""
+    """Return the nodes on which these tape references depend, each once."""
     seen, nodes, ahead = set(refs), {}, [*refs]
     while ahead:
         node, i = ahead.pop()
@@ -127,7 +126,7 @@ def _dependencies(refs):
 
 
 def free(refs):
-    """Let go of the arrays that the tape kept alive; `inputs = None` marks it freed."""
+    """Free the tape: drop its arrays; `inputs = None` marks a freed node."""
     for node in topological(refs):
         if node.op is not None:
             node.inputs, node.values = None, None

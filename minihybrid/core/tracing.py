@@ -1,7 +1,6 @@
-"""Chapter 13. The trace in progress: what symbols do is appended to it.
+"""Chapter 13. The current trace, to which operations on symbols are appended.
 
-Takes:   nodes, one by one, as Python makes them.
-Gives:   `Trace`, `tracing`, and the line of the user's code that an error is about.
+Defines: `Trace`, `tracing`, and `user_line`, which locates an error in user code.
 """
 
 import sys
@@ -17,24 +16,24 @@ IMPERATIVE = "or leave this block imperative, without hybridize()"
 
 
 class TraceError(HybridError, TypeError):
-    """Python asked a symbol for something that only an array has."""
+    """A symbol was used where only an array will do."""
 
 
 class Trace:
-    """The nodes that Python's operators append while a function is traced.
+    """The nodes recorded while a function is traced.
 
-    With `lower`, operators made of simpler ones are replaced by those at once. Else it
-    is the user's program that runs, and `places` keeps which lines made a node:
-    node -> ((code object, line), ...), from the function that is traced inwards.
+    lower:   decompose composite operators while recording. Otherwise the user's program
+             is traced, and `places` keeps the source lines of each node:
+             node -> ((code object, line), ...), outermost first.
     """
 
     def __init__(self, lower=False, training=False):
         self.nodes, self.known, self.named, self.places = [], set(), {}, {}
         self.lower, self.training, self.n_streams = lower, training, 0
-        self.below = sys._getframe(1).f_code  # whose frame ends the way outwards
+        self.below = sys._getframe(1).f_code  # the frame at which `lines_above` stops
 
     def add(self, node):
-        """Append a node and find its specs, as far as its inputs' are known."""
+        """Append a node and infer its specs as far as its inputs' specs are known."""
         if node.op is not None:
             for source, _ in node.inputs:
                 if source not in self.known:
@@ -55,7 +54,7 @@ class Trace:
 
 
 class Current(threading.local):
-    """What is being traced in this thread."""
+    """The trace of this thread."""
 
     trace: Trace | None = None
     direct = False  # whether a plain `forward` is running on symbols
@@ -66,7 +65,7 @@ CURRENT = Current()
 
 @contextmanager
 def tracing(trace):
-    """Append what symbols do inside this `with` block to the trace."""
+    """Record operations on symbols inside this `with` block in the trace."""
     with scoped(CURRENT, trace=trace):
         yield trace
 
@@ -74,24 +73,23 @@ def tracing(trace):
 def direct(active=True):
     """Inside this `with` block, a `forward` without F runs on symbols.
 
-    The plan is for one signature, so symbols tell the shapes that are known, and
-    parameters and new arrays are symbols.
+    Symbols then have known shapes, and parameters and new arrays are symbols.
     """
     return scoped(CURRENT, direct=active)
 
 
 def is_direct():
-    """Whether a `forward` without F is running on symbols."""
+    """Return whether a `forward` without F is running on symbols."""
     return CURRENT.direct
 
 
 def is_tracing():
-    """Whether a function is being traced in this thread."""
+    """Return whether a function is being traced in this thread."""
     return CURRENT.trace is not None
 
 
 def user_line():
-    """Where in the user's own code we are: ` (file.py, line 3)`."""
+    """Return the current location in user code, as in ` (file.py, line 3)`."""
     frame = sys._getframe(1)
     while frame and is_ours(frame):
         frame = frame.f_back

@@ -1,9 +1,9 @@
-"""A write into an array as an operator, for writes inside `autograd.record()`.
+"""In-place writes as an operator, for writes inside `autograd.record()`.
 
-Takes:   the array before the write, the value, and the index that was written.
-Gives:   `SET_ITEM`, whose gradient goes to the elements that stay and to the value.
+Defines: `SET_ITEM`: (array before the write, value, index) -> array after it; its gradient
+         flows to the elements that weren't overwritten and to the value.
 
-What is left out: indices that name an element twice, whose gradient would be ambiguous.
+Not supported: an index that names an element twice, whose gradient would be ambiguous.
 """
 
 import math
@@ -15,7 +15,7 @@ from minihybrid.ops.registry import OPS
 
 
 def is_whole(key) -> bool:
-    """Whether an index covers every element, in order."""
+    """Return whether an index covers every element, in order."""
     keys = key if isinstance(key, tuple) else (key,)
     return all(k is Ellipsis or type(k) is slice and k == slice(None) for k in keys)
 
@@ -37,7 +37,7 @@ def _set_item(data, value, key):
 
 
 def _gradients(g, out, data, value, key):
-    """Of the old elements that stay, and of the value, summed where it was broadcast."""
+    """Return the gradients of the old array and of the value, summed where it was broadcast."""
     stays = None
     if not is_whole(key):
         stays = g.copy()

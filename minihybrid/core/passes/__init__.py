@@ -1,8 +1,7 @@
-"""The passes that every target needs: each gives a better graph.
+"""The passes that every target runs.
 
-Takes:   a traced graph.
-Gives:   `optimise`, which runs passes in order, checks the graph after each, and keeps
-         every stage to be looked at; `PASSES`: fold, cse, dce.
+Defines: `optimise`, which runs passes in order, checks the graph after each, and keeps
+         every stage for inspection; `PASSES`: fold, cse, dce.
 """
 
 from minihybrid.core.graph import GraphError, the_graph
@@ -19,7 +18,7 @@ PASSES = (fold, cse, dce)
 
 
 def optimise(graph, passes=PASSES):
-    """Run passes in order: [(name, graph)], one entry a pass, each graph checked.
+    """Run passes in order; return [(name, graph)], one checked graph per pass.
 
     Raises:  GraphError naming the pass that broke the graph.
     """

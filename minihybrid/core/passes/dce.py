@@ -1,13 +1,9 @@
-"""Chapter 15. dce: what nobody reads is not computed.
-
-Takes:   a graph.
-Gives:   the nodes that its outputs need, in the same order.
-"""
+"""Chapter 15. dce: dead-code elimination."""
 
 from minihybrid.core.graph import the_graph, topological
 
 
 def dce(graph):
-    """Drop dead code: nodes from which no output can be reached."""
+    """Remove nodes on which no output depends; keep the order of the others."""
     alive = set(topological(the_graph("dce", graph).heads))
     return graph.rebuilt([n for n in graph.nodes if n in alive], graph.heads)

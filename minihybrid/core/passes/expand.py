@@ -1,9 +1,7 @@
-"""expand: operators made of simpler ones are replaced by those.
+"""expand: decompose composite operators into primitives.
 
-Takes:   a traced graph with known shapes, and the mode.
-Gives:   a graph of primitives; Dropout is gone in prediction and a mask in training.
-
-What is left out: choosing between several expansions by their speed.
+Dropout, for example, disappears in prediction and becomes a random mask in training.
+Limits: each operator has one decomposition.
 """
 
 from minihybrid.core.graph import Graph, the_graph
@@ -13,11 +11,11 @@ from minihybrid.core.tracing import Trace, tracing
 
 
 def expand(graph, training=False):
-    """Replace composite operators, following the program's order.
+    """Decompose composite operators, in program order.
 
-    Random operators are numbered here in that order, so that a compiled net draws what
-    the eager one draws. Likewise, who reads a state after an operator that renews it
-    reads the new value; the last one becomes a head.
+    Random operators are numbered in this order, so that a compiled net draws the same
+    values as in eager mode. Likewise, an operator that reads a state after an update
+    reads the new value; the last value becomes a head.
     """
     mapped, states, origins = {}, {}, {}
     with tracing(Trace(lower=True, training=training)) as trace:

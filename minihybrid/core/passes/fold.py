@@ -1,10 +1,8 @@
-"""Chapter 15. fold: what does not depend on the inputs is computed once, now.
+"""Chapter 15. fold: constant folding, and removal of identities.
 
-Takes:   a graph of primitives with known shapes.
-Gives:   a graph in which constant parts are numbers, and steps that change nothing
-         (times one, the sum of one number, reshape to the same shape) are gone.
-
-What is left out: x + 0, which is not x for negative zero, and the reordering of sums.
+Values that don't depend on inputs are computed at compile time. Multiplication by one,
+the sum of one element and reshaping to the same shape are removed.
+Not simplified: x + 0, which isn't x for negative zero, and anything that reorders sums.
 """
 
 from minihybrid.core.graph import apply, evaluate_node
@@ -13,15 +11,15 @@ from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.ops.layout import view_as
 from minihybrid.ops.shapes import same_steps
 
-LARGEST = 2**20  # bytes: a larger result is cheaper to compute again than to keep
+LARGEST = 2**20  # bytes: a larger constant is cheaper to recompute than to store
 
 
 def fold(graph, walls=False):
-    """Compute constants, and drop operators that change nothing.
+    """Fold constants and remove identities.
 
-    walls:   keep what changes nothing but the gradient: there will be another one.
+    walls:   keep gradient barriers, because the graph will be differentiated again.
     """
-    made_now = {}  # node -> its values, for nodes that depend on no input
+    made_now = {}  # node -> values, for constant nodes
 
     def rule(node, inputs, emit):
         if node.op is None:
@@ -42,7 +40,7 @@ def fold(graph, walls=False):
         if not constant or sum(s.nbytes for s in node.specs) > LARGEST:
             return [(emit(new), 0)] if new else None
         values = evaluate_node(node, [made_now[n][i] for n, i in inputs])
-        if creator:  # stays an operator: a loop can write a literal, and load nothing
+        if creator:  # stays an operator: loops inline it as a literal
             made_now[node] = values
             return [(emit(new), 0)] if new else None
         folded = [
@@ -56,7 +54,7 @@ def fold(graph, walls=False):
 
 
 def simpler(node, inputs):
-    """A node that does the same with less; `None` if there is none."""
+    """Return a cheaper node that computes the same, or `None`."""
     spec = node.specs[0]
     if node.op.from_nothing:
         operator, attrs = node.op.from_nothing(spec)
@@ -65,13 +63,13 @@ def simpler(node, inputs):
         return apply(*view_as(spec.shape, inputs), node.name)
     source = inputs[0][0].op if inputs else None
     if node.op.view and source and source.view and not source.grad_barrier:
-        first = inputs[0][0].inputs[0]  # the view of a view is one view
+        first = inputs[0][0].inputs[0]  # merge consecutive views
         return apply(*view_as(spec.shape, [first]), node.name)
     return None
 
 
 def changes_nothing(node, inputs):
-    """Whether the output is the first input, number by number."""
+    """Return whether the output equals the first input, element by element."""
     spec, op = inputs[0][0].specs[inputs[0][1]], node.op
     if spec != node.specs[0]:
         return False

@@ -1,10 +1,8 @@
-"""Chapter 15. gradient: from a graph to two, one forwards and one backwards.
+"""Chapter 15. gradient: differentiate a graph into a forward and a backward graph.
 
-Takes:   an expanded graph, and the inputs whose gradients are wanted.
-Gives:   the forward graph with what must be kept, and the backward graph that reads it.
-
-The gradient is built by `backprop.gradient`, the same walk that reads the tape.
-What is left out: computing products again instead of keeping them (`remat` has the cheap steps).
+The forward graph also outputs the values saved for the backward graph. Both come from
+`core.backprop.gradient`, which also reads the tape.
+Limits: products are saved, never recomputed (`remat` recomputes elementwise operators).
 """
 
 from minihybrid.core.backprop import gradient
@@ -21,21 +19,21 @@ from minihybrid.ops.elementwise import nothing_like
 
 
 def seed_names(graph):
-    """A name for the incoming gradient of each output, that no variable has yet.
+    """Return an unused name for the incoming gradient of each output.
 
-    The gradient of a gradient has both: `head_grad0` and `grad_of_head_grad0`.
+    A second derivative has both `head_grad0` and `grad_of_head_grad0`.
     """
     prefix = _free(graph, "head_grad", "grad_of_")
     return [f"{prefix}{i}" for i in range(len(graph.outputs))]
 
 
 def kept_name(graph):
-    """What the name of an output's value begins with, that of no variable; then its number."""
+    """Return an unused prefix for the names of saved values; the output number follows it."""
     return _free(graph, "kept", "also_")
 
 
 def _free(graph, prefix, longer):
-    """A prefix that no variable has."""
+    """Return a prefix that no variable's name has."""
     names = [n.name for n in graph.variables]
     while any(name.startswith(prefix) for name in names):
         prefix = longer + prefix
@@ -43,11 +41,11 @@ def _free(graph, prefix, longer):
 
 
 def _gradients(graph, wanted, present=None):
-    """(all nodes, name -> where its gradient is): those of `wanted` that get one.
+    """Return (all nodes, name -> reference to its gradient) for the reachable `wanted`.
 
-    present:  the numbers of the outputs whose gradients come in; all unless given. One
-              that does not come in is not a gradient of zeros: it reaches nothing, no
-              infinity that would make it NaN, and no loss, whose gradient is its own.
+    present:  the outputs whose gradients are passed in; by default, all. A missing one
+              isn't a gradient of zeros: it doesn't turn infinities into NaN, and it
+              doesn't trigger output layers, which ignore their incoming gradient.
     """
     names = {n.name: n for n in graph.variables}
     chosen = range(len(graph.outputs)) if present is None else present
@@ -64,10 +62,10 @@ def _gradients(graph, wanted, present=None):
 
 
 def joint_graph(graph, wanted):
-    """One graph whose heads are the graph's own, then the gradients of `wanted`.
+    """Return one graph whose heads are the graph's own, then the gradients of `wanted`.
 
-    The incoming gradients are new variables, named by `seed_names`; a state's new value
-    has none. What gets no gradient has zeros.
+    The incoming gradients are new variables, named by `seed_names`; new values of states
+    have none. Unreachable variables get zeros.
     """
     nodes, grads = _gradients(graph, wanted)
     names = {n.name: n for n in graph.variables}
@@ -79,11 +77,11 @@ def joint_graph(graph, wanted):
 
 
 def gradient_of(graph, wanted, present, kept):
-    """(graph, names): the gradients of some outputs, of those wanted that get one.
+    """Return (graph, names): the gradients of the reachable `wanted`, for some outputs.
 
-    present:  the numbers of the outputs whose gradients come in.
-    kept:     the numbers of outputs whose values are given, too, by their names (`kept_name`),
-              as `kept0`; what else is needed is computed again.
+    present:  the outputs whose gradients are passed in.
+    kept:     the outputs whose values are passed in, named `kept0` etc. (`kept_name`);
+              all other values are recomputed.
     """
     nodes, grads = _gradients(graph, wanted, present)
     given, name = {}, kept_name(graph)
@@ -103,20 +101,19 @@ def gradient_of(graph, wanted, present, kept):
 
 
 def differentiate(graph, wanted):
-    """(forward, backward): two graphs that together give values and gradients.
+    """Return (forward, backward): graphs that compute values and gradients.
 
-    forward:  the graph, with the kept values after its outputs.
-    backward: variables are the head gradients, the graph's own variables, and `kept0`,
-              `kept1`, ..., the outputs of `forward` by number; outputs are the
-              gradients of `wanted`.
+    forward:  the graph, with the saved values after its outputs.
+    backward: reads the head gradients, the graph's own variables, and `kept0`, `kept1`,
+              ..., the outputs of `forward` by number; outputs the gradients of `wanted`.
     """
     return split(graph, joint_graph(graph, wanted))
 
 
 def forward_backward(graph, wanted, remat=None):
-    """(forward, backward, names) like `differentiate`, for those that get a gradient.
+    """Return (forward, backward, names), like `differentiate`, for reachable variables.
 
-    remat:   a budget for what the forward graph keeps (`passes/remat.py`).
+    remat:   a budget for the saved values (`passes/remat.py`).
     """
     nodes, grads = _gradients(graph, wanted)
     joint = Graph(nodes, [*graph.heads, *grads.values()], graph.n_streams)
@@ -124,7 +121,7 @@ def forward_backward(graph, wanted, remat=None):
 
 
 def split(graph, joint, remat=None):
-    """(forward, backward) of a graph and of its joint graph."""
+    """Split a graph's joint graph into (forward, backward)."""
     n_heads = len(graph.heads)
     joint = cse(fold(joint, walls=True))
     heads, grads = joint.heads[:n_heads], joint.heads[n_heads:]
@@ -136,11 +133,11 @@ def split(graph, joint, remat=None):
         again = chosen(graph, joint, remat)
     n_outputs, kept, inside = len(graph.outputs), {}, {}
     outputs, states, backward = list(heads[:n_outputs]), heads[n_outputs:], []
-    place = {ref: i for i, ref in reversed([*enumerate(outputs)])}  # the first one's
+    place = {ref: i for i, ref in reversed([*enumerate(outputs)])}  # first occurrence
     name = kept_name(graph)
 
     def is_again(node):
-        return node in again or node.op.view and not node.op.grad_barrier  # costs nothing
+        return node in again or node.op.view and not node.op.grad_barrier  # a view costs nothing
 
     def compute_again(node):
         """Enter a node, and before it those that it reads; a loop with a stack of its own."""
@@ -162,7 +159,7 @@ def split(graph, joint, remat=None):
                     inside.update(((node, i), (backward[-1], i)) for i in range(node.n_outputs))
 
     def source(ref):
-        """What stands for a forward value in the backward graph."""
+        """Return the backward graph's reference to a forward value."""
         node, i = ref
         if node not in forward_nodes or node.op is None:
             return inside.get(ref, ref)

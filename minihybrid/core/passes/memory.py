@@ -1,12 +1,11 @@
-"""Chapter 21. memory: every buffer of a plan gets its place in one arena.
+"""Chapter 21. memory: assign every intermediate value an offset in one arena.
 
-Takes:   a graph, fused or not.
-Gives:   `Memory`: where each value lies. Outputs are fresh memory for the user; all
-         else shares one arena, where a place is used again once its last reader is
-         done. `arrange` finds the places.
+Defines: `plan_memory`, which returns a `Memory`; `arrange`, which packs live ranges.
 
-What is left out: another order of the steps, which could need less; and a proof that
-nothing smaller exists, where the arena is larger than what is alive at once.
+Outputs get fresh memory; all other values share the arena, where memory is reused after a
+value's last use.
+Limits: the order of the steps is kept, though another might need less memory, and the
+arena can exceed the peak of live bytes, the lower bound.
 """
 
 import bisect
@@ -17,14 +16,14 @@ from itertools import accumulate
 from minihybrid.core.graph import the_graph
 
 ALIGN = 64  # bytes: a cache line, the widest vector load
-TRIES = 100  # orders that are tried at most,
-EFFORT = 10**5, 20  # as long as no more pairs of values are looked at: all, and a value
-AGAIN = "_again"  # how names end of steps that the backward pass computes again
-IDLE = 8  # outputs that are looked at for one value
+TRIES = 100  # placement orders to try at most
+EFFORT = 10**5, 20  # limit of interfering pairs: constant, and per value
+AGAIN = "_again"  # name suffix of steps that the backward pass recomputes
+IDLE = 8  # outputs to consider for one value
 
 
 def recomputed(graph):
-    """The steps that `remat` made of steps of a forward pass, also in fused ones."""
+    """Return the forward steps that `remat` recomputes, also those inside fused nodes."""
     nodes = [
         m for n in graph.nodes for m in (n.attrs["graph"].nodes if "graph" in n.attrs else [n])
     ]
@@ -32,7 +31,7 @@ def recomputed(graph):
 
 
 def places(graph):
-    """(node, i) -> the reference whose memory it shares; views own no memory."""
+    """Return (node, i) -> the reference whose memory it uses; views alias their input."""
     root = {}
     for node in the_graph("plan_memory", graph).nodes:
         for i in range(node.n_outputs):
@@ -42,15 +41,15 @@ def places(graph):
 
 
 class Memory:
-    """Where each value lies, and how many bytes that takes.
+    """A memory plan: the location of each value, and the total size.
 
     offsets:  reference -> byte offset in the arena.
-    outs:     reference -> number of the output whose memory it uses: as that output, or
-              before it is written.
-    copies:   (reference, output number): outputs that are inputs or other outputs.
-    into:     output number -> the variable that it is written over.
-    scratch:  step -> the reference of what its loops need beside, while they run.
-    n_again:  how many steps of a forward pass are computed again.
+    outs:     reference -> number of the output whose buffer it uses: as that output, or
+              borrowed before the output is computed.
+    copies:   (reference, output number): outputs that equal inputs or other outputs.
+    into:     output number -> the variable whose buffer it overwrites.
+    scratch:  step -> the reference of its scratch memory.
+    n_again:  number of forward steps that the backward pass recomputes.
     """
 
     n_again = 0
@@ -67,23 +66,22 @@ class Memory:
         return self.show()
 
     def show(self):
-        """The plan as text: a line a buffer, with a bar from birth to death."""
+        """Return the plan as text: one line per buffer, with a bar for its live range."""
         from minihybrid.view.text import text
 
         return text(self)
 
 
 def plan_memory(graph, scratch=None, into=None):
-    """Find a place for every value that an operator computes.
+    """Assign memory to every value that an operator computes.
 
-    Two values share a place if one dies before the other is born, or, for an
-    elementwise step, at the moment when it is born: the loop reads an element before it
-    writes it.
+    Two values share memory if their live ranges don't overlap. An elementwise step may
+    also write into an operand whose live range ends there, because the loop loads each
+    element before it stores the result.
 
-    scratch: node -> what its loops need beside, by the rule of the target; `None` for
-             NumPy, whose calls need nothing.
-    into:    output number -> name of the variable whose new value it is. Where nobody
-             reads the old one later, it is written over.
+    scratch: node -> its scratch memory, by the target's rule; `None` for NumPy.
+    into:    output number -> name of the variable whose new value it is, and whose buffer
+             it overwrites if the old value has no later use.
     Units:   all sizes and offsets are bytes.
     """
     root = places(graph)
@@ -136,11 +134,13 @@ def plan_memory(graph, scratch=None, into=None):
 
 
 def overwrites(node, i, root):
-    """The inputs that an elementwise step may write over: each number is read where the
-    result of it goes, and nowhere else in the same memory. The result needs it, so it is
-    read before, in whatever order the compiler puts what does not depend on each other.
-    Of a choice, such as `{b} if {a} != 0 else {c}`, only the test is always needed: where
-    another output reads `c`, too, the compiler may copy all of `b` first.
+    """Return the inputs that an elementwise step may overwrite.
+
+    Each element must be loaded at the offset of its result, and nowhere else in that
+    buffer. The result must depend on it, so that no reordering by the compiler moves the
+    load after the store. In a conditional, such as `{b} if {a} != 0 else {c}`, only the
+    test always counts: if another output also reads `c`, the compiler may store all of
+    `b` first.
     """
     inner, spec = node.attrs.get("graph"), node.specs[i]
     nodes = [n for n in inner.nodes if n.op] if inner else [node]
@@ -169,9 +169,9 @@ def _size(ref):
 
 
 def _chains(graph, steps, root, number, death, outs):
-    """reference -> the first value of the chain that is written in one place."""
+    """Return reference -> the first value of its chain of in-place updates."""
     chain, in_place = {}, []
-    end = {}  # first value of a chain -> its newest value
+    end = {}  # first value of a chain -> its last
     for node in steps:
         for ref in overwrites(node, 0, root):
             old = root[ref]
@@ -190,11 +190,11 @@ def _chains(graph, steps, root, number, death, outs):
 
 
 def _written_over(graph, steps, root, outs, chain, into):
-    """output number -> name, for those whose variable is read last by the step that
-    computes the output, element by element."""
+    """Return output number -> name of the variable that it can overwrite: the one whose
+    last use is the elementwise step that computes the output."""
     variables = {n.name: (n, 0) for n in graph.variables}
     last = {root[ref]: node for node in steps for ref in node.inputs}
-    last |= {root[ref]: None for ref in graph.heads}  # read when all is done
+    last |= {root[ref]: None for ref in graph.heads}  # live to the end
     return {
         k: into[k]
         for (node, i), k in outs.items()
@@ -206,7 +206,7 @@ def _written_over(graph, steps, root, outs, chain, into):
 
 
 def _lifetimes(birth, death, chain):
-    """first value of a chain -> (step that writes it, last step that reads, nbytes)."""
+    """Return first value of a chain -> (first step, last step, nbytes) of its live range."""
     spans = {}
     for ref, born in birth.items():
         first = chain.get(ref, ref)
@@ -216,11 +216,11 @@ def _lifetimes(birth, death, chain):
 
 
 def share_outputs(spans, outs):
-    """value -> an output of its size and dtype, for values that die before that begins.
+    """Return value -> an output of equal size and dtype whose buffer it borrows.
 
-    An output's memory is free until its value is computed. Values are placed greedily,
-    first those that are alive while the arena is fullest. Scratch stays in the arena,
-    where each kernel looks for it.
+    An output's buffer is free until the output is computed. Values are assigned greedily,
+    first those that are live while the arena is fullest. Scratch memory stays in the
+    arena, where kernels expect it.
     """
 
     def kind(ref):
@@ -231,7 +231,7 @@ def share_outputs(spans, outs):
         if ref not in outs:
             change[first] += nbytes
             change[last + 1] -= nbytes
-    # The fourth power lets the largest sum of bytes outweigh many small ones.
+    # The fourth power lets peaks outweigh long, low plateaus.
     pressure = [0, *accumulate(alive**4 for alive in accumulate(change))]
 
     def relief(ref):
@@ -255,16 +255,17 @@ def share_outputs(spans, outs):
     return shared
 
 
-# -- places in the arena ---------------------------------------------------------------
+# -- offsets in the arena --------------------------------------------------------------
 def arrange(spans):
-    """(name -> byte offset, bytes of the arena), for name -> (first, last, nbytes).
+    """Return (name -> byte offset, size of the arena) for name -> (first, last, nbytes).
 
-    Largest first, each at the lowest place that is free while it lives. If the arena is
-    larger than what lives at one time, those that stick out choose first in the next
-    try; if these do not become fewer, chance has a say in it. The best try counts.
+    First fit, largest first: each buffer gets the lowest offset that is free during its
+    live range. If the arena exceeds the peak of live bytes, the buffers above that peak
+    go first in the next try; if there aren't fewer of them, the order is randomized. The
+    best try wins.
 
-    Source:  largest first is the offset calculator of TensorFlow Lite; to serve first
-             who fared badly is squeaky wheel optimisation (Joslin, Clements, 1999).
+    Source:  largest first is TensorFlow Lite's offset calculator; promoting the failures is
+             squeaky wheel optimization (Joslin, Clements, 1999).
 
     >>> arrange({"a": (0, 1, 128), "b": (1, 2, 64), "c": (2, 3, 128)})
     ({'a': 0, 'c': 0, 'b': 128}, 192)
@@ -294,7 +295,7 @@ def arrange(spans):
 
 
 def neighbours(spans, size, limit=math.inf):
-    """(name -> names that live at the same time, pairs of them, most bytes at once).
+    """Return (name -> interfering names, number of such pairs, peak of live bytes).
 
     Stops above a limit of pairs.
     """
@@ -313,7 +314,7 @@ def neighbours(spans, size, limit=math.inf):
 
 
 def first_fit(order, size, near):
-    """name -> offset: each in turn at the lowest place between its neighbours."""
+    """Return name -> offset: in order, the lowest that is free among interfering buffers."""
     offsets = {}
     for name in order:
         at, placed = 0, [other for other in near[name] if other in offsets]
@@ -326,9 +327,9 @@ def first_fit(order, size, near):
 
 
 def recycled(spans, size):
-    """name -> offset: a place that has become free is used for the same size only.
+    """Return name -> offset, reusing freed memory for equal sizes only.
 
-    The plan for thousands of values that all live at one time.
+    For thousands of simultaneously live values.
     """
     offsets, free, end = {}, {}, 0
     leaving = iter(sorted(spans, key=lambda name: spans[name][1]))

@@ -1,7 +1,6 @@
-"""Chapter 15. The loop that every rewriting pass shares.
+"""Chapter 15. The loop shared by all rewriting passes.
 
-Takes:   a graph and a rule for one node.
-Gives:   the new graph; the old one is untouched, and unchanged nodes are shared.
+A rule maps one node. The old graph isn't changed, and unchanged nodes are shared.
 """
 
 from minihybrid.core.graph import GraphError, are_places, the_graph
@@ -9,12 +8,12 @@ from minihybrid.core.op import Node, Op, described
 
 
 def rewrite(graph, rule):
-    """Build a graph anew, node by node.
+    """Rebuild a graph node by node.
 
-    rule:    (node, new inputs, emit) -> references that take the place of the node's
-             outputs, or `None` to keep the node. `emit(node)` puts a new node before
-             it; `emit(node, old)` says that it stands for an older one, too.
-    Raises:  GraphError if the rule gives anything else.
+    rule:    (node, new inputs, emit) -> references that replace the node's outputs, or
+             `None` to keep the node. `emit(node)` inserts a new node before it;
+             `emit(node, old)` also marks it as the replacement of an older one.
+    Raises:  GraphError if the rule returns anything else.
     """
     mapped, nodes, emitted, origins = {}, [], set(), {}
 
@@ -41,12 +40,12 @@ def rewrite(graph, rule):
             origins[new] |= graph.origin(node)
         for i, ref in enumerate(refs):
             mapped[node, i] = ref
-    origins = graph.origins | origins  # those of nodes inside of fused ones stay
+    origins = graph.origins | origins  # keeps nodes inside fused ones
     return graph.rebuilt(nodes, [mapped[ref] for ref in graph.heads], origins)
 
 
 def check_places(node, refs, emitted):
-    """Refuse what cannot take the place of a node's outputs."""
+    """Raise unless the references can replace a node's outputs."""
     n = node.n_outputs
     fits = are_places(refs) and len(refs) == n
     if not fits or not all(m in emitted for m, _ in refs):
