@@ -1,10 +1,8 @@
-"""Arguments and results of a hybridized call, apart from their numbers.
+"""Structure of a hybridized call's arguments and results, separate from their arrays.
 
-Takes:   what a function is called with or gives: arrays or symbols, nested in lists,
-         tuples and dicts, and plain values between them.
-Gives:   `arrays_in`, `restore`, and `builder`, which compiles `restore` for one structure.
+Defines: `arrays_in`, `restore`, and `builder`, which compiles `restore` for one structure.
 
-What is left out: sets of arrays.
+Not supported: sets of arrays.
 """
 
 from collections.abc import Callable
@@ -14,7 +12,7 @@ from minihybrid.ops.infix import Value
 
 
 def arrays_in(args):
-    """The arrays (or symbols) of nested arguments, in order."""
+    """Return the arrays (or symbols) of nested arguments, in order."""
     arrays = []
     for arg in args:
         if isinstance(arg, Value):
@@ -25,7 +23,7 @@ def arrays_in(args):
 
 
 def restore(structure, values):
-    """The nested structure with each placeholder taken from an iterator of values."""
+    """Return a structure with its placeholders filled from an iterator of values."""
     if isinstance(structure, (Value, Slot)):
         return next(values)
     parts = flatten(structure)
@@ -33,7 +31,7 @@ def restore(structure, values):
 
 
 def builder(structure) -> Callable:
-    """`restore` compiled for one structure: an iterator of values -> the structure."""
+    """Compile `restore` for one structure: (iterator of values) -> structure."""
     scope = {"unflatten": unflatten}
 
     def text(part):
@@ -47,4 +45,4 @@ def builder(structure) -> Callable:
         return shown.get(type(part), f"unflatten({name}, [{inner}])")
 
     exec(f"def build(values):\n    return {text(structure)}", scope)
-    return scope.pop("build")  # a cycle would keep the result's constants alive
+    return scope.pop("build")  # avoids a cycle that would keep constants alive

@@ -1,10 +1,9 @@
-"""Attributes that a user pins to symbols: text by name, as files have it.
+"""User attributes of symbols: strings by name, saved in files.
 
-Takes:   text by name, in a scope or in the call that makes a symbol.
-Gives:   `AttrScope`.
+Defines: `AttrScope`.
 
-An operator's own attributes say what it computes; these say what somebody wants to
-remember with it, such as a parameter's learning rate.
+An operator's own attributes define what it computes; user attributes are metadata, such
+as a parameter's learning rate.
 Source:  MXNet's mxnet.attribute; here no attribute moves an operator to another device.
 """
 
@@ -12,17 +11,17 @@ import threading
 
 from minihybrid.core.op import AttrError, described
 
-# Names that may be written without their underscores.
+# Names whose underscores may be omitted.
 KNOWN = frozenset(("ctx_group", "force_mirroring", "lr_mult", "mirror_stage", "wd_mult"))
-# How files number the types of elements.
+# Codes of dtypes in files.
 DTYPES = dict(enumerate("float32 float64 float16 uint8 int32 int8 int64 bool".split()))
 TYPE_FLAGS = {name: flag for flag, name in DTYPES.items()}
 
 
 class AttrScope:
-    """Symbols that are made inside this `with` block carry these attributes.
+    """Give symbols created inside this `with` block these attributes.
 
-    Raises:  AttrError for a value that is not text.
+    Raises:  AttrError for a value that isn't a string.
 
     >>> from minihybrid.core import sym
     >>> with AttrScope(__group__="4"):
@@ -45,13 +44,13 @@ class AttrScope:
 
     @classmethod
     def current(cls):
-        """The scope in force in this thread."""
+        """Return the innermost scope of this thread."""
         if not hasattr(cls._stack, "scopes"):
             cls._stack.scopes = [cls()]
         return cls._stack.scopes[-1]
 
     def get(self, attr=None):
-        """The scope's attributes, and over them the given ones."""
+        """Return the scope's attributes, overridden by the given ones."""
         return {**self.attrs, **(attr or {})}
 
     def __enter__(self):
@@ -64,12 +63,12 @@ class AttrScope:
 
 
 def written(key):
-    """A name as files have it: `lr_mult` -> `__lr_mult__`."""
+    """Return a name as it is saved: `lr_mult` -> `__lr_mult__`."""
     return f"__{key}__" if key in KNOWN else key
 
 
 def shown(attrs):
-    """The attributes, the known ones also without their underscores."""
+    """Return the attributes, the known ones also without underscores."""
     short = {key.strip("_"): value for key, value in attrs.items() if key.strip("_") in KNOWN}
     return {**attrs, **short}
 

@@ -1,12 +1,9 @@
-"""What was wrong with a call: the sentence in place of Python's error.
+"""Explanations of wrong calls, in place of Python's errors.
 
-Takes:   a function or a block, and what it was called with.
-Gives:   `misfit`, what is wrong with arguments; `check_names` and `check_symbols`, of what
-         makes a block; `refuse_inputs`, the error of a block whose inputs do not fit what
-         its author wrote.
+Defines: `misfit`, which explains wrong arguments; `check_names` and `check_symbols`, for a
+         block's constructor; `refuse_inputs`, for inputs that don't match a `forward`.
 
-Nothing here runs before something went wrong. The core calls it by hooks; alone, it says
-what Python says.
+This code runs only after a call has failed.
 """
 
 import inspect
@@ -25,9 +22,9 @@ BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 def misfit(
     owner: str, function: Callable, args: tuple, kwargs: dict, parents: list | tuple = ()
 ) -> str | None:
-    """The sentence that arguments do not fit a function; `None` if they do.
+    """Return why arguments don't match a function's signature; `None` if they do.
 
-    parents:  functions that get whatever the function takes as **kwargs.
+    parents:  functions that receive the **kwargs.
 
     >>> misfit("area", lambda width, height=1: 0, (), {"hight": 2})
     "area: no argument is called 'hight' (did you mean 'height'?); it takes width, \
@@ -62,7 +59,7 @@ height"
 
 
 def check_names(kind: str, prefix: object, params: object) -> None:
-    """Refuse what is neither a prefix nor shared parameters, such as a child."""
+    """Check that `prefix` and `params` aren't something else, such as a child block."""
     if prefix is not None and not isinstance(prefix, str):
         first = prefix[0] if isinstance(prefix, list) and prefix else prefix
         hint = "; a block is added by net.add(block)" * hasattr(first, "_children")
@@ -78,17 +75,17 @@ def check_names(kind: str, prefix: object, params: object) -> None:
 
 
 def check_symbols(outputs: list, inputs: list) -> None:
-    """Refuse outputs and inputs of a SymbolBlock that are no symbols, or no variables of it.
+    """Check that a SymbolBlock's outputs and inputs are symbols, and the inputs variables.
 
-    It lists similar names first, then variables that are probably inputs: they have no
-    attributes, such as a parameter's initializer, or an operator reads them first.
+    The error lists similar names first, then likely inputs: variables without
+    attributes (a parameter has an initializer), or first operands of an operator.
     """
     for wrong in [s for s in (*outputs, *inputs) if not isinstance(s, Symbol)]:
         raise AttrError(
             f"SymbolBlock: {described(wrong)} stands among its outputs and inputs, but both "
             "are symbols; an input is made by sym.var('data')"
         )
-    from difflib import get_close_matches  # only who errs waits for it
+    from difflib import get_close_matches  # slow to import, needed only for errors
 
     nodes = topological(Group(outputs).refs)
     first = {n.inputs[0][0] for n in nodes if n.inputs}
@@ -105,9 +102,9 @@ def check_symbols(outputs: list, inputs: list) -> None:
 
 
 def refuse_inputs(block: Any, error: Exception, args: tuple) -> None:
-    """Raise a sentence if it was the inputs that did not fit what the subclass wrote.
+    """Raise AttrError if the inputs don't match the signature of the subclass's method.
 
-    That is its `forward`, or its `hybrid_forward`, which gets F before the inputs and
+    That is `forward`, or `hybrid_forward`, which takes F before the inputs, and
     the parameters by name.
     """
     if isinstance(error, HybridError):

@@ -1,11 +1,10 @@
-"""Calls that do not fit: one sentence in place of Python's.
+"""Better errors for wrong arguments: one sentence instead of Python's TypeError.
 
-Takes:   classes and functions that users call, and the arguments of a call.
-Gives:   `CheckedCall`, the metaclass of classes that say what they take; `Settings`, whose
-         attributes have kinds; `signed`, the same for a function.
+Defines: `CheckedCall`, a metaclass that explains wrong arguments of `__init__`;
+         `Settings`, whose attributes are validated; `signed`, a decorator for functions.
 
-A call that fits costs nothing more: only after Python's TypeError is it looked at.
-What is left out: types; each argument is checked where it is read, by its kind.
+A correct call costs nothing: arguments are examined only after a TypeError.
+Limits: types aren't checked here; each argument is validated where it is read.
 """
 
 import functools
@@ -18,7 +17,7 @@ Parameter = inspect.Parameter
 
 
 class CheckedCall(ABCMeta):
-    """The metaclass of classes that answer a wrong call with a sentence.
+    """Metaclass that turns wrong arguments into an error of one sentence.
 
     Raises:  AttrError for arguments that `__init__` does not take.
 
@@ -31,7 +30,7 @@ width, height
     """
 
     def __call__(cls, *args, **kwargs):
-        """Make an object; who does not fit `__init__` is told."""
+        """Create an object; explain arguments that don't match `__init__`."""
         try:
             return super().__call__(*args, **kwargs)
         except TypeError as error:
@@ -45,13 +44,13 @@ width, height
         raise AttrError(message)
 
     def _init(cls):
-        """The `__init__` without self; where nobody wrote one, it takes nothing."""
+        """Return `__init__` without self; one that takes nothing if it isn't defined."""
         if cls.__init__ is object.__init__:
             return lambda: None
         return functools.partial(cls.__init__, None)
 
     def _parents(cls):
-        """The `__init__` of all classes that **kwargs are handed on to."""
+        """Return the `__init__` of all classes that receive the **kwargs."""
         inits = [vars(c)["__init__"] for c in cls.__mro__[:-1] if "__init__" in vars(c)]
         passed_on = [
             f
@@ -64,12 +63,12 @@ width, height
 
     @property
     def __signature__(cls):
-        """What `help` and notebooks show: the arguments of `__init__`."""
+        """The signature that `help` and notebooks show: that of `__init__`."""
         return inspect.signature(cls._init())
 
 
 class Settings(metaclass=CheckedCall):
-    """A parent whose attributes are of a kind each, also when they are set later.
+    """Base class whose attributes are validated by kinds whenever they are set.
 
     >>> from minihybrid.core.op import rate
     >>> class Noise(Settings):
@@ -80,8 +79,8 @@ class Settings(metaclass=CheckedCall):
 in [0, 1)
     """
 
-    KINDS = {}  # attribute -> what brings a value into its form
-    CALLED = {}  # attribute -> the argument that it comes from, if it has another name
+    KINDS = {}  # attribute -> kind, which normalizes a value
+    CALLED = {}  # attribute -> argument, where the names differ
 
     def __setattr__(self, name, value):
         if name in self.KINDS:
@@ -92,7 +91,7 @@ in [0, 1)
 
 
 def signed(function):
-    """The same function; arguments that it does not take get a sentence.
+    """Decorate a function to explain arguments that it doesn't take.
 
     >>> @signed
     ... def area(width, height=1): return width * height
@@ -103,7 +102,7 @@ mean 'height'?); it takes width, height
     """
     qualified = function.__qualname__
     is_method = "." in qualified.rpartition("<locals>.")[2]
-    module = function.__module__.rpartition(".")[2].removesuffix("_extras")  # of nd, or sym
+    module = function.__module__.rpartition(".")[2].removesuffix("_extras")  # nd or sym
     owner = qualified if is_method else f"{module}.{function.__name__}"
 
     @functools.wraps(function)

@@ -1,14 +1,12 @@
-"""Devices: where arrays live.
+"""Contexts: the devices that hold arrays.
 
-Takes:   the name and the number of a device.
-Gives:   `Context`, `cpu`, `gpu`, `simulated_gpu`, `num_gpus`, `current_context`, and
-         `check_context`, which every function with `ctx=` asks.
+Defines: `Context`, `cpu`, `gpu`, `simulated_gpu`, `num_gpus`, `current_context`, and
+         `check_context`, which validates `ctx=` arguments.
 
-A simulated GPU computes with the kernels of a real one, on any machine.
-Several numbers of the processor are one memory and one machine, but arrays remember
-theirs: so training on several devices can be learned without one
-(`minihybrid/runtime/numbered_cpus.py`).
-What is left out: memory of the processor that is pinned or shared: it is `cpu`, too.
+A simulated GPU runs a real GPU's kernels on any machine. `cpu(0)`, `cpu(1)`, ... share one
+memory, but arrays remember their index, so that you can learn training on several devices
+without having them (`minihybrid/runtime/numbered_cpus.py`).
+Not supported: pinned and shared CPU memory; both are plain `cpu`.
 """
 
 import threading
@@ -22,9 +20,9 @@ KINDS = {"cpu": "cpu", "gpu": "gpu", "simulated_gpu": "simulated_gpu", **PINNED}
 
 
 class Context:
-    """A device that holds arrays: `cpu(0)`; inside its `with` block, the usual one.
+    """A device that holds arrays, such as `cpu(0)`; the default inside its `with` block.
 
-    fast:    of a simulated GPU: its kernels are compiled, and nothing is checked.
+    fast:    for a simulated GPU: compile its kernels, without checks.
 
     >>> Context("cpu") == cpu()
     True
@@ -42,7 +40,7 @@ class Context:
                 f"Context: device_id={device_id!r} does not fit; needed: a whole number from 0 on"
             )
         self.device_type = KINDS[device_type]
-        # The number of pinned memory is that of a GPU, which copies from it faster.
+        # The index of pinned memory is a GPU's, which copies from it faster.
         self.device_id = device_id * (self.device_type == device_type)
         self.fast = fast
         self._key = self.device_type, self.device_id, fast
@@ -54,7 +52,7 @@ class Context:
         return hash(self._key)
 
     def meets(self, other):
-        """Whether an operator may read arrays of both."""
+        """Return whether an operator may read arrays of both."""
         return self == other or self.device_type == other.device_type == "cpu"
 
     def __repr__(self):
@@ -75,12 +73,12 @@ CPU = Context()
 
 
 def restored(*key):
-    """The device that was pickled or copied; of the processor there is one."""
+    """Rebuild a pickled or copied context; `cpu(0)` is a singleton."""
     return CPU if key == CPU._key else Context(*key)
 
 
 class Stack(threading.local):
-    """The devices of the `with` blocks that this thread is in."""
+    """The contexts of this thread's open `with` blocks."""
 
     def __init__(self):
         self.contexts = [CPU]
@@ -90,21 +88,21 @@ STACK = Stack()
 
 
 def cpu(device_id=0):
-    """The processor as a device; every number means the same memory and machine."""
+    """Return the CPU as a context; all indices share its memory."""
     return Context("cpu", device_id)
 
 
 def gpu(device_id=0):
-    """The graphics processor with a number; `num_gpus()` says how many there are."""
+    """Return the GPU of an index below `num_gpus()`."""
     return Context("gpu", device_id)
 
 
 def simulated_gpu(device_id=0, fast=False):
-    """A GPU that is simulated on the processor, with memory of its own.
+    """Return a simulated GPU with separate memory.
 
-    It runs the text of every kernel thread by thread and checks each access.
+    It interprets every kernel thread by thread and checks each access.
 
-    fast:    let Numba compile the kernels instead; then nothing is checked or counted.
+    fast:    compile the kernels with Numba instead, without checks or counts.
 
     >>> simulated_gpu(), simulated_gpu(1, fast=True)
     (simulated_gpu(0), simulated_gpu(1, fast=True))
@@ -114,14 +112,14 @@ def simulated_gpu(device_id=0, fast=False):
 
 @cache
 def num_gpus():
-    """How many real GPUs there are; 0 also where their driver cannot be called."""
+    """Return the number of real GPUs; 0 if the driver can't be loaded."""
     from minihybrid.runtime.device import count_gpus
 
     return count_gpus()
 
 
 def current_context():
-    """The device on which new arrays are made.
+    """Return the context on which new arrays are allocated.
 
     >>> with cpu(1):
     ...     current_context()
@@ -131,9 +129,9 @@ def current_context():
 
 
 def check_context(ctx):
-    """The device that is meant by a device, by a list of one, or by `None`.
+    """Return the context given by a context, a list of one, or `None` for the current one.
 
-    Raises:  HybridError if it is not there.
+    Raises:  HybridError if it isn't available.
     """
     if ctx is None:
         ctx = current_context()

@@ -1,12 +1,10 @@
-"""What a user gives as numbers.
+"""Conversion of users' values to NumPy arrays.
 
-Takes:   lists, numbers, NumPy arrays, and whatever NumPy makes an array of.
-Gives:   `to_numpy`, NumPy's array of them, in a dtype that holds each; `fits` and
-         `check_range`, whether it does; `dtype_of`; `of_one`, an array of one
-         element as a number.
+Defines: `to_numpy`, which converts to a dtype; `fits` and `check_range`, whether that is
+         possible; `dtype_of`; `of_one`, for arrays of one element.
 
-A dtype of floats rounds, as IEEE says, up to infinity. One of whole numbers cuts
-fractions off, as C does, but a number beyond its ends would become another one.
+Conversion to floats rounds as IEEE 754 defines, up to infinity. Conversion to integers
+truncates as in C; a value out of range is an error.
 """
 
 from numbers import Number
@@ -18,10 +16,10 @@ from minihybrid.core.op import dtype as dtype_kind
 
 
 def to_numpy(owner, source, dtype):
-    """A source's numbers in a dtype, as a NumPy array: the source itself, if it is one.
+    """Convert a source to a NumPy array of a dtype; return the source if it is one.
 
-    Raises:  AttrError for texts, objects, and rows of different lengths; NumberError
-             for numbers that a dtype of whole numbers cannot hold.
+    Raises:  AttrError for strings, objects and ragged rows; NumberError for values out
+             of an integer dtype's range.
 
     >>> to_numpy("x", [1, 2.9], np.int8)
     array([1, 2], dtype=int8)
@@ -32,7 +30,7 @@ def to_numpy(owner, source, dtype):
         return source
     try:
         array = np.asarray(source)
-    except HybridError:  # of a symbol
+    except HybridError:  # raised by a symbol
         raise
     except (ValueError, TypeError):
         raise AttrError(
@@ -40,7 +38,7 @@ def to_numpy(owner, source, dtype):
             "but an array has one length an axis"
         ) from None
     if array.dtype == object and all(isinstance(v, Number) for v in array.flat):
-        array = np.asarray(source, np.float64)  # whole numbers of more than 64 bits
+        array = np.asarray(source, np.float64)  # integers beyond 64 bits
     if array.dtype.kind not in "biuf":
         raise AttrError(
             f"{owner}: {described(source)} is no array of numbers; needed: "
@@ -49,14 +47,14 @@ def to_numpy(owner, source, dtype):
     if dtype.kind in "iu" and array.size and not np.can_cast(array.dtype, dtype):
         for number in (array.min(), array.max()):
             check_range(owner, number.item(), dtype)
-    with np.errstate(over="ignore"):  # the answer is infinity
+    with np.errstate(over="ignore"):  # overflow gives infinity
         return array.astype(dtype, copy=False)
 
 
 def dtype_of(owner, value):
-    """NumPy's dtype for a dtype or its name.
+    """Return the NumPy dtype for a dtype or its name; float32 for `None`.
 
-    Raises:  AttrError for what is none of numbers.
+    Raises:  AttrError unless it is a numeric dtype.
 
     >>> dtype_of("cast", "float16")
     dtype('float16')
@@ -65,17 +63,17 @@ def dtype_of(owner, value):
 
 
 def fits(value, dtype):
-    """Whether a value is of the dtype, or numbers beside a dtype of floats."""
+    """Return whether a value has the dtype, or is numeric and the dtype floating."""
     own = None if getattr(value, "level", 0) else getattr(value, "dtype", None)
-    if own is None:  # of a symbol, none is sure
+    if own is None:  # a symbol's is unknown
         return dtype.kind == "f" and type(value) in (int, float, bool)
     return own == dtype or dtype.kind == "f" and np.dtype(own).kind in "biuf"
 
 
 def check_range(owner, number, dtype):
-    """A number, if the dtype can hold it.
+    """Return a number if the dtype can represent it.
 
-    Raises:  NumberError, naming the dtype's ends.
+    Raises:  NumberError naming the dtype's range.
     """
     if dtype is not None and dtype.kind in "iu":
         ends = np.iinfo(dtype)
@@ -88,17 +86,17 @@ def check_range(owner, number, dtype):
 
 
 class OneElement(np.ndarray):
-    """An array of one element and some axes that Python takes as a number.
+    """An array of one element and some axes that converts to a Python scalar.
 
-    NumPy itself did so until 2.4, and programs for MXNet write `'%f' % loss.asnumpy()` and
-    `int(x.argmax().asnumpy())`. All that is computed from it, and its pickle, is plain.
+    NumPy allowed this until 2.4, and programs for MXNet use `'%f' % loss.asnumpy()` and
+    `int(x.argmax().asnumpy())`. Results computed from it, and pickles, are plain arrays.
 
     >>> a = np.array([2.5]).view(OneElement)
     >>> f"{a:.1f}", "%.2f" % a, int(a), a, type(a + 1).__name__
     ('2.5', '2.50', 2, array([2.5]), 'ndarray')
     """
 
-    __array_priority__ = -1.0  # joined with plain arrays, it is one
+    __array_priority__ = -1.0  # combined with plain arrays, the result is plain
 
     def __float__(self):
         return float(self.item())
@@ -120,5 +118,5 @@ class OneElement(np.ndarray):
 
 
 def of_one(array: np.ndarray) -> np.ndarray:
-    """The same array; one of one element as a class that `float()` and "%f" take."""
+    """Return the array, as a `OneElement` if it has one element and some axes."""
     return array.view(OneElement) if array.size == 1 and array.ndim else array

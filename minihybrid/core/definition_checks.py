@@ -1,10 +1,9 @@
-"""A record that cannot be one is refused when it is registered.
+"""Validation of operator definitions when they are registered.
 
-Takes:   what `register` was given.
-Gives:   `judge`, which asks of each field whether it is of its kind, and of each function
-         whether it can be called as it will be.
+Defines: `judge`, which checks the type of each field, and that each function can be called
+         with the arguments it will get.
 
-What is left out: whether the functions are right; the laws try that.
+Limits: whether the functions are correct is left to the property tests.
 """
 
 import inspect
@@ -16,13 +15,13 @@ from typing import Any, cast
 from minihybrid.core.op import AttrError, Op, described, unknown_argument
 
 FIELDS = {f.name: f for f in fields_of(Op) if f.init and f.name != "name"}
-LETTERS = "abcdefgh"  # what the inputs are called in a scalar expression
+LETTERS = "abcdefgh"  # names of the inputs in a scalar expression
 
 
 def judge(name: object, aliases: tuple, given: dict) -> None:
-    """Refuse a record of which a field cannot be what it is to be.
+    """Validate an operator definition.
 
-    Raises:  AttrError naming the operator and the field.
+    Raises:  AttrError naming the operator and the invalid field.
     """
     owner = f"register {name}"
     for word in (name, *aliases):
@@ -55,7 +54,7 @@ def judge(name: object, aliases: tuple, given: dict) -> None:
 
 
 def kinds(annotation: Any) -> str:
-    """The kinds of a field in words: a tuple or a function.
+    """Return the types of a field in words.
 
     >>> kinds(FIELDS["inputs"].type)
     'tuple or function'
@@ -65,7 +64,7 @@ def kinds(annotation: Any) -> str:
 
 
 def judge_calls(owner: str, given: dict) -> None:
-    """Refuse functions that cannot be called with their arguments."""
+    """Check that the functions accept their arguments."""
     attrs, inputs = [*given.get("attrs", {})], given["inputs"]
     calls: dict[str, list[str]] = {"infer": ["specs"], "expr": []}
     if isinstance(inputs, tuple) and not given.get("variadic"):
@@ -80,14 +79,14 @@ def judge_calls(owner: str, given: dict) -> None:
             if callable(function):
                 inspect.signature(function).bind(*args, **dict.fromkeys(named[field]))
         except ValueError:
-            pass  # NumPy does not say what its own functions take
+            pass  # NumPy's functions may have no signature
         except TypeError as error:
             call = ", ".join([*args, *(f"{key}=..." for key in named[field])])
             raise AttrError(f"{owner}: its {field} is called as {field}({call}): {error}") from None
 
 
 def judge_text(owner: str, given: dict) -> None:
-    """Refuse a scalar expression of other things than the inputs."""
+    """Check that a scalar expression reads only the inputs."""
     inputs = given["inputs"]
     known = LETTERS[: len(inputs)] if isinstance(inputs, tuple) else LETTERS
     try:

@@ -1,8 +1,7 @@
-"""Chapter 22. Whole files: read at once, and replaced at once.
+"""Chapter 22. Atomic reading and writing of whole files.
 
-Takes:   names of files, bytes.
-Gives:   `read_whole`, `write_whole`, `write_together`, `parsed_json`; `FileError`.
-What is left out: files larger than memory.
+Defines: `read_whole`, `write_whole`, `write_together`, `parsed_json`; `FileError`.
+Not supported: files larger than memory.
 """
 
 import contextlib
@@ -12,17 +11,17 @@ import stat
 from minihybrid.core import hooks
 from minihybrid.core.op import AttrError, HybridError, described
 
-MAX_TEXT = 1 << 23  # bytes of JSON; Python's values take some twenty times as much
+MAX_TEXT = 1 << 23  # bytes of JSON; the parsed values take about twenty times as much
 
 
 class FileError(HybridError, ValueError):
-    """A file that is not what it should be: where, what was found, what is needed."""
+    """An invalid file; the message says where, what it contains and what is needed."""
 
 
 def read_whole(fname):
-    """The bytes of a file; an error says which file and why.
+    """Return the bytes of a file.
 
-    Raises:  FileError, also for what is no regular file: a pipe may never end.
+    Raises:  FileError if it can't be read or isn't a regular file: a pipe may never end.
     """
     try:
         with open(path_of(fname), "rb", opener=_open_at_once) as file:
@@ -36,14 +35,14 @@ def read_whole(fname):
 
 
 def _open_at_once(fname, flags):
-    """Open without waiting for somebody to write into a pipe."""
+    """Open without blocking on a pipe that has no writer."""
     return os.open(fname, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def path_of(fname):
-    """A file's name.
+    """Return a file name.
 
-    Raises:  AttrError for what is neither a text nor a path.
+    Raises:  AttrError unless it is a string or a path.
     """
     if not isinstance(fname, (str, os.PathLike)):
         raise AttrError(
@@ -53,19 +52,19 @@ def path_of(fname):
 
 
 def write_whole(fname, data, overwrite=False):
-    """Replace a file at once: an interrupted write leaves the old one as it was."""
+    """Write a file atomically: an interruption leaves the old one unchanged."""
     write_together({fname: data}, overwrite)
 
 
 def write_together(files, overwrite=False):
-    """Replace files, name -> bytes, of which each is complete before any gets its name.
+    """Write files, name -> bytes; complete all of them before renaming any into place.
 
-    overwrite: even a program that a user wrote.
+    overwrite: also replace a program that wasn't generated here.
     Returns: their names.
 
-    The new files have the permissions of the old ones; a link still points to its file.
-    Raises:  FileError, also for what is no regular file, which would be replaced, and for
-             a program that was not generated here.
+    The new files keep the old ones' permissions; symbolic links are followed.
+    Raises:  FileError, also if a file to replace isn't a regular file, or is a program
+             that wasn't generated here.
     """
     complete = {}
     try:
@@ -85,7 +84,7 @@ def write_together(files, overwrite=False):
             with open(temporary, "xb") as file:
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())  # before the new name: after a power cut, too
+                os.fsync(file.fileno())  # before the rename, to survive a power failure
             with contextlib.suppress(FileNotFoundError):
                 os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
         for temporary, target in complete.items():
@@ -93,7 +92,7 @@ def write_together(files, overwrite=False):
         return tuple(files)
     except BaseException as error:
         for temporary in complete:
-            with contextlib.suppress(OSError):  # there may be none
+            with contextlib.suppress(OSError):  # it may not exist
                 os.unlink(temporary)
         if isinstance(error, OSError):
             raise FileError(f"cannot write '{fname}': {error.strerror}") from None
@@ -101,11 +100,11 @@ def write_together(files, overwrite=False):
 
 
 def parsed_json(text, source):
-    """What JSON text says, as Python's values: UTF-8, no key twice, no NaN.
+    """Parse JSON strictly: UTF-8, no duplicate keys, no NaN.
 
-    Raises:  FileError, also for a text that is too long or too deeply nested.
+    Raises:  FileError, also if the text is too long or too deeply nested.
     """
-    import json  # only who reads a graph waits for it
+    import json  # imported on demand
 
     def once(pairs):
         entries = dict(pairs)

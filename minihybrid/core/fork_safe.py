@@ -1,11 +1,8 @@
-"""Locks that are open in a forked process.
+"""Locks that survive a fork.
 
-Takes:   nothing.
-Gives:   `ForkSafe`, the parent of what has a lock.
-
-A fork copies a process with one of its threads. A lock that another thread held stays
-closed in the copy, where nobody will ever open it, so there all locks are new.
-What is left out: finishing in the copy what the other thread had begun.
+A fork copies a process but only one of its threads. A lock held by another thread would
+stay locked forever in the child, so the child replaces all locks by new ones.
+Limits: work that another thread had begun stays unfinished in the child.
 """
 
 import os
@@ -16,7 +13,7 @@ EVERY = weakref.WeakSet()
 
 
 class ForkSafe:
-    """Something with a lock, which its owner may take again while it holds it.
+    """Base class of objects with a reentrant lock.
 
     >>> with ForkSafe().lock as first:
     ...     first

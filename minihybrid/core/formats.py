@@ -1,12 +1,9 @@
-"""Chapter 22. What `net.export` writes: the name of a format and its writer.
+"""Chapter 22. MXNet's export format, and the table of all formats.
 
-Takes:   a traced signature of a net: its graph, its inputs' names, its parameters; a path,
-         a number; the net.
-Gives:   MXNet's format in `hooks.FORMATS`: name of a format -> function that writes it
-         and returns the names of its files. Others enter themselves (`minihybrid/files`,
-         `minihybrid/onnx`).
+`hooks.FORMATS` maps the name of a format to a function that writes a net's cache entry and
+returns the file names; other formats register themselves (`minihybrid/formats`).
 
-What is left out: a graph with shapes; MXNet's has none, so a file serves all.
+Limits: MXNet's graphs contain no shapes, so one file serves all.
 """
 
 from minihybrid.core.files import write_together
@@ -17,12 +14,12 @@ from minihybrid.core.sym import Symbol
 
 
 def write_mxnet(entry, path, epoch, *_):
-    """`path-symbol.json` and `path-0000.params`, as MXNet writes them."""
+    """Write `path-symbol.json` and `path-0000.params`, as MXNet does."""
     return write_together(mxnet_files(entry, path, epoch))
 
 
 def mxnet_files(entry, path, epoch):
-    """name -> bytes, of the two files."""
+    """Return name -> bytes of the two files."""
     symbol = Symbol(entry.graph.heads)
     kinds = dict.fromkeys(symbol.list_arguments(), "arg")
     kinds |= dict.fromkeys(symbol.list_auxiliary_states(), "aux")

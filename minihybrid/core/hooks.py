@@ -1,20 +1,19 @@
-"""What the core calls if the rest of the package is there, and tables that it fills.
+"""Hooks and tables through which later modules extend the core.
 
-Takes:   functions and names of modules that are imported later.
-Gives:   `Hook`, a function with a default that the core alone uses; `FACES`, the names
-         of later modules in `nd` and `sym`; `FORMATS`, of files; `INITIALIZERS`;
-         `WITHOUT_SCIPY`; `own_names`, what `dir()` of a module shows.
+Defines: `Hook`, a function with a default that a later module can implement; tables of
+         later modules' entries: `FACES` (names in `nd` and `sym`), `FORMATS`,
+         `INITIALIZERS`, `WITHOUT_SCIPY`; `own_names`, for `dir()` of a module.
 
-A hook is for what every call passes: the core alone runs with the default. For a
-convenience, such as `Symbol.bind`, a method imports the later module itself.
-What is left out: two implementations of one hook.
+A hook is for code that every call passes. For a convenience such as `Symbol.bind`, a
+method imports the later module itself.
+Limits: one implementation per hook.
 """
 
 from minihybrid.core.op import HybridError
 
 
 class Hook:
-    """A function that a later module implements; until then, its default.
+    """A function that a later module can implement; by default, `default`.
 
     >>> half = Hook("half", lambda x: None)
     >>> @half.implement
@@ -26,12 +25,12 @@ class Hook:
 
     def __init__(self, name, default):
         self.name, self.default, self.function = name, default, None
-        self.fetch = nothing  # may import the module that implements it, and returns that
+        self.fetch = nothing  # may import and return the implementation
 
     def implement(self, function):
-        """Use this function from now on; a decorator.
+        """Set the implementation; usable as a decorator.
 
-        Raises:  HybridError if there is one already.
+        Raises:  HybridError if there already is one.
         """
         if self.function is not None:
             raise HybridError(
@@ -47,33 +46,33 @@ class Hook:
 
 
 def nothing(*_):
-    """The default where the core alone has nothing to do."""
+    """Do nothing; the default of hooks without a result."""
 
 
 def first(value, *_):
-    """The default where the core alone has nothing to change."""
+    """Return the first argument; the default of hooks that transform it."""
     return value
 
 
 check_places = Hook("check_places", nothing)  # title, entry, arrays; may raise
 donatable = Hook("donatable", nothing)  # nodes of a tape, variables, seeds -> State.lent
 in_turns = Hook("in_turns", nothing)  # body, rows, states, order -> outs, states, or None
-instead = Hook("instead", nothing)  # object or namespace, a name that it lacks -> a sentence
+instead = Hook("instead", nothing)  # object or namespace, missing name -> error message
 many_plans = Hook("many_plans", nothing)  # hybrid, entry, args, old entry; may share plans
 opened = Hook("opened", first)  # bytes of a file, its name -> the bytes; may raise
-reuse = Hook("reuse", nothing)  # shape, dtype -> what makes such a result, or None: NumPy does
-wrapper = Hook("wrapper", first)  # class of arrays, context -> what makes one of an output
+reuse = Hook("reuse", nothing)  # shape, dtype -> allocator of such results, or None for NumPy's
+wrapper = Hook("wrapper", first)  # array class, context -> function from output to array
 
-FORMATS = {}  # what `net.export` writes: name -> (signature, path, epoch, net) -> files
-INITIALIZERS = {}  # what a text such as init="xavier" stands for -> its class
-WITHOUT_SCIPY = {}  # name of a function of SciPy's -> another, slower
+FORMATS = {}  # of `net.export`: name -> (entry, path, epoch, net) -> file names
+INITIALIZERS = {}  # name, as in init="xavier" -> class
+WITHOUT_SCIPY = {}  # name of a SciPy function -> slower replacement
 FACES = {"nd": {}, "sym": {}, "nd.contrib": {}, "sym.contrib": {}}  # -> name -> value
 
 
 def own_names(names, *more):
-    """The public names of a module: those of `__all__`, else of what it defines.
+    """Return the public names of a module: `__all__`, or else all that it defines.
 
-    names:   its `globals()`;  more: names of what it has from others, to be seen, too.
+    names:   its `globals()`;  more: imported names to include.
     """
     listed = names.get("__all__") or (
         name

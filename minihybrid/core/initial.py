@@ -1,10 +1,7 @@
-"""Initialisers: what all have in common, and the simplest.
+"""Initializers: the base class, and the simplest ones.
 
-Takes:   a parameter's name and its array.
-Gives:   `Initializer`, the parent; `Zero`, `One`, `Constant`, `Uniform`; `create`, which
-         finds them and others by names.
-
-What is left out: all others (`minihybrid/gluon/init.py`).
+Defines: `Initializer`; `Zero`, `One`, `Constant`, `Uniform`; `create`, which finds all
+         initializers by name. The others are in `minihybrid/gluon/init.py`.
 """
 
 from minihybrid.core import nd
@@ -16,7 +13,7 @@ from minihybrid.core.op import AttrError, described, finite, not_negative, posit
 
 
 class Initializer(Settings):
-    """The parent: biases and running means become 0, scales 1, the rest by the child.
+    """Base class: fills biases and running means with 0, scales with 1; subclasses fill the rest.
 
     >>> Constant(3).init_array("weight", nd.zeros((1, 2)))
     """
@@ -36,17 +33,17 @@ class Initializer(Settings):
     __hash__ = None
 
     def dumps(self):
-        """The name and the arguments as JSON text, as symbol files have them."""
+        """Return the name and arguments as JSON text, as saved in symbol files."""
         import json  # only who writes a graph waits for it
 
         return json.dumps([type(self).__name__.lower(), self._kwargs], default=_as_json)
 
     def __call__(self, desc, arr):
-        """Fill the array of a parameter with the name `desc`."""
+        """Fill the array of the parameter named `desc`."""
         self.init_array(desc, arr)
 
     def init_array(self, name, array, chosen=False):
-        """Fill an array; `chosen` says that this initialiser is the parameter's own."""
+        """Fill an array; `chosen`: this initializer was set for this parameter."""
         if not chosen and name.endswith(("bias", "beta", "running_mean", "moving_mean")):
             array[...] = 0
         elif not chosen and name.endswith(("gamma", "running_var", "moving_var")):
@@ -63,7 +60,7 @@ def _as_json(value):
 
 
 class Constant(Initializer):
-    """Every number is `value`."""
+    """Fill with `value`."""
 
     def __init__(self, value=0.0):
         super().__init__(value=value)
@@ -76,7 +73,7 @@ class Constant(Initializer):
 
 
 class Zero(Constant):
-    """Every number is 0."""
+    """Fill with 0."""
 
     def __init__(self):
         super().__init__(0.0)
@@ -84,7 +81,7 @@ class Zero(Constant):
 
 
 class One(Constant):
-    """Every number is 1."""
+    """Fill with 1."""
 
     def __init__(self):
         super().__init__(1.0)
@@ -92,7 +89,7 @@ class One(Constant):
 
 
 class Uniform(Initializer):
-    """Equally likely in [-scale, scale)."""
+    """Fill uniformly at random from [-scale, scale)."""
 
     def __init__(self, scale=0.07):
         super().__init__(scale=scale)
@@ -106,7 +103,7 @@ INITIALIZERS.update(zeros=Zero, zero=Zero, ones=One, one=One, uniform=Uniform, c
 
 
 def register(klass):
-    """Let `create` find a class of initialisers under its name; for use as `@register`.
+    """Register an initializer class under its name for `create`; usable as a decorator.
 
     >>> @register
     ... class Halves(Constant):
@@ -122,7 +119,7 @@ def register(klass):
 
 
 def create(init):
-    """The initialiser that a name, an object or `None` means."""
+    """Return the initializer given by a name, an object or `None`."""
     if init is None or isinstance(init, Initializer):
         return init
     if isinstance(init, str) and init.lower() in INITIALIZERS:

@@ -1,9 +1,6 @@
-"""The layers of the first nets: stacks, Dense, and activations by name.
+"""The layers that the core needs; all others are in `minihybrid/gluon`.
 
-Takes:   sizes; the number of inputs may be left to the first call.
-Gives:   `Sequential`, `HybridSequential`, `Dense`, `Activation`.
-
-What is left out: all other layers (`minihybrid/gluon`).
+Defines: `Sequential`, `HybridSequential`, `Dense`, `Activation`.
 """
 
 from minihybrid.core import sym
@@ -13,7 +10,7 @@ from minihybrid.ops.registry import OPS
 
 
 class _Stack:
-    """What Sequential and HybridSequential share."""
+    """Base class of Sequential and HybridSequential."""
 
     def add(self, *blocks):
         """Append blocks."""
@@ -36,7 +33,7 @@ class _Stack:
 
 
 class Sequential(_Stack, Block):
-    """Blocks one after the other.
+    """A chain of blocks.
 
     >>> net = Sequential(); net.add(Dense(2), Dense(1)); len(net)
     2
@@ -51,7 +48,7 @@ class Sequential(_Stack, Block):
 
 
 class HybridSequential(_Stack, HybridBlock):
-    """Hybrid blocks one after the other: they hybridize as one."""
+    """A chain of hybrid blocks, hybridized as one."""
 
     def hybrid_forward(self, F, x, *args):
         """The output of the last block."""
@@ -110,7 +107,7 @@ class Dense(HybridBlock):
 
 
 def activation_of(layer, name):
-    """The name of a layer's activation, checked, or `None`."""
+    """Check the name of a layer's activation; `None` is allowed."""
     return checked(layer, "activation", name, optional(OPS["Activation"].attrs["act_type"][0]))
 
 
@@ -118,9 +115,9 @@ class Activation(HybridBlock):
     """An activation function by name: relu, sigmoid, tanh, softrelu, softsign."""
 
     def __init__(self, activation, prefix=None, params=None):
-        self._act_type = activation  # before the parent asks for the alias
+        self._act_type = activation  # before super().__init__, which reads the alias
         super().__init__(prefix, params)
-        sym.Activation(sym.var("x"), act_type=activation)  # a wrong name fails here, early
+        sym.Activation(sym.var("x"), act_type=activation)  # fails early for a wrong name
 
     def _alias(self):
         return str(self._act_type)

@@ -1,8 +1,7 @@
-"""Names of a package that are imported when they are asked for.
+"""Lazy imports: names of a package that are imported at first use.
 
-Takes:   a package's `globals()`, and where names are that are no modules of it.
-Gives:   `face`, its `__getattr__`; `Alias`, a module under another name of MXNet's;
-         `resolve`, what stands at the end of a road such as "init:Xavier".
+Defines: `face`, the `__getattr__` of a package; `Alias`, a module under MXNet's name for
+         it; `resolve`, which imports a road (import path) such as "init:Xavier".
 """
 
 from importlib import import_module
@@ -12,7 +11,7 @@ from minihybrid.core import hooks
 
 
 def full_name(module):
-    """A road's module as Python imports it; the course is a package of its own.
+    """Return the full name of a road's module; the course is a separate package.
 
     >>> full_name("np"), full_name("minihybrid_course.tape")
     ('minihybrid.np', 'minihybrid_course.tape')
@@ -21,7 +20,7 @@ def full_name(module):
 
 
 def resolve(road):
-    """What a road leads to: a module such as "np", or with a colon a name of one.
+    """Import a module such as "np" or, after a colon, a name from it.
 
     >>> resolve("gluon.init:Xavier").__name__, resolve("gluon.init").__name__
     ('Xavier', 'minihybrid.gluon.init')
@@ -32,16 +31,15 @@ def resolve(road):
 
 
 def call(road, *args, **kwargs):
-    """What the function at the end of a road gives."""
+    """Import the function at a road and call it."""
     return resolve(road)(*args, **kwargs)
 
 
 def face(names, table, instead=None):
-    """The function `__getattr__` of a package, which imports what is asked for.
+    """Return a package's `__getattr__`, which imports names at first use.
 
-    names:   the package's `globals()`;  table: name -> road, of those names that
-             are no modules of the package;  instead: name -> what does the same here, of
-             those that MXNet has.
+    names:   the package's `globals()`;  table: name -> road, for names that aren't
+             modules of the package;  instead: name in MXNet -> its replacement here.
     Raises:  AttributeError if there is no such name.
     """
     package = names["__name__"]
@@ -58,16 +56,16 @@ def face(names, table, instead=None):
             remedy = (instead or {}).get(name, f"dir({package}) lists all")
             message = hooks.instead(package, name) or f"{package} has no '{name}'; {remedy}"
             raise AttributeError(message) from None
-        names[name] = value  # later look-ups skip __getattr__
+        names[name] = value  # later lookups skip __getattr__
         return value
 
     return __getattr__
 
 
 class Alias(ModuleType):
-    """A module under another name, which is imported when one of its names is asked for.
+    """A module under another name, imported at first use of one of its names.
 
-    It has all of the module's names, and shows those that are public.
+    It has all of the module's names; `dir()` lists the public ones.
     """
 
     def __init__(self, name, road):

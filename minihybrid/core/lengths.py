@@ -1,14 +1,14 @@
-"""Chapter 29. Symbolic lengths: integers that remember how they follow from an input's shape.
+"""Chapter 29. Symbolic lengths: integers that remember their expression in input lengths.
 
-Takes:   the length that an axis has now, and the name of its symbol.
-Gives:   `Length`, an int that keeps track of arithmetic; `symbolic`, inside which it prints as
-         text; `marked`, the shapes of inputs with symbols for the axes that a user marked.
+Defines: `Length`, an int that tracks arithmetic; `symbolic`, inside which it prints as an
+         expression; `marked`, input shapes with symbols for the dynamic axes.
 
-A plan is still made for lengths that are known, so every integer in it is right. But its
-kernels say `len_batch * 64` where a static plan says 2048, and take `len_batch` as an argument:
-another length gives the same text, which is compiled already. Where code makes a plain integer
-of a length, or decides by it, the text of that kernel differs, and is compiled for this length.
-What is left out: plans made without a trace, for which each decision would be a guard.
+A plan is still made for known lengths, so every integer in it has a value. But its kernels
+contain `len_batch * 64` where a static plan contains 2048, and take `len_batch` as an
+argument: another length yields the same source, which is compiled already. If code converts
+a length to a plain integer or branches on it, that kernel's source differs, and is compiled
+for this length.
+Limits: each new length is traced; without a trace, each such decision would need a guard.
 """
 
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ from typing import Any
 
 from minihybrid.core.op import AttrError, Spec, legible
 
-SYMBOLS: ContextVar[dict | None] = ContextVar("SYMBOLS", default=None)  # those that were printed
+SYMBOLS: ContextVar[dict | None] = ContextVar("SYMBOLS", default=None)  # symbols printed so far
 
 
 @contextmanager
 def symbolic() -> Iterator[dict]:
-    """Inside this `with` block, f-strings print a length as its expression.
+    """Print lengths as expressions in f-strings inside this `with` block.
 
-    Gives:   name -> value now, of all symbols that were printed.
+    Returns: name -> current value of every symbol printed.
 
     >>> n = Length.of("n", 32)
     >>> with symbolic() as used:
@@ -44,10 +44,10 @@ def symbolic() -> Iterator[dict]:
 
 
 class Length(int):
-    """An int, and the polynomial of symbols that it is the value of.
+    """An int together with the polynomial in symbols that it is the value of.
 
-    terms:   (factors, sorted) -> coefficient; a factor is a name, or the text of a quotient.
-    symbols: name -> its value now, of those in `terms`.
+    terms:   sorted factors -> coefficient; a factor is a name, or the text of a quotient.
+    symbols: name -> current value, for the symbols in `terms`.
     """
 
     terms: dict
@@ -55,14 +55,14 @@ class Length(int):
 
     @classmethod
     def of(cls, name: str, value: int) -> "Length":
-        """The symbol itself."""
+        """Return the symbol itself."""
         return cls.made({(name,): 1}, {name: int(value)}, value)
 
     @classmethod
     def made(cls, terms: dict, symbols: dict, value: int) -> Any:
-        """The value of a polynomial; a plain int if no symbol is left."""
+        """Return the value of a polynomial; a plain int if it is constant."""
         terms = {factors: c for factors, c in terms.items() if c}
-        if not any(terms):  # only the constant, whose factors are ()
+        if not any(terms):  # only the constant term, ()
             return int(value)
         self = int.__new__(cls, value)
         self.terms, self.symbols = terms, symbols
@@ -70,13 +70,13 @@ class Length(int):
 
     @property
     def text(self) -> str:
-        """The expression, in brackets unless it is a name."""
+        """The expression, in parentheses unless it is a name."""
         parts = []
         for factors, c in sorted(self.terms.items(), key=lambda term: (-len(term[0]), term[0])):
             size = [str(abs(c))] if abs(c) != 1 or not factors else []
             parts.append(f"{'-' if c < 0 else '+'} {' * '.join([*factors, *size])}")
         text = " ".join(parts).removeprefix("+ ")
-        ((factors, c), *more) = self.terms.items()  # of a name or a quotient, the text itself
+        ((factors, c), *more) = self.terms.items()  # a lone name or quotient
         return text if (len(factors), c, more) == (1, 1, []) else f"({text})"
 
     def __format__(self, spec: str) -> str:
@@ -127,21 +127,21 @@ class Length(int):
 
     @property
     def ratio(self) -> "Ratio":
-        """Itself as a float."""
+        """This length as a float."""
         return Ratio.of(self.text, int(self), self.symbols)
 
     __radd__, __rmul__ = __add__, __mul__
 
 
 class Ratio(float):
-    """A float that is a length, or a number divided by one: the mean's 1 / n."""
+    """A float that is a length or a quotient by one, such as the mean's 1 / n."""
 
     text: str
     symbols: dict
 
     @classmethod
     def of(cls, text: str, value: float, symbols: dict) -> "Ratio":
-        """A float, and the expression that it is the value of."""
+        """Return a float with its expression."""
         self = cls(value)
         self.text, self.symbols = text, symbols
         return self
@@ -158,12 +158,12 @@ class Ratio(float):
 
 
 def is_symbolic(number: Any) -> bool:
-    """Whether a number prints as an expression here."""
+    """Return whether a number now prints as an expression."""
     return SYMBOLS.get() is not None and isinstance(number, Length | Ratio)
 
 
 def combined(a: Any, b: Any, value: Any, terms: Any) -> Any:
-    """The result of an operation on two integers, at least one of them a `Length`."""
+    """Return the result of an operation on two integers, at least one a `Length`."""
     if not isinstance(a, int) or not isinstance(b, int):
         return NotImplemented
     symbols = getattr(a, "symbols", {}) | getattr(b, "symbols", {})
@@ -171,7 +171,7 @@ def combined(a: Any, b: Any, value: Any, terms: Any) -> Any:
 
 
 def terms_of(n: int) -> dict:
-    """The polynomial of an integer."""
+    """Return the polynomial of an integer."""
     return n.terms if isinstance(n, Length) else {(): int(n)}
 
 
@@ -195,7 +195,7 @@ def products(a: dict, b: dict) -> dict:
 
 
 def quotients(a: dict, b: dict) -> dict:
-    """a // b: each term divided, where all of them can be; else one factor for the quotient."""
+    """a // b: termwise if every term is divisible, else one opaque factor"""
     if len(b) == 1:
         ((divisor, d),) = b.items()
         out: dict | None = {}
@@ -220,14 +220,14 @@ def rests(a: dict, b: dict) -> dict:
 
 
 def shown(terms: dict) -> str:
-    """A polynomial as text."""
+    """Return a polynomial as text."""
     plain = terms.get((), 0) if not any(terms) else None
     return str(plain) if plain is not None else Length.made(terms, {}, 0).text
 
 
 # -- marks -----------------------------------------------------------------------------
 def marks_of(dynamic: Any) -> Any:
-    """What `hybridize(dynamic=...)` means: axis -> symbol, of every input, or a list of these.
+    """Normalize `hybridize(dynamic=...)`: axis -> symbol for all inputs, or a list of these.
 
     Raises:  AttrError for anything else.
 
@@ -250,7 +250,7 @@ def marks_of(dynamic: Any) -> Any:
 
 
 def marked(specs: dict, marks: Any, title: str) -> dict:
-    """name -> Spec of each input, with symbols for the axes that are marked.
+    """Return name -> Spec of each input, with symbols for the dynamic axes.
 
     Raises:  AttrError if one symbol would have two lengths.
     """
@@ -261,7 +261,7 @@ def marked(specs: dict, marks: Any, title: str) -> dict:
         lengths = list(shape)
         for axis, symbol in own.items():
             if not -len(shape) <= axis < len(shape):
-                continue  # as of the states of a cell
+                continue  # such as the states of an RNN cell
             n, first = values.setdefault(symbol, (shape[axis], f"{name}.shape[{axis}]"))
             if n != shape[axis]:
                 raise AttrError(

@@ -1,14 +1,11 @@
-"""A cache with a limit: the value that was used least recently goes first.
+"""An LRU cache: a dict of limited length that evicts the least recently used entry.
 
-Takes:   keys, and values that can be made again.
-Gives:   `LRUCache`, a dict of so many at most.
-
-What is left out: a limit by bytes.
+Not supported: a limit in bytes.
 """
 
 
 class LRUCache(dict):
-    """key -> value; beyond `limit`, the one that was asked for longest ago goes.
+    """key -> value, for at most `limit` keys.
 
     >>> squares = LRUCache(2)
     >>> [squares.put(n, n * n) for n in (2, 3)], squares.lookup(2), squares.put(4, 16)
@@ -22,14 +19,14 @@ class LRUCache(dict):
         self.limit = limit
 
     def lookup(self, key):
-        """The value, which is new again if space is short; `None` if there is none."""
+        """Return a value and, if the cache is full, mark it as recently used; or `None`."""
         value = self.get(key)
         if value is not None and len(self) >= self.limit:
             self[key] = self.pop(key)
         return value
 
     def put(self, key, value):
-        """Keep a value; returns it."""
+        """Store a value, evicting others if needed; return it."""
         self.pop(key, None)
         while len(self) >= self.limit:
             del self[next(iter(self))]

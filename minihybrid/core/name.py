@@ -1,16 +1,15 @@
-"""Names: unnamed symbols are counted, each kind by itself.
+"""Automatic names of symbols: an operator's name and a counter.
 
-Takes:   an operator, and the name that its user gave, if any.
-Gives:   `NameManager` and `Prefix`, which hold inside a `with` block.
+Defines: `NameManager` and `Prefix`, active inside a `with` block.
 """
 
 import threading
 
 
 class NameManager:
-    """Gives each unnamed symbol a name that counts up: `relu0`, `relu1`, ...
+    """Names unnamed symbols by a counter per operator: `relu0`, `relu1`, ...
 
-    A subclass may choose names in another way: by its own `get`.
+    A subclass may override `get` to choose names differently.
 
     >>> with NameManager() as names:
     ...     names.get(None, "relu"), names.get(None, "relu"), names.get("mine", "relu")
@@ -24,13 +23,13 @@ class NameManager:
 
     @classmethod
     def current(cls):
-        """The name manager in force in this thread."""
+        """Return the innermost name manager of this thread."""
         if not hasattr(cls._stack, "managers"):
             cls._stack.managers = [NameManager()]
         return cls._stack.managers[-1]
 
     def get(self, name, hint):
-        """The given name, or the next one of its kind."""
+        """Return the given name, or the next one for this hint."""
         if not name:
             count = self.counts.get(hint, 0)
             self.counts[hint] = count + 1
@@ -47,7 +46,7 @@ class NameManager:
 
 
 class Prefix(NameManager):
-    """A name manager that puts a prefix before all names, given ones, too.
+    """A name manager that adds a prefix to all names, also to given ones.
 
     >>> with Prefix("net_") as names:
     ...     names.get(None, "relu"), names.get("mine", "relu")
@@ -59,7 +58,7 @@ class Prefix(NameManager):
         self.prefix = prefix
 
     def get(self, name, hint):
-        """The prefix and the given name, or the next one of its kind."""
+        """Return the prefix with the given name, or with the next one for this hint."""
         return self.prefix + super().get(name, hint)
 
 
@@ -69,7 +68,7 @@ INFIX = {
     "elemwise_mul": "_mul",
     "elemwise_div": "_div",
 }
-# Scalars that MXNet knows as _PlusScalar, not as _plus_scalar.
+# MXNet names these operators _PlusScalar etc., not _plus_scalar.
 JOINED = {
     f"_{name}_scalar"
     for name in "plus minus rminus mul div rdiv mod rmod power maximum minimum hypot".split()
@@ -77,7 +76,7 @@ JOINED = {
 
 
 def hint(op):
-    """What unnamed nodes of an operator are called: `_plus_scalar` -> `_plusscalar`."""
+    """Return the stem of an operator's automatic names: `_plus_scalar` -> `_plusscalar`."""
     name = INFIX.get(op.name, op.name.lower())
     if name.startswith("_np"):  # _npi_add, _np_sum, _npx_relu -> add, sum, relu
         return name[1:].partition("_")[2]

@@ -1,10 +1,9 @@
-"""Chapter 11. `nd`: the functions that make arrays; and one for every operator.
+"""Chapter 11. `nd`: functions that create arrays, and one function per operator.
 
-Takes:   shapes, NumPy arrays, lists and numbers, and the device to put them on.
-Gives:   `array`, `zeros`, `arange`, ..., `random`, and the functions of all operators;
-         `save` and `load`; and what later modules enter into `hooks.FACES`.
+Defines: `array`, `zeros`, `arange`, ..., `random`, and the functions of all operators;
+         `save` and `load`; later modules add names through `hooks.FACES`.
 
-What is left out: sparse storage.
+Not supported: sparse storage.
 """
 
 import numpy as onp  # `nd.np` is our own
@@ -26,13 +25,13 @@ from minihybrid.ops.registry import OPS
 FLOAT = onp.dtype("float32")
 
 
-# -- making arrays ---------------------------------------------------------------------
+# -- creating arrays -------------------------------------------------------------------
 @signed
 def array(source_array, ctx=None, dtype=None):
-    """An array of given elements; float32 unless the source has a dtype of its own.
+    """Create an array of given elements; float32 unless the source has a dtype.
 
-    A copy of an array on the tape is on the tape; of a symbol it is a symbol.
-    Shapes:  those of the source; a single number becomes (1,).
+    A copy of an array on the tape is on the tape; a copy of a symbol is a symbol.
+    Shapes:  that of the source; a scalar becomes (1,).
     Raises:  AttrError for a list of arrays on the tape, which would lose their gradient.
 
     >>> array([[1, 2, 3]]).shape
@@ -60,9 +59,9 @@ def array(source_array, ctx=None, dtype=None):
 
 @signed
 def empty(shape, ctx=None, dtype="float32"):
-    """An array whose numbers nobody has set yet."""
+    """Create an uninitialized array."""
     attrs = OPS["_zeros"].normalize({"shape": shape, "dtype": dtype or "float32"})
-    OPS["_zeros"].specs_of((), attrs)  # raises for a shape that there is not
+    OPS["_zeros"].specs_of((), attrs)  # raises for an invalid shape
     return NDArray(new_array(attrs["shape"], attrs["dtype"], check_context(ctx)))
 
 
@@ -80,34 +79,34 @@ def _created(op, ctx, stype=None, **attrs):
 
 @signed
 def zeros(shape, ctx=None, dtype="float32", stype=None, out=None):
-    """An array of zeros."""
+    """Create an array of zeros."""
     result = _created("_zeros", ctx, stype, shape=shape, dtype=dtype)
     return put("nd.zeros", result, out)
 
 
 @signed
 def ones(shape, ctx=None, dtype="float32", stype=None, out=None):
-    """An array of ones."""
+    """Create an array of ones."""
     result = _created("_ones", ctx, stype, shape=shape, dtype=dtype)
     return put("nd.ones", result, out)
 
 
 @signed
 def full(shape, val, ctx=None, dtype="float32", out=None):
-    """An array of one value."""
+    """Create an array filled with one value."""
     result = _created("_full", ctx, shape=shape, value=val, dtype=dtype)
     return put("nd.full", result, out)
 
 
 @signed
 def arange(start, stop=None, step=1.0, repeat=1, ctx=None, dtype="float32"):
-    """start, start + step, ... below stop; one number alone is the stop."""
+    """Create the array start, start + step, ... below stop; a single argument is the stop."""
     return _created("_arange", ctx, start=start, stop=stop, step=step, repeat=repeat, dtype=dtype)
 
 
 @signed
 def linspace(start, stop, num, endpoint=True, ctx=None, dtype="float32"):
-    """`num` numbers at equal distances, from start to stop."""
+    """Create an array of `num` evenly spaced values from start to stop."""
     return _created(
         "_linspace", ctx, start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype
     )
@@ -115,7 +114,7 @@ def linspace(start, stop, num, endpoint=True, ctx=None, dtype="float32"):
 
 @signed
 def eye(N, M=0, k=0, ctx=None, dtype="float32"):
-    """An N x M array (N x N for M=0) with ones on the diagonal k.
+    """Create an N x M array (N x N for M=0) with ones on the diagonal k.
 
     >>> eye(2, 3, 1).asnumpy().tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
@@ -125,12 +124,12 @@ def eye(N, M=0, k=0, ctx=None, dtype="float32"):
 
 # -- files ----------------------------------------------------------------------------
 def save(fname, data):
-    """Write an array, a list of arrays, or a dict of names and arrays to a file."""
+    """Save an array, a list of arrays, or a dict of names and arrays to a file."""
     write_whole(fname, _packed(data))
 
 
 def _packed(data):
-    """The bytes of the file that `save` writes."""
+    """Return the bytes that `save` writes."""
     data = [data] if isinstance(data, NDArray) else data
     names, arrays = ([*data], [*data.values()]) if isinstance(data, dict) else ((), data)
     if not (isinstance(arrays, (list, tuple)) and all(isinstance(a, NDArray) for a in arrays)):
@@ -142,12 +141,12 @@ def _packed(data):
 
 
 def load(fname):
-    """The arrays in a file: a dict if they have names, else a list."""
+    """Load the arrays of a file: a dict if they have names, else a list."""
     return _made(*read_arrays(fname))
 
 
 def load_frombuffer(buf, source="the buffer"):
-    """The arrays in the bytes of a file: a dict if they have names, else a list."""
+    """Load the arrays from a file's bytes: a dict if they have names, else a list."""
     if not isinstance(buf, (bytes, bytearray, memoryview)):
         raise AttrError(
             f"load_frombuffer: {described(buf)} is given, but the bytes of a file are needed"
@@ -162,7 +161,7 @@ def _made(arrays, names):
 
 
 def waitall():
-    """Return when all work of all devices is done; the processor's always is."""
+    """Block until all devices have finished; the CPU always has."""
     for device in DEVICES.values():
         device.synchronize()
 

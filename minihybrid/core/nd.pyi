@@ -543,7 +543,7 @@ def amp_cast(data, dtype, *, name=None, out=None, ctx=None, attr=None) -> NDArra
 def arange(
     start, stop=None, step: Any = 1.0, repeat: Any = 1, ctx=None, dtype: Any = "float32"
 ) -> NDArray:
-    """start, start + step, ... below stop; one number alone is the stop."""
+    """Create the array start, start + step, ... below stop; a single argument is the stop."""
 
 def arccos(data, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """The angle whose cosine is a."""
@@ -590,7 +590,7 @@ def argsort(
     """The places of the numbers of each line in order, as float32 unless told."""
 
 def array(source_array, ctx=None, dtype=None) -> NDArray:
-    """An array of given elements; float32 unless the source has a dtype of its own."""
+    """Create an array of given elements; float32 unless the source has a dtype."""
 
 def batch_dot(
     lhs,
@@ -1026,7 +1026,7 @@ def elemwise_sub(lhs, rhs, *, name=None, out=None, ctx=None, attr=None) -> NDArr
     """y = a - b."""
 
 def empty(shape, ctx=None, dtype: Any = "float32") -> NDArray:
-    """An array whose numbers nobody has set yet."""
+    """Create an uninitialized array."""
 
 def equal(a, b, /) -> NDArray:
     """Same as a == b."""
@@ -1047,7 +1047,7 @@ def expm1(data, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """e to the power a, minus 1, exact for small a."""
 
 def eye(N, M: Any = 0, k: Any = 0, ctx=None, dtype: Any = "float32") -> NDArray:
-    """An N x M array (N x N for M=0) with ones on the diagonal k."""
+    """Create an N x M array (N x N for M=0) with ones on the diagonal k."""
 
 def fill_element_0index(lhs, mhs, rhs, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """lhs, with mhs[i] at the place rhs[i] of row i."""
@@ -1071,7 +1071,7 @@ def from_numpy(ndarray, zero_copy: Any = True) -> NDArray:
     """An array over NumPy's own memory, or with zero_copy=False over a copy of it."""
 
 def full(shape, val, ctx=None, dtype: Any = "float32", out=None) -> NDArray:
-    """An array of one value."""
+    """Create an array filled with one value."""
 
 def gamma(data, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """The gamma function: (a - 1)! for whole numbers."""
@@ -1295,13 +1295,13 @@ def linalg_trsm(
     """X of A X = alpha B, or with rightside X A = alpha B, where A is a triangle."""
 
 def linspace(start, stop, num, endpoint: Any = True, ctx=None, dtype: Any = "float32") -> NDArray:
-    """`num` numbers at equal distances, from start to stop."""
+    """Create an array of `num` evenly spaced values from start to stop."""
 
 def load(fname) -> Any:
-    """The arrays in a file: a dict if they have names, else a list."""
+    """Load the arrays of a file: a dict if they have names, else a list."""
 
 def load_frombuffer(buf, source: Any = "the buffer") -> Any:
-    """The arrays in the bytes of a file: a dict if they have names, else a list."""
+    """Load the arrays from a file's bytes: a dict if they have names, else a list."""
 
 def log(data, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """The natural logarithm."""
@@ -1511,7 +1511,7 @@ def onehot_encode(indices, out) -> NDArray:
     """Write a one-hot line for each index into the rows of `out`."""
 
 def ones(shape, ctx=None, dtype: Any = "float32", stype=None, out=None) -> NDArray:
-    """An array of ones."""
+    """Create an array of ones."""
 
 def ones_like(data, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """An array of 1 in the shape and dtype of the input."""
@@ -1818,7 +1818,7 @@ def sample_uniform(
     """Numbers that are equally likely anywhere in [low, high). A block of a shape for each element of the parameters."""
 
 def save(fname, data) -> None:
-    """Write an array, a list of arrays, or a dict of names and arrays to a file."""
+    """Save an array, a list of arrays, or a dict of names and arrays to a file."""
 
 def scaled_dot_product_attention(
     query,
@@ -2040,13 +2040,13 @@ def unravel_index(data, shape, *, name=None, out=None, ctx=None, attr=None) -> N
     """(N,) places in row-major order -> (axes, N) indices."""
 
 def waitall() -> None:
-    """Return when all work of all devices is done; the processor's always is."""
+    """Block until all devices have finished; the CPU always has."""
 
 def where(condition, x, y, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """x where the condition is not 0, else y; a vector of conditions chooses rows."""
 
 def zeros(shape, ctx=None, dtype: Any = "float32", stype=None, out=None) -> NDArray:
-    """An array of zeros."""
+    """Create an array of zeros."""
 
 def zeros_like(data, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """An array of 0 in the shape and dtype of the input."""

@@ -1,12 +1,12 @@
-"""Target "numpy": the plan as a plain Python function over NumPy.
+"""Target "numpy": the plan as a plain Python function that calls NumPy.
 
-Takes:   a graph (not fused: NumPy has no loops to merge) and its memory plan.
-Gives:   readable source that writes every step into its place with `out=`.
+Input:   a graph (not fused: NumPy can't merge loops) and its memory plan.
+Output:  readable source in which every step writes into planned memory with `out=`.
 
-It needs no compiler, so it runs wherever NumPy runs, in a browser, too. The source is
-a whole file, which does not need minihybrid: it has a copy of the code of each operator
-that is more than one call of NumPy.
-What is left out: speed for small arrays; each step is a call from Python.
+It needs no compiler, so it runs wherever NumPy runs, also in a browser. The source is a
+complete file that doesn't need minihybrid: it contains the code of each operator that
+takes more than one NumPy call.
+Limits: small arrays are slow, because each step is a call from Python.
 """
 
 import functools
@@ -20,7 +20,7 @@ from minihybrid.ops.integers import scalar_like
 
 
 def generate(graph, memory, inputs):
-    """The function's text, and what else the plan is made of."""
+    """Generate the function's source and the rest of the plan's code object."""
     table = Table(graph, inputs)
     variables = {n.name: n for n in graph.variables}
     names, lines, calls, functions, written = {}, [], [], {}, []
@@ -81,14 +81,14 @@ def generate(graph, memory, inputs):
 
 
 class Function:
-    """What this target makes of a graph.
+    """The generated code of this target.
 
-    plan:      the text of the plan's function.
-    functions: the names that it uses -> operators, whose `eager` they mean.
-    calls:     a `Call` for each of the text's last lines.
+    plan:      source of the plan's function.
+    functions: names that it calls -> operators, whose `eager` they denote.
+    calls:     a `Call` for each of the source's last lines.
 
-    The plan's function runs with the operators' functions as they are; the whole file
-    is written down when somebody wants to see it.
+    The plan calls the operators' functions directly; the complete file is generated only
+    on demand.
     """
 
     kernels, steps, nbytes_helpers = [], (), 0
@@ -99,24 +99,24 @@ class Function:
 
     @functools.cached_property
     def written(self):
-        """(text, outside): the whole file, and why operators cannot be part of it."""
+        """(text, outside): the complete file, and why some operators can't be included."""
         from minihybrid.codegen.numpy.whole import written
 
         return written(self.plan, self.functions)
 
     @property
     def text(self):
-        """The whole file, which needs only NumPy if `outside` is empty."""
+        """The complete file, which needs only NumPy if `outside` is empty."""
         return self.written[0]
 
     @property
     def outside(self):
-        """Operator -> why its code cannot be part of the text."""
+        """Operator -> why its code can't be included."""
         return self.written[1]
 
 
 def name_of(op):
-    """What an operator's function is called in a text, if it has no name of its own.
+    """Return the name of an operator's function in generated source.
 
     >>> from minihybrid.ops import OPS
     >>> name_of(OPS["_mul_scalar"])
@@ -126,7 +126,7 @@ def name_of(op):
 
 
 def _step(node, ins, outs, functions):
-    """The lines of one node: a NumPy call with out=, or a copy of the eager result."""
+    """Return the lines of one node: a NumPy call with out=, or a copy of the eager result."""
     op, attrs = node.op, node.attrs
     if callable(op.numpy):
         specs = [n.specs[i] for n, i in node.inputs]
@@ -146,7 +146,7 @@ def _step(node, ins, outs, functions):
 
 
 def _number(value, spec):
-    """A scalar attribute as NumPy must see it: whole for whole-number arrays."""
+    """Return a scalar attribute's source: an integer literal for integer arrays."""
     if spec.dtype.kind == "f" or not isinstance(value, float) or not np.isfinite(value):
         return _literal(value)
     name = "bool_" if spec.dtype.kind == "b" else spec.dtype.name
@@ -162,19 +162,19 @@ def _literal(value):
 
 
 def load(source):
-    """The plan's function."""
+    """Compile the plan's function."""
     scope = {"np": np} | {name: op.eager for name, op in source.functions.items()}
     exec(compile(source.plan, "<minihybrid numpy plan>", "exec"), scope)
     return scope["plan"]
 
 
 def call(plan, arrays, key):
-    """The text of a call of the plan's function."""
+    """Return the source of a call of the plan's function."""
     return f"function({arrays}{key and ', '}{key})"
 
 
 def bound(arrays, constants, device):
-    """The arrays are the table."""
+    """Return the table, here simply the arrays."""
     arrays = in_order(arrays, constants)
     return arrays, arrays
 

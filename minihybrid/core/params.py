@@ -1,11 +1,10 @@
-"""Chapter 22. Arrays as bytes, in MXNet's format.
+"""Chapter 22. MXNet's binary format of arrays.
 
-Takes:   NumPy arrays and their names, or files.
-Gives:   `pack_arrays`, `unpack_arrays`; `read_arrays` of a file.
+Defines: `pack_arrays`, `unpack_arrays`; `read_arrays`, for a file.
 
-Arrays of all four versions of the format are read, sparse ones as dense ones; version 2
-is written, or 3 where only np's rules know the shapes. Sizes are checked before memory
-is taken.
+All four versions of the format can be read, sparse arrays as dense ones; version 2 is
+written, or 3 for shapes that only np semantics allow. Sizes are validated before memory
+is allocated.
 Source:  MXNet's NDArray::Load and its LegacyLoad, of versions 0.8 to 1.9.
 What is left out: writing sparse arrays; bfloat16, which is read as float32.
 """
@@ -33,9 +32,9 @@ MAX_ARRAYS = 1 << 16
 
 
 def pack_arrays(arrays, names=()):
-    """Arrays and their names as bytes in MXNet's list format."""
+    """Encode arrays and their names in MXNet's list format."""
     parts = [struct.pack("<QQQ", LIST_MAGIC, 0, len(arrays))]
-    # To MXNet no axes, or a length of 0, mean "unknown", unless the mark is np's.
+    # Without np semantics, MXNet reads no axes or a length of 0 as "unknown".
     np_shapes = is_np_shape() or not all(a.shape and a.size for a in arrays)
     for array in arrays:
         data = np.asarray(array, order="C")
@@ -58,7 +57,7 @@ def pack_arrays(arrays, names=()):
 
 
 class Reader:
-    """Reads numbers off bytes, and says where, when they end too early."""
+    """Decodes fields from bytes; reports the offset if they end early."""
 
     def __init__(self, data, source):
         self.data, self.source, self.at = memoryview(data), source, 0
@@ -66,26 +65,26 @@ class Reader:
 
     @property
     def left(self):
-        """How many bytes are still to be read."""
+        """The number of bytes that remain."""
         return len(self.data) - self.at
 
     def fail(self, what):
-        """Raise a FileError at the present byte."""
+        """Raise a FileError at the current offset."""
         raise FileError(f"{self.source}, byte {self.at}: {what}")
 
     def take(self, nbytes, what):
-        """The next bytes."""
+        """Read the next bytes."""
         if nbytes > self.left:
             self.fail(f"{what} needs {nbytes} bytes, but {self.left} are left; {CUT_OFF}")
         self.at += nbytes
         return self.data[self.at - nbytes : self.at]
 
     def number(self, form, what):
-        """The next number, in a form of the struct module."""
+        """Read a number in a format of the struct module."""
         return struct.unpack("<" + form, self.take(struct.calcsize(form), what))[0]
 
     def count(self, what, nbytes):
-        """The next number of things that take `nbytes` bytes each, or more."""
+        """Read a count of items that take at least `nbytes` bytes each."""
         count = self.number("Q", f"the number of {what}")
         if count > self.left // nbytes:
             self.fail(
@@ -95,7 +94,7 @@ class Reader:
         return count
 
     def shape(self, form="q", ndim=None):
-        """The next shape: the number of axes, unless it is known, and the lengths."""
+        """Read a shape: the number of axes, unless it is known, and the lengths."""
         ndim = self.number("i", "the number of axes") if ndim is None else ndim
         if not 0 <= ndim <= DEEPEST:
             self.fail(f"an array of {ndim} axes; at most {DEEPEST} are allowed")
@@ -107,14 +106,14 @@ class Reader:
         return shape
 
     def dtype(self):
-        """The next number of a dtype."""
+        """Read the code of a dtype."""
         flag = self.number("i", "the dtype")
         if flag not in READABLE:
             self.fail(f"dtype number {flag} is unknown; there are 0 to {max(READABLE)}")
         return flag
 
     def values(self, shape, flag):
-        """The next numbers, as an array."""
+        """Read the elements of an array."""
         dtype = np.dtype(READABLE[flag])
         raw = self.take(math.prod(shape) * dtype.itemsize, f"an array of shape {shape}")
         array = np.frombuffer(raw, dtype).reshape(shape)
@@ -124,9 +123,9 @@ class Reader:
 
 
 def unpack_arrays(data, source):
-    """(arrays, names) of bytes in MXNet's list format; names may be empty.
+    """Decode MXNet's list format: return (arrays, names); names may be empty.
 
-    Raises:  FileError with the byte offset, before any memory is taken for a bad size.
+    Raises:  FileError with the byte offset, before allocating memory for an invalid size.
     """
     reader = Reader(data, source)
     magic = reader.number("Q", "the file's mark")
@@ -159,7 +158,7 @@ def unpack_arrays(data, source):
 
 
 def _unpack_array(reader):
-    """One array; where its shape stands depends on the version, which comes first."""
+    """Read one array; its layout depends on the version, which comes first."""
     magic = reader.number("I", "an array's mark")
     kind = DENSE
     if magic in (V2, V3):
@@ -172,7 +171,7 @@ def _unpack_array(reader):
         shape = reader.shape()
     elif magic == V1:
         shape = reader.shape()
-    elif magic <= DEEPEST:  # version 0 has no mark: this is the number of axes
+    elif magic <= DEEPEST:  # version 0 has no magic: this is the number of axes
         shape = reader.shape("I", magic)
     else:
         reader.fail(
@@ -183,7 +182,7 @@ def _unpack_array(reader):
         reader.fail(
             "an array without a shape has no numbers; it was saved before it was initialized"
         )
-    reader.number("i", "the device")  # whichever it was: arrays are read into memory
+    reader.number("i", "the device")  # ignored: arrays are read into CPU memory
     reader.number("i", "the device's number")
     flag = reader.dtype()
     if kind == DENSE:
@@ -194,5 +193,5 @@ def _unpack_array(reader):
 
 
 def read_arrays(fname):
-    """(arrays, names) in a file; names may be empty."""
+    """Read a file: return (arrays, names); names may be empty."""
     return unpack_arrays(read_whole(fname), fname)

@@ -1,12 +1,11 @@
-"""Chapter 18. Where numbers lie: in the processor's memory, or in a device's.
+"""Chapter 18. Memory of arrays, on the CPU or on a device.
 
-Takes:   shapes, dtypes, NumPy arrays, devices.
-Gives:   `aligned`, `new_array`, `zeros_where` and `placed`, which make memory of
-         either kind; `context_of`; `DEVICES`, all that were used.
+Defines: `aligned`, `new_array`, `zeros_where` and `placed`, which allocate memory;
+         `context_of`, the device of an array; `DEVICES`, all devices in use.
 
-A NumPy array lies in the processor's memory. One of a device is `Elsewhere`: it says
-its `context` and has NumPy's manners as far as they are needed (`minihybrid/device`).
-What is left out: memory that both share.
+A NumPy array is in the CPU's memory. A device array is an `Elsewhere`, which has a
+`context` and implements the part of NumPy's interface that the core uses.
+Not supported: unified memory.
 """
 
 import math
@@ -16,22 +15,22 @@ import numpy as np
 
 from minihybrid.core.context import CPU
 
-HERE = {np.ndarray}  # the types of arrays that lie in the processor's memory
-DEVICES = {}  # device -> what drives it, of those that were used
+HERE = {np.ndarray}  # types of arrays in the CPU's memory
+DEVICES = {}  # context -> driver, for devices in use
 
 
 class Elsewhere:
-    """An array that lies in a device's memory; only a DeviceArray is one."""
+    """Base class of arrays in device memory; its only subclass is DeviceArray."""
 
     __slots__ = ()
 
 
 def aligned(shape, dtype, raw=None):
-    """Uninitialised memory whose first byte lies at a multiple of 64, a cache line.
+    """Return an uninitialized array aligned to 64 bytes, a cache line.
 
-    A vector load that crosses two cache lines costs two; weights are read only so.
+    A vector load that crosses a cache line costs two; kernels assume aligned weights.
 
-    raw:     bytes to use, 64 more than needed; new ones if not given.
+    raw:     buffer to use, with 64 spare bytes; by default, a new one.
     """
     dtype = np.dtype(dtype)
     nbytes = math.prod(shape) * dtype.itemsize
@@ -41,7 +40,7 @@ def aligned(shape, dtype, raw=None):
 
 
 def is_basic(key):
-    """Whether an index is made of whole numbers, slices and `...` only."""
+    """Return whether an index consists of integers, slices and `...` only."""
     keys = key if isinstance(key, tuple) else (key,)
     return all(
         isinstance(k, (Integral, slice)) and not isinstance(k, bool) or k is Ellipsis for k in keys
@@ -49,7 +48,7 @@ def is_basic(key):
 
 
 def new_array(shape, dtype, context):
-    """Uninitialised memory on a device: a NumPy array or a DeviceArray."""
+    """Allocate an uninitialized NumPy array or DeviceArray."""
     if context is CPU:
         return aligned(shape, dtype)
     from minihybrid.runtime.device_array import new_on_device
@@ -58,7 +57,7 @@ def new_array(shape, dtype, context):
 
 
 def zeros_where(array):
-    """Zeros of an array's shape and dtype, on its device."""
+    """Return zeros of an array's shape and dtype, on its device."""
     if type(array) is np.ndarray:
         return np.zeros(array.shape, array.dtype)
     made = new_array(array.shape, array.dtype, array.context)
@@ -67,12 +66,12 @@ def zeros_where(array):
 
 
 def placed(array, context):
-    """The numbers of a NumPy array or a DeviceArray, in new memory on a device."""
+    """Copy a NumPy array or a DeviceArray into new memory on a device."""
     made = new_array(array.shape, array.dtype, context)
     made[...] = array
     return made
 
 
 def context_of(array):
-    """Where an NDArray's numbers are."""
+    """Return the device of an array."""
     return CPU if type(array) is np.ndarray else getattr(array, "context", CPU)

@@ -1,10 +1,9 @@
-"""Nested values: what functions take and give beside single arrays.
+"""Pytrees: nested lists, tuples, namedtuples and dicts of arrays and plain values.
 
-Takes:   lists, tuples, namedtuples and dicts, in one another.
-Gives:   `flatten`, what such a value is made of; `unflatten`, the same of other parts;
-         `reader`, which compiles the function that makes the cache key of a call.
+Defines: `flatten`, the parts of a container; `unflatten`, the container of other parts;
+         `reader`, which compiles the function that makes a call's cache key.
 
-What is left out: sets, whose order is not theirs to tell; plain values without a hash.
+Not supported: sets, which have no order; unhashable plain values.
 """
 
 from copy import copy
@@ -13,12 +12,12 @@ from numbers import Number
 
 from numpy import ndarray
 
-EXACT = frozenset((bool, int, str, type(None), type))  # `==` tells those of a type apart
-ITEMS = frozenset((int, str, type(None)))  # of a tuple, in which it has to tell their types
+EXACT = frozenset((bool, int, str, type(None), type))  # types whose values `==` distinguishes
+ITEMS = frozenset((int, str, type(None)))  # allowed in a tuple that is one static value
 
 
 def flatten(value):
-    """The parts of a nested value in order; `None` for what has no parts.
+    """Return the parts of a container in order, or `None` for any other value.
 
     >>> flatten({"a": 1, "b": [2, 3]}), flatten(4)
     ([1, [2, 3]], None)
@@ -29,13 +28,13 @@ def flatten(value):
 
 
 def unflatten(value, parts):
-    """A value of the same kind and keys, made of other parts.
+    """Return a container of the same type and keys with other parts.
 
     >>> unflatten({"a": 1, "b": 2}, [3, 4])
     {'a': 3, 'b': 4}
     """
     if isinstance(value, dict):
-        made = copy(value)  # as an OrderedDict, a defaultdict
+        made = copy(value)  # keeps the type, such as OrderedDict
         made.update(zip(value, parts, strict=True))
         return made
     kind = type(value)
@@ -43,7 +42,7 @@ def unflatten(value, parts):
 
 
 class Slot:
-    """The place of an array in nested arguments."""
+    """The placeholder of an array in nested arguments."""
 
     def __repr__(self):
         return "array"
@@ -57,13 +56,13 @@ class Keywords(dict):
 
 
 def static_key(value) -> tuple:
-    """A plain value's part of a cache key: equal for two values only if no program can
-    tell them apart. It begins with the type.
+    """Return the cache key of a plain value: equal only for indistinguishable values.
 
-    So 1, 1.0 and True differ, and so do 0.0 and -0.0; but NaN equals NaN.
+    It begins with the type, so 1, 1.0 and True differ. So do 0.0 and -0.0, but NaN equals
+    NaN.
 
-    Raises:  TypeError for arrays, symbols and nested values; a tuple of integers, strings
-             and None, as an operator's attribute may be, is one value.
+    Raises:  TypeError for arrays, symbols and containers, except a tuple of integers,
+             strings and None, such as an operator's attribute, which is one value.
     """
     kind = type(value)
     if kind is float and value and value == value or kind in EXACT:
@@ -82,7 +81,7 @@ def static_key(value) -> tuple:
 
 
 def nesting(value):
-    """How arrays and plain values are nested: SLOT, None, or (type, has names, *parts)."""
+    """Return the structure of arguments: SLOT, None, or (type, has names, *parts)."""
     if hasattr(type(value), "level"):
         return SLOT
     if (parts := flatten(value)) is None:
@@ -93,12 +92,12 @@ def nesting(value):
 
 @lru_cache(1_000)
 def reader(nested, place="type({0}) is ndarray or {0}.device") -> tuple:
-    """The functions (read, arrays), compiled for arguments of one nesting.
+    """Compile the functions (read, arrays) for arguments of one structure.
 
-    place:   what of an ndarray counts beside shape and dtype.
+    place:   an expression for the device of an ndarray, added to shape and dtype.
 
     read:    arguments, mode -> (cache key, their ndarrays). For arguments of another
-             nesting it raises an error, or returns a key that no plan has.
+             structure it raises, or returns a key that misses the cache.
     arrays:  arguments -> their arrays, in order.
 
     For `f(x, [y], 2)`, read is
@@ -122,7 +121,7 @@ def reader(nested, place="type({0}) is ndarray or {0}.device") -> tuple:
         else:
             kind, has_names, *parts = nested
             names, values = [f"{name}_{i}" for i in range(len(parts))], name
-            if name != "x":  # the arguments as a whole are a tuple
+            if name != "x":  # the argument list itself is a tuple
                 scope[f"T{name}"] = kind
                 lines.append(f"    if type({name}) is not T{name}: raise TypeError\n")
             if issubclass(kind, dict):

@@ -1,12 +1,11 @@
-"""Chapter 22. Graphs as JSON, in MXNet's form.
+"""Chapter 22. MXNet's JSON format of graphs.
 
-Takes:   symbols, or texts.
-Gives:   `tojson`, and `refs_of_json`, of which `sym.fromjson` makes a symbol.
+Defines: `tojson`; `refs_of_json`, from which `sym.fromjson` makes a symbol.
 
-A file is data: names are looked up among the operators, attributes are parsed as
-literals, and nothing in a file is run. An operator that is not here gets a record that
-refuses to run, so that the rest of the file can be looked at, used and written again.
-Source:  MXNet 1.9's nnvm JSON; of older files, `legacy` says what differs.
+A file is data: operators are looked up by name, attributes are parsed as literals, and
+nothing in a file is executed. An unknown operator gets a placeholder definition that
+can't run, so that the rest of the graph can be inspected, used and saved.
+Source:  MXNet 1.9's nnvm JSON; `formats/legacy.py` upgrades older files.
 """
 
 from collections import Counter
@@ -22,26 +21,26 @@ from minihybrid.core.op import UNKNOWN, AttrError, HybridError, Node, Op, Spec
 from minihybrid.core.switches import is_np_shape, told_shape
 from minihybrid.ops.registry import OPS
 
-# Attributes that MXNet wants to be told, though they have defaults here.
+# Attributes that MXNet requires, though they have defaults here.
 NEEDED = {
     "_npi_flip": ("axis",),
     "_npi_normal": ("loc", "scale"),
     "_npi_uniform": ("low", "high"),
     "_split_v2": ("indices",),
 }
-OLDEST, NOW = 800, 10901  # 0.8.0, which did not write its version, and 1.9.1
+OLDEST, NOW = 800, 10901  # 0.8.0, which did not save its version, and 1.9.1
 MAX_NODES, MAX_INPUTS, MAX_OUTPUTS = 1 << 16, 1 << 18, 1 << 16  # of a whole graph
 
 
 def tojson(symbol):
-    """A symbol's graph as JSON text in MXNet's form.
+    """Encode a symbol's graph as JSON text.
 
     >>> from minihybrid.core import sym
     >>> import json
     >>> json.loads(tojson(sym.relu(sym.var("x"), name="y")))["arg_nodes"]
     [0]
     """
-    import json  # only who writes a graph waits for it
+    import json  # imported on demand
 
     graph = Graph.of(symbol)
     names = graph.names()
@@ -76,7 +75,7 @@ def tojson(symbol):
 
 
 def file_attrs(node):
-    """A node's attributes as files have them: text, without what MXNet knows."""
+    """Return a node's attributes as text, without those that MXNet infers."""
     if node.op is None:
         return dict(node.info or {})
     shown = shown_attrs(node)
@@ -92,24 +91,24 @@ def file_attrs(node):
 
 
 def called(op):
-    """(name, attributes) by which MXNet knows an operator."""
+    """Return MXNet's (name, attributes) for an operator."""
     return op.mxnet_name or (op.name, {})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Missing(Op):
-    """The record of an operator that only its name in a file is known of."""
+    """A placeholder definition of an unknown operator in a file."""
 
-    more: dict = field(default_factory=dict)  # what else its node has in the file
+    more: dict = field(default_factory=dict)  # other fields of its node in the file
 
 
 def missing_of(nodes):
-    """The nodes whose operators are not here."""
+    """Return the nodes whose operators are unknown."""
     return [node for node in nodes if isinstance(node.op, Missing)]
 
 
 def missing(kind, name, n_inputs, n_outputs, more):
-    """A record for one node: it can be looked at and written again, but not run."""
+    """Return a definition for one node that can be inspected and saved, but not run."""
 
     def refuse(*_, **__):
         raise HybridError(
@@ -118,7 +117,7 @@ def missing(kind, name, n_inputs, n_outputs, more):
         )
 
     def infer(specs):
-        """Refuse once the inputs are known, for then somebody wants to run it."""
+        """Raise once the inputs' specs are known, because then the graph is about to run."""
         return refuse() if all(s.known for s in specs) else (specs, [UNKNOWN] * n_outputs)
 
     return Missing(
@@ -133,9 +132,9 @@ def missing(kind, name, n_inputs, n_outputs, more):
 
 
 def refs_of_json(text, source="the JSON text"):
-    """The outputs of the graph that JSON text describes, as (node, index) pairs.
+    """Decode a graph from JSON text; return its outputs as (node, index) pairs.
 
-    Raises:  FileError naming the node and what is wrong with it.
+    Raises:  FileError naming the invalid node and the reason.
     """
     data = parsed_json(text, source)
     if not isinstance(data, dict) or not isinstance(data.get("nodes"), list):
@@ -161,9 +160,9 @@ def refs_of_json(text, source="the JSON text"):
 
 
 def version_of(data):
-    """The version of MXNet in a file's own attributes: 10901 is 1.9.1.
+    """Return the MXNet version in a file's attributes; 10901 is 1.9.1.
 
-    Raises:  AttrError if it is written in another way than MXNet's.
+    Raises:  AttrError if it doesn't have MXNet's form.
     """
     attrs = data.get("attrs", {})
     version = attrs.get("mxnet_version", ["int", OLDEST]) if isinstance(attrs, dict) else attrs
@@ -173,7 +172,7 @@ def version_of(data):
 
 
 def _nodes(data, version, source):
-    """The nodes of a file, each made of those before it."""
+    """Decode the nodes of a file, in order."""
     lists = [e.get("inputs") for e in data["nodes"] if isinstance(e, dict)]
     n_inputs = sum(len(refs) for refs in lists if isinstance(refs, list))
     if len(data["nodes"]) > MAX_NODES or n_inputs > MAX_INPUTS:
@@ -199,7 +198,7 @@ def _nodes(data, version, source):
 
 
 def _told_outputs(data, lists):
-    """node number -> number of outputs, as a file says it and its references do."""
+    """Return node index -> number of outputs, from the file's table and from references."""
     rows = data.get("node_row_ptr")
     rows = rows if isinstance(rows, list) and all(type(n) is int for n in rows) else []
     counts = {i: max(b - a, 1) for i, (a, b) in enumerate(pairwise(rows))}
@@ -211,7 +210,7 @@ def _told_outputs(data, lists):
 
 
 def _refs(entries, made, where):
-    """[[node, output, version], ...] as references to nodes that came before."""
+    """Decode [[node, output, version], ...] as references to earlier nodes."""
     if not isinstance(entries, list):
         raise FileError(f"{where}: a list of inputs is needed, found {entries!r:.60}")
     refs = []
@@ -231,7 +230,7 @@ def _refs(entries, made, where):
 
 
 def _attrs(entry, where):
-    """A node's attributes: of the operator, in old files `param`, and of the user."""
+    """Return a node's attributes: the operator's (`param` in old files) and the user's."""
     attrs = {}
     for key in ("param", "attr", "attrs"):
         fields = entry.get(key, {})
@@ -242,7 +241,7 @@ def _attrs(entry, where):
 
 
 def _pinned(info, version, names=(), inputs=()):
-    """A node's user attributes as they are written today."""
+    """Return a node's user attributes in the current format."""
     if version == NOW:
         return info
     from minihybrid.formats.legacy import pinned
@@ -276,7 +275,7 @@ def _node(entry, inputs, version, n_outputs, where):
             attrs = upgraded(attrs, op, version)
         full = op.read(
             {k: v for k, v in attrs.items() if k in op.attrs and k != "num_arrays"}
-        )  # the inputs are counted
+        )  # counted from the inputs
     except AttrError as error:
         raise FileError(f"{where}: {error}") from None
     info = {k: v for k, v in attrs.items() if k not in op.attrs and k != "num_args"}
@@ -294,7 +293,7 @@ def _node(entry, inputs, version, n_outputs, where):
 
 
 def _check_names(refs, source):
-    """Refuse two variables of one name: nobody could give them two values."""
+    """Raise if two variables have the same name, so that they can't be bound separately."""
     counts = Counter(n.name for n in topological(refs) if n.op is None)
     name, count = counts.most_common(1)[0] if counts else ("", 0)
     if count > 1:
@@ -302,7 +301,7 @@ def _check_names(refs, source):
 
 
 def _spec(info, where):
-    """What a variable's attributes say of its shape and dtype."""
+    """Return the spec given by a variable's attributes."""
     dtype, shape = info.get("__dtype__"), info.get("__shape__")
     try:
         if dtype is not None and dtype.lstrip("-").isdigit():
@@ -310,7 +309,7 @@ def _spec(info, where):
         if dtype is not None and dtype not in TYPE_FLAGS:
             raise KeyError
         shape = None if shape is None else OPS["Reshape"].read({"shape": shape})["shape"]
-        if not shape and not is_np_shape():  # no lengths: an unknown shape, unless np's rules hold
+        if not shape and not is_np_shape():  # () means unknown without np_shape
             shape = None
         known = None if shape is None else told_shape(shape)
         return Spec(known, dtype and np.dtype(dtype)).possible()

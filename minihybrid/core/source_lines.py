@@ -1,10 +1,9 @@
-"""Which lines of a program made a node, and what their file is called.
+"""Source locations of traced nodes.
 
-Takes:   the frames that run while a function is traced.
-Gives:   `is_ours`, whether a frame is the engine's; `lines_above`, which the trace keeps for
-         each node, so that pictures show both; `file_of`, which errors name.
+Defines: `is_ours`, whether a frame is the engine's; `lines_above`, the source lines that
+         the trace records for each node; `file_of`, the file name for errors.
 
-What is left out: lines that only prepare arguments.
+Limits: lines that only prepare arguments aren't recorded.
 """
 
 import sys
@@ -14,15 +13,16 @@ PACKAGES = ("minihybrid", "minihybrid_course")
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Whether a frame runs code of the engine or of its course."""
+    """Return whether a frame runs code of the engine or the course."""
     return frame.f_globals.get("__name__", "").partition(".")[0] in PACKAGES
 
 
 def lines_above(below: CodeType) -> tuple[tuple[CodeType, int], ...]:
-    """The lines of the traced program that are running, outermost first.
+    """Return the active source lines of the traced program, outermost first.
 
-    Those of the user's functions; if there are none, of the layer's own forward.
-    Returns: ((code object, line), ...);  below: the code of the frame to stop at.
+    These are lines of user functions or, if there are none, of the layer's forward.
+    below:   the code object of the frame to stop at.
+    Returns: ((code object, line), ...).
     """
     frame: FrameType | None
     users, layers, frame = [], [], sys._getframe(1)
@@ -37,16 +37,16 @@ def lines_above(below: CodeType) -> tuple[tuple[CodeType, int], ...]:
 
 
 def file_of(frame: FrameType) -> str:
-    """The file of a frame's code; `Cell In[3]` in a notebook."""
+    """Return the file of a frame's code; `Cell In[3]` in a notebook."""
     file, get_ipython = frame.f_code.co_filename, frame.f_globals.get("get_ipython")
     if get_ipython is None:
         return file
     shell = get_ipython()
     if hasattr(shell.compile, "format_code_name"):
         return " ".join(shell.compile.format_code_name(file) or [file])
-    import linecache  # which loads the tokenizer
+    import linecache  # slow to import
 
-    # IPython 7 has no names of cells: they are found by their text.
+    # IPython 7 doesn't name cells: find the cell by its source.
     text = "".join(linecache.getlines(file)).strip()
     cells = [n for n, cell in enumerate(shell.user_ns["_ih"]) if text and cell.strip() == text]
     return f"Cell In[{cells[-1]}]" if cells else file

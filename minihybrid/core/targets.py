@@ -1,10 +1,9 @@
-"""Targets: what makes a function of an optimised graph.
+"""Targets: the back ends that turn an optimized graph into a function.
 
-Takes:   what enters itself: NumPy here, compiled code and devices from elsewhere.
-Gives:   `TARGETS`, a `Target` a name; `best_target`, the usual one, and `target_of`,
-         the one for an array; `Table`, what a plan reads by address; `Call`.
+Defines: `TARGETS`, name -> `Target`; `best_target`, the default, and `target_of`, that of
+         an array; `Table`, the arrays that a plan reads by address; `Call`.
 
-What is left out: one graph on several targets.
+Not supported: one graph on several targets.
 """
 
 from collections.abc import Callable
@@ -14,24 +13,24 @@ import numpy as np
 
 
 class Target(NamedTuple):
-    """What the pipeline and a plan ask of a target.
+    """The interface of a back end.
 
-    generate:    (graph, memory, inputs) -> what the target makes of a graph: `text`,
-                 `kernels`, `n_kernels`, `table`, `steps`, `nbytes_helpers`.
-    load:        what was made -> its function; compiled, or loaded from the cache.
-    call:        (plan, arrays, key) -> the text of a call of that function; the key of
-                 random numbers is empty where there are none.
-    bound:       (arrays, constants, device) -> the table of both, by which a call reads
-                 them, and what must live as long.
-    tiers:       (job, wait) -> the plans of a job, of which one is in force.
-    unsupported: graph -> why the target cannot run it; `None` if it can.
-    passes:      those after `dce`.
-    scratch_of:  node -> what its loops need beside.
-    usable:      () -> whether it may be the usual target, if it is `here`.
-    here:        whether it reads arrays in the processor's memory.
-    names:       what the text of `call` uses.
-    runner:      plan -> (function, `run(arrays, bound)`, which gives the outputs), of a
-                 target that needs no such text.
+    generate:    (graph, memory, inputs) -> its code object, with `text`, `kernels`,
+                 `n_kernels`, `table`, `steps`, `nbytes_helpers`.
+    load:        code object -> function, compiled or loaded from the cache.
+    call:        (plan, arrays, key) -> source of a call of that function; `key`, of the
+                 random stream, may be empty.
+    bound:       (arrays, constants, device) -> (table of their addresses, objects to keep
+                 alive with it).
+    tiers:       (job, wait) -> the `ActivePlan` of a job.
+    unsupported: graph -> why the target can't run it; `None` if it can.
+    passes:      to run after `dce`.
+    scratch_of:  node -> scratch memory of its loops.
+    usable:      () -> whether it can be the default target, if it is `here`.
+    here:        whether it reads arrays in the CPU's memory.
+    names:       globals of the source that `call` returns.
+    runner:      plan -> (function, `run(arrays, bound)` -> outputs), for a target that
+                 needs no generated caller.
     """
 
     generate: Callable
@@ -48,33 +47,33 @@ class Target(NamedTuple):
     runner: Callable | None = None
 
 
-TARGETS = {}  # name -> Target; those that serve better come later
+TARGETS = {}  # name -> Target, in order of preference, best last
 
 
 def best_target():
-    """The target that is used unless another is asked for: what is installed."""
+    """Return the default target: the best one installed."""
     return next(n for n in reversed(TARGETS) if TARGETS[n].here and TARGETS[n].usable())
 
 
 def target_of(array, target=None):
-    """The target of a plan that reads an array: a device runs its own kernels.
+    """Return the target of a plan that reads an array: for a device array, its device.
 
-    target:  for arrays in the processor's memory; unless given, the best.
+    target:  for arrays in the CPU's memory; by default, the best.
     """
     return target or best_target() if isinstance(array.device, str) else array.device
 
 
 def in_order(arrays, constants):
-    """Arrays of the processor's, each as one block without gaps."""
+    """Return CPU arrays, each contiguous."""
     return [np.asarray(a, order="C") for a in (*arrays, *constants)]  # keeps 0 axes
 
 
 class Call(NamedTuple):
-    """One line of a plan's text, and whose it is; the text ends in these lines.
+    """Debug information of one line among the last lines of a plan's source.
 
-    node:    the node of the graph that is computed there.
-    kernel:  the name of the function that is called; "" for one of NumPy's.
-    made:    line of that function's body -> which of the fused nodes it computes.
+    node:    the graph node that the line computes.
+    kernel:  the name of the called function; "" for one of NumPy's.
+    made:    line of that function's body -> the fused node that it computes.
     """
 
     node: Any
@@ -83,7 +82,7 @@ class Call(NamedTuple):
 
 
 class Table:
-    """Which parameters and constants a plan reads by address, in order."""
+    """The parameters and constants that a plan reads by address, in order."""
 
     def __init__(self, graph, inputs):
         self.inputs = list(inputs)

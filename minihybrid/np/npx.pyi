@@ -415,4 +415,4 @@ def topk(
 from minihybrid.mxnet.util import use_np as use_np
 
 def waitall() -> None:
-    """Return when all work of all devices is done; the processor's always is."""
+    """Block until all devices have finished; the CPU always has."""
