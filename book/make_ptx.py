@@ -54,8 +54,8 @@ def text_of(function, shapes):
     """The text of the one kernel that a function becomes."""
     arrays = [nd.ones(shape, ctx=mx.simulated_gpu()) for shape in shapes]
     plan, *_ = mx.function(function).plan_for(*arrays)
-    (step,) = plan.made.steps
-    return step.kernel
+    (launch,) = plan.made.launches
+    return launch.kernel
 
 
 def texts():

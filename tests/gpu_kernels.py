@@ -56,7 +56,7 @@ def of_sample(case, dtype):
     if case.smooth and dtype.startswith("float"):
         graph = joint_graph(graph, [n.name for n in graph.variables])
     plan = Plan(graph, [], training=True, target=device_of(simulated_gpu()), expanded=True)
-    return [step.kernel for step in plan.made.steps]
+    return [launch.kernel for launch in plan.made.launches]
 
 
 def of_samples(cases, dtypes):
@@ -71,7 +71,7 @@ def steps_of(function, **shapes):
     graph, _ = sym.trace(
         function, {name: Spec(shape, np.dtype("float32")) for name, shape in shapes.items()}
     )
-    return Plan(graph, list(shapes), target=device_of(simulated_gpu())).made.steps
+    return Plan(graph, list(shapes), target=device_of(simulated_gpu())).made.launches
 
 
 def five_operators(n):

@@ -8,11 +8,11 @@ toolchain; only the numbers are missing.
 import ctypes
 import json
 
-from gpu_steps import CHAIN, scaled
+from gpu_launches import CHAIN, scaled
 
 import minihybrid as mx
 from minihybrid import nd
-from minihybrid.codegen.bytecode import ARRAY, PARAM, Word
+from minihybrid.codegen.bytecode import ARRAY, PARAM, Operand
 from minihybrid.runtime.device import device_of
 from minihybrid.runtime.launch import Recorded
 
@@ -34,7 +34,7 @@ def main():
         call()
         return noted(driver)[before:]
 
-    one = Recorded(device, [scaled(Word(ARRAY, 0), Word(PARAM, 0), Word(ARRAY, 1))], 0)
+    one = Recorded(device, [scaled(Operand(ARRAY, 0), Operand(PARAM, 0), Operand(ARRAY, 1))], 0)
     chain = Recorded(device, CHAIN, 512)
     arena = chain.arena.address
     actual = {

@@ -392,8 +392,8 @@ class Made:
     """What the target "cpu" makes of a graph for a small machine."""
 
     def __init__(self, made):
-        self.made, self.parts = made, made.steps
-        self.steps = [step._replace(chunks=1) for step in made.steps]  # one thread
+        self.made, self.parts = made, made.launches
+        self.launches = [launch._replace(chunks=1) for launch in made.launches]  # one thread
 
     def __getattr__(self, name):
         return getattr(self.made, name)
@@ -447,18 +447,20 @@ def load_plan(made):
         memories[ARENA, 0] = Memory("the arena", arena, False)
         arena[...] = 0xA5
 
-        def load(word, turn, spec):
-            base, start = place(word._replace(after=word.after + turn * word.turn))
+        def load(operand, turn, spec):
+            base, start = place(operand._replace(after=operand.after + turn * operand.turn))
             return Flat(memories[base], start, spec)
 
         with small_machine(), np.errstate(all="ignore"):
-            for step, turn in itertools.islice(in_turns(made.parts), until):
-                if not is_taken(step, turn, load):
+            for launch, turn in itertools.islice(in_turns(made.parts), until):
+                if not is_taken(launch, turn, load):
                     continue
-                now = step._replace(
-                    words=[w._replace(after=w.after + turn * w.turn, turn=0) for w in step.words]
+                now = launch._replace(
+                    operands=[
+                        w._replace(after=w.after + turn * w.turn, turn=0) for w in launch.operands
+                    ]
                 )
-                run_step(now, node_of[id(step)], memories, key)
+                run_launch(now, node_of[id(launch)], memories, key)
         for (kind, _), memory in memories.items():
             if kind == ARRAY and not memory.written.all():
                 raise PlainError(f"{memory.name} is not written whole")
@@ -467,58 +469,58 @@ def load_plan(made):
     return run
 
 
-def specs_of(step, node):
+def specs_of(launch, node):
     """The specs of a kernel's arrays: what it reads, writes, and needs beside."""
-    if step.copied:
-        return [step.copied], [step.copied], []
+    if launch.copied:
+        return [launch.copied], [launch.copied], []
     work = scratch_of_small(node)
     return [n.specs[i] for n, i in node.inputs], [*node.specs], [work[0].specs[0]] if work else []
 
 
-def place(word):
-    """(the memory where a word points to, and the byte)."""
-    if word.what in (ARENA, WORK):
-        return (ARENA, 0), word.which + word.after
-    return (word.what, word.which), word.after
+def place(operand):
+    """(the memory where a operand points to, and the byte)."""
+    if operand.what in (ARENA, WORK):
+        return (ARENA, 0), operand.which + operand.after
+    return (operand.what, operand.which), operand.after
 
 
-def run_step(step, node, memories, key):
+def run_launch(launch, node, memories, key):
     """One kernel, part by part."""
-    ins, outs, work = specs_of(step, node)
+    ins, outs, work = specs_of(launch, node)
     flats, given = {}, []
-    for word, spec in zip(step.words, [*ins, *outs, *work], strict=False):
-        base, start = place(word)
-        if (base, start, spec) not in flats:  # a step may write over what it reads
+    for operand, spec in zip(launch.operands, [*ins, *outs, *work], strict=False):
+        base, start = place(operand)
+        if (base, start, spec) not in flats:  # a launch may write over what it reads
             flats[base, start, spec] = flat = Flat(memories[base], start, spec)
             flat.written &= len(given) < len(ins)
         given.append(flats[base, start, spec])
     outs, work = given[len(ins) :][: len(outs)], given[len(ins) + len(outs) :]
     given += [
         np.uint64(key) if kind == KEY else which
-        for kind, which, *_ in step.words
+        for kind, which, *_ in launch.operands
         if kind in (KEY, NUMBER)
     ]
     try:
-        for part in reversed(range(step.chunks)):
+        for part in reversed(range(launch.chunks)):
             for flat in flats.values():
                 flat.part = part
             for flat in work:  # each thread has its own
                 flat.forget()
-            parts = [part, step.chunks] if step.chunks > 1 else []
-            function_of(step.kernel)(*given, *parts)
+            parts = [part, launch.chunks] if launch.chunks > 1 else []
+            function_of(launch.kernel)(*given, *parts)
         for flat in outs:
             if not flat.fresh.all():
                 raise PlainError(
                     f"a kernel leaves {np.flatnonzero(~flat.fresh)} of {flat.memory.name} unwritten"
                 )
     except PlainError as error:
-        raise PlainError(f"{error}\n{step.kernel}") from None
+        raise PlainError(f"{error}\n{launch.kernel}") from None
     for flat in flats.values():
         flat.close()
 
 
 def scratch_of_small(node):
-    """What a step needs beside on the small machine."""
+    """What a launch needs beside on the small machine."""
     with small_machine():
         return scratch_of(node)
 

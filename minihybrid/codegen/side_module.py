@@ -1,6 +1,6 @@
 """A plan in Pyodide: its kernels and the calls of them, as one side module of WebAssembly.
 
-Takes:   the steps of a plan of the target "cpu", and the kernel of each.
+Takes:   the launches of a plan of the target "cpu", and the kernel of each.
 Gives:   `side_module`, the bytes of a module that the dynamic linker of a page loads, on the
          interpreter's own memory; `is_page`, whether Python's and NumPy's objects are laid
          out as it needs them.
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minihybrid.codegen.bytecode import ARENA, ARRAY, PARAM, Step, Word
+from minihybrid.codegen.bytecode import ARENA, ARRAY, PARAM, Launch, Operand
 from minihybrid.codegen.ir import Kernel
 from minihybrid.codegen.wasm import (
     ADD,
@@ -57,12 +57,12 @@ DYLINK = section(0, named("dylink.0") + b"\1\4\0\0\0\0")  # needs no memory of i
 
 
 class Compiled(NamedTuple):
-    """A step of a plan with its kernel; a copy has none.
+    """A launch of a plan with its kernel; a copy has none.
 
     scratch:  address of memory that the kernel takes as its last buffer, or 0.
     """
 
-    step: Step
+    launch: Launch
     kernel: Kernel | None
     scratch: int = 0
 
@@ -128,29 +128,29 @@ def calls_of(part: Sequence[Compiled], n_arrays: int, numbers: dict) -> bytes:
         for item in items:
             code.extend(bytes([item]) if isinstance(item, int) else item)
 
-    def push(word: Word) -> None:
-        offset = word.after
-        if word.what == PARAM:
-            emit(GET, u(addresses), LOAD, u(8 * word.which))
-        elif word.what == ARRAY:
-            emit(GET, u(first + word.which))
+    def push(operand: Operand) -> None:
+        offset = operand.after
+        if operand.what == PARAM:
+            emit(GET, u(addresses), LOAD, u(8 * operand.which))
+        elif operand.what == ARRAY:
+            emit(GET, u(first + operand.which))
         else:
             emit(GET, u(arena))
-            offset += word.which
+            offset += operand.which
         if offset:
             emit(I32CONST, s(offset), ADD)
-        if word.turn:
-            emit(GET, u(turn), I32CONST, s(word.turn), MUL, ADD)
+        if operand.turn:
+            emit(GET, u(turn), I32CONST, s(operand.turn), MUL, ADD)
 
     def run(one: Compiled) -> None:
-        words = [w for w in one.step.words if w.what in (ARENA, PARAM, ARRAY)]
+        operands = [w for w in one.launch.operands if w.what in (ARENA, PARAM, ARRAY)]
         if one.kernel is None:
-            push(words[1])
-            push(words[0])
-            emit(I32CONST, s(one.step.copied.nbytes), COPY)
+            push(operands[1])
+            push(operands[0])
+            emit(I32CONST, s(one.launch.copied.nbytes), COPY)
             return
-        for word in words:
-            push(word)
+        for operand in operands:
+            push(operand)
         if one.scratch:
             emit(I32CONST, s(one.scratch))
         emit(CALL, u(numbers[one.kernel]))
@@ -164,7 +164,7 @@ def calls_of(part: Sequence[Compiled], n_arrays: int, numbers: dict) -> bytes:
             emit(I32CONST, s(id(False)), RETURN, END)  # which is immortal, as True is
     emit(GET, 1, LOAD, u(4 * (n_arrays + 3)), b"\x2f\1", u(DIGIT), SET, u(left))
     emit(BLOCK, EMPTY)
-    loops = {i - one.step.body + 1 for i, one in enumerate(part) if one.step.turns}
+    loops = {i - one.launch.body + 1 for i, one in enumerate(part) if one.launch.turns}
     depth = 0
     for i, one in enumerate(part):
         if i in loops:
@@ -172,17 +172,17 @@ def calls_of(part: Sequence[Compiled], n_arrays: int, numbers: dict) -> bytes:
             depth = 1
         emit(GET, u(left), EQZ, BR_IF, depth)
         emit(GET, u(left), I32CONST, s(-1), ADD, SET, u(left))
-        if one.step.guard:
-            word, mask = one.step.guard
+        if one.launch.guard:
+            operand, mask = one.launch.guard
             bits = next(n for n in CONDITION if abs(mask) < 2**n)
-            push(word)
+            push(operand)
             emit(CONDITION[bits], 0, 0x42, s(abs(mask)), SCALAR[0x7E]["&"], 0x50)
             emit(*[EQZ] * (mask > 0), IF, EMPTY)
         run(one)
-        if one.step.guard:
+        if one.launch.guard:
             emit(END)
-        if one.step.turns:
-            emit(GET, u(turn), I32CONST, 1, ADD, TEE, u(turn), I32CONST, s(one.step.turns))
+        if one.launch.turns:
+            emit(GET, u(turn), I32CONST, 1, ADD, TEE, u(turn), I32CONST, s(one.launch.turns))
             emit(ops["<"], BR_IF, 0, END)
             depth = 0
     emit(END, I32CONST, s(id(True)), END)

@@ -91,7 +91,7 @@ class Function:
     on demand.
     """
 
-    kernels, steps, nbytes_helpers = [], (), 0
+    kernels, launches, nbytes_helpers = [], (), 0
 
     def __init__(self, plan, functions, n_kernels, table, calls=()):
         self.plan, self.functions, self.calls = plan, functions, calls

@@ -146,8 +146,8 @@ class Plan:
     # -- inspection
     @property
     def labels(self):
-        """The names of a call's steps, in order."""
-        return [step.label for step in self.made.steps]
+        """The names of a call's launches, in order."""
+        return [launch.label for launch in self.made.launches]
 
     @property
     def source(self):
@@ -156,8 +156,8 @@ class Plan:
 
     @property
     def texts(self):
-        """The source of each step's kernel; plans with equal sources share machine code."""
-        return tuple(step.kernel for step in self.made.steps if hasattr(step, "kernel"))
+        """The source of each launch's kernel; plans with equal sources share machine code."""
+        return tuple(launch.kernel for launch in self.made.launches if hasattr(launch, "kernel"))
 
     @property
     def nbytes_moved(self):

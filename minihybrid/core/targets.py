@@ -16,7 +16,7 @@ class Target(NamedTuple):
     """The interface of a back end.
 
     generate:    (graph, memory, inputs) -> its code object, with `text`, `kernels`,
-                 `n_kernels`, `table`, `steps`, `nbytes_helpers`.
+                 `n_kernels`, `table`, `launches`, `nbytes_helpers`.
     load:        code object -> function, compiled or loaded from the cache.
     call:        (plan, arrays, key) -> source of a call of that function; `key`, of the
                  random stream, may be empty.

@@ -248,16 +248,16 @@ def c_file(plan, inputs, outputs, weights):
             f"export: {plan.target_note}, so it cannot be written in C; format='numpy' can have it"
         )
     kernels, calls = {}, []
-    for step in plan.made.steps:
-        if step.kernel not in kernels:
-            kernels[step.kernel] = kernel_of(step, f"k{len(kernels)}_{step.label}")
-        words = ", ".join(_word(word, len(inputs)) for word in step.words)
-        when = _condition(*step.guard, len(inputs)) if step.guard else ""
-        calls.append(f"    {when}{kernels[step.kernel].name}({words});")
-        if step.turns:
-            body = [f"    {line}" for line in calls[-step.body :]]
-            head = f"    for (int64_t turn = 0; turn < {step.turns}; turn++) {{"
-            calls[-step.body :] = ["\n".join([head, *body, "    }"])]
+    for launch in plan.made.launches:
+        if launch.kernel not in kernels:
+            kernels[launch.kernel] = kernel_of(launch, f"k{len(kernels)}_{launch.label}")
+        operands = ", ".join(_operand(operand, len(inputs)) for operand in launch.operands)
+        when = _condition(*launch.guard, len(inputs)) if launch.guard else ""
+        calls.append(f"    {when}{kernels[launch.kernel].name}({operands});")
+        if launch.turns:
+            body = [f"    {line}" for line in calls[-launch.body :]]
+            head = f"    for (int64_t turn = 0; turn < {launch.turns}; turn++) {{"
+            calls[-launch.body :] = ["\n".join([head, *body, "    }"])]
     arrays = [
         *((f"x{i}", "const ", s) for i, s in enumerate(inputs)),
         *((f"y{k}", "", s) for k, s in enumerate(outputs)),
@@ -272,14 +272,14 @@ def c_file(plan, inputs, outputs, weights):
     )
 
 
-def kernel_of(step, name):
-    """The kernel of a step in the loop IR."""
+def kernel_of(launch, name):
+    """The kernel of a launch in the loop IR."""
     try:
-        kernel = compiled(step.kernel, name)
+        kernel = compiled(launch.kernel, name)
         verify(kernel)
     except (Unreadable, KernelError) as error:
         raise HybridError(
-            f"export: {step.label} has no form in C ({error}); export the net without it, or as "
+            f"export: {launch.label} has no form in C ({error}); export the net without it, or as "
             "format 'numpy'"
         ) from None
     return kernel
@@ -322,9 +322,9 @@ def _api(arrays, n_inputs, weights, nbytes, calls):
     )
 
 
-def _word(word, n_inputs):
+def _operand(operand, n_inputs):
     """What a kernel is called with, in C."""
-    what, which, after, turn = word
+    what, which, after, turn = operand
     moves = f" {'-' if turn < 0 else '+'} turn * {abs(turn)}" * bool(turn)
     behind = f" + {after}" * bool(after) + moves
     if what == ARRAY:
@@ -341,10 +341,10 @@ def _word(word, n_inputs):
     }[what]
 
 
-def _condition(word, mask, n_inputs):
-    """Whether the side of a branch that a step belongs to is taken, in C."""
+def _condition(operand, mask, n_inputs):
+    """Whether the side of a branch that a launch belongs to is taken, in C."""
     kind = {8: "uint8_t", 16: "uint16_t", 31: "float", 32: "uint32_t", 63: "double"}
-    at = _word(word, n_inputs).removeprefix("(void *) ").removeprefix("(const void *) ")
+    at = _operand(operand, n_inputs).removeprefix("(void *) ").removeprefix("(const void *) ")
     test = f"*(const {kind[abs(mask).bit_length()]} *) (const void *) {at}"
     return f"if ({test} {'!=' if mask > 0 else '=='} 0) "
 

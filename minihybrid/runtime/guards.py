@@ -129,7 +129,7 @@ def reason(plans: Any, signature: Signature) -> str:
     own = plans[signature]
     before = takewhile(lambda plan: plan is not own, plans.values())
     known = {text for plan in before for text in plan.texts}
-    anew = [step.label for step in own.made.steps if step.kernel not in known]
+    anew = [launch.label for launch in own.made.launches if launch.kernel not in known]
     more = f": another schedule of {few([*dict.fromkeys(anew)])}"
     return entry.reason + more * bool(signature.lengths and entry.reason and anew)
 

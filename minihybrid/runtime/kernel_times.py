@@ -25,9 +25,9 @@ def time_steps(
 ) -> list[tuple[str, float]]:
     """Seconds of each kernel, medians of repeats: fewer of a large net, but three.
 
-    The driver is told to stop after each step, and a step's time is the difference of
-    two stops: a net of n steps is run n times a repeat. Of a loop, each step's time is
-    that of the first turn, but the last step's has all other turns, too.
+    The driver is told to stop after each launch, and a launch's time is the difference of
+    two stops: a net of n launches is run n times a repeat. Of a loop, each launch's time is
+    that of the first turn, but the last launch's has all other turns, too.
     """
     if plan.target != "cpu":
         raise HybridError(
@@ -36,9 +36,9 @@ def time_steps(
     plan(arrays, bound)  # compiles it
     outs = [np.empty(shape, dtype) for shape, dtype in plan.out_specs]
     args = (*arrays, *outs, plan._new_arena(), bound[0], 0)
-    steps, stops = plan.made.steps, [0]
-    for k, step in enumerate(steps, 1):  # of a loop, the first turn step by step
-        stops.append(stops[-1] + 1 if not step.turns else n_calls(steps[:k]))
+    launches, stops = plan.made.launches, [0]
+    for k, launch in enumerate(launches, 1):  # of a loop, the first turn launch by launch
+        stops.append(stops[-1] + 1 if not launch.turns else n_calls(launches[:k]))
     n, samples = stops[-1], [list[float]() for _ in stops]
 
     def run(stop: int, times: int) -> float:

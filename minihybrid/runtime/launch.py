@@ -1,7 +1,7 @@
 """Chapter 28. One launch for a whole network: a plan's kernels as one CUDA graph.
 
-Takes:   a device, the steps of a plan, and for each call the addresses of its arrays.
-Gives:   `Launch`, one kernel with its arguments; `Recorded`, all those of a plan;
+Takes:   a device, the launches of a plan, and for each call the addresses of its arrays.
+Gives:   `BoundLaunch`, one kernel with its arguments; `Recorded`, all those of a plan;
          `launch`, a call of a plan.
 
 A launch costs the processor some microseconds, and a small net has many kernels that
@@ -37,7 +37,8 @@ WIDE = 16  # bytes that one thread of a GPU can load at once, from a multiple of
 
 def runner(plan: Plan) -> tuple["Recorded", Callable]:
     """(function, run) of a plan on a device."""
-    function, n = Recorded(plan.device, plan.made.steps, plan.memory.nbytes), plan.graph.n_streams
+    function = Recorded(plan.device, plan.made.launches, plan.memory.nbytes)
+    n = plan.graph.n_streams
 
     def run(arrays: Sequence[DeviceArray], bound: tuple) -> list[DeviceArray]:
         return launch(plan, arrays, bound, STREAM.take(n) if n else 0)
@@ -59,7 +60,7 @@ def launch(plan: Plan, arrays: Iterable[DeviceArray], bound: tuple, key: int) ->
     return outs
 
 
-class Launch:
+class BoundLaunch:
     """A kernel, its blocks of threads and its arguments, ready to be launched often.
 
     The driver takes the address of a list of addresses, each that of an argument: here
@@ -98,27 +99,29 @@ class Recorded(ForkSafe):
     """The launches of a plan, each call one launch of the driver.
 
     device:    the `Device` where it runs.
-    steps:     what is launched, in order, as `minihybrid.codegen.gpu.target` gives it.
+    launches:  what is launched, in order, as `minihybrid.codegen.gpu.target` gives it.
     nbytes:    of the arena, which all calls share: they are on one stream.
     n_changed: nodes that got other arguments since the plan was recorded.
     """
 
-    def __init__(self, device: Device, steps: Sequence, nbytes: int) -> None:
+    def __init__(self, device: Device, launches: Sequence, nbytes: int) -> None:
         super().__init__()
         self.device, self.n_changed = device, 0
         self.arena = device.alloc(nbytes) if nbytes else None
         start = self.arena.address if self.arena else 0  # of arrays without elements
-        self.launches: list[Launch] = []
-        self.users: dict[tuple, list] = {}  # word -> [(number of a launch, argument, after)]
-        for n, step in enumerate(steps):
-            values = [0] * len(step.words)
-            for k, (what, which, after, _) in enumerate(step.words):
+        self.launches: list[BoundLaunch] = []
+        self.users: dict[tuple, list] = {}  # operand -> [(number of a launch, argument, after)]
+        for n, launch in enumerate(launches):
+            values = [0] * len(launch.operands)
+            for k, (what, which, after, _) in enumerate(launch.operands):
                 if what == ARENA:
                     values[k] = start + which + after
                 else:
                     self.users.setdefault((what, which), []).append((n, k, after))
             self.launches.append(
-                Launch(device.kernel(step.kernel, step.name), step.grid, step.block, values)
+                BoundLaunch(
+                    device.kernel(launch.kernel, launch.name), launch.grid, launch.block, values
+                )
             )
         self.last: tuple[list, list, list] = [], [], []  # addresses, bound and key of the last call
         self.graph: Any = None
@@ -169,7 +172,7 @@ class Recorded(ForkSafe):
 
     def _change(self, addresses: list[int], bound: list[int], key: list[int]) -> None:
         """Write the arguments that are not those of the last call; `key` is a list."""
-        changed = {}  # numbers of launches, in the order of the words
+        changed = {}  # numbers of launches, in the order of the operands
         now = addresses, bound, key
         for what, values, before in zip((ARRAY, PARAM, KEY), now, self.last, strict=True):
             if values == before:

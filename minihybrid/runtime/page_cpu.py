@@ -1,11 +1,11 @@
 """The processor's plans in a browser's page: kernels in WebAssembly, on Pyodide's own memory.
 
 Takes:   what the target "cpu" makes of a graph.
-Gives:   its function, which runs the same steps in the same memory. So what a chapter says
+Gives:   its function, which runs the same launches in the same memory. So what a chapter says
          about a plan (its graph, kernels, text, memory) is true there, too.
 
-Each step becomes a kernel of the loop IR, and all of them one side module, which
-`ctypes.CDLL` loads. NumPy computes a step that has no such kernel, by the rules of its
+Each launch becomes a kernel of the loop IR, and all of them one side module, which
+`ctypes.CDLL` loads. NumPy computes a launch that has no such kernel, by the rules of its
 operators; where modules cannot be loaded, it computes all of them.
 What is left out: kernels that plans share; each plan has a module of its own.
 """
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from minihybrid.codegen.bytecode import ARENA, ARRAY, Word, in_turns, is_taken, n_calls
+from minihybrid.codegen.bytecode import ARENA, ARRAY, Operand, in_turns, is_taken, n_calls
 from minihybrid.codegen.cpu.objects import make_runner
 from minihybrid.codegen.cpu.target import FLAG, Source
 from minihybrid.core.graph import evaluate_node
@@ -50,9 +50,9 @@ def scratch(nbytes: int) -> np.ndarray:
 
 
 def compiled(source: Source) -> tuple[list, dict[str, str]]:
-    """(a `Compiled` for each step, or `None`; the steps without one -> why).
+    """(a `Compiled` for each launch, or `None`; the launches without one -> why).
 
-    The iterations of a loop are compiled if all of its steps are.
+    The iterations of a loop are compiled if all of its launches are.
     """
     from minihybrid.codegen.lower import step_of
     from minihybrid.codegen.schedule import scheduled
@@ -60,27 +60,27 @@ def compiled(source: Source) -> tuple[list, dict[str, str]]:
 
     out: list = []
     reasons: dict[str, str] = {}
-    for step, node in zip(source.steps, nodes_of(source), strict=True):
+    for launch, node in zip(source.launches, nodes_of(source), strict=True):
         try:
             kernel, work = None, 0
-            if step.senses:
+            if launch.senses:
                 raise HybridError("a branch in a branch has a flag, which NumPy sets")
-            if not step.copied:
+            if not launch.copied:
                 kernel, _, work = step_of(node)
                 kernel = scheduled(kernel)
             size = 1 << (work - 1).bit_length() if work else 0
-            out.append(Compiled(step, kernel, scratch(size).ctypes.data if work else 0))
+            out.append(Compiled(launch, kernel, scratch(size).ctypes.data if work else 0))
         except (HybridError, AttributeError) as error:
             out.append(None)
-            reasons[step.label] = str(error)
-        body = slice(len(out) - step.body, None)
-        if step.turns and None in out[body]:
-            out[body] = [None] * step.body
+            reasons[launch.label] = str(error)
+        body = slice(len(out) - launch.body, None)
+        if launch.turns and None in out[body]:
+            out[body] = [None] * launch.body
     return out, reasons
 
 
 def nodes_of(source: Source) -> list:
-    """The node that each step computes."""
+    """The node that each launch computes."""
     return [call.node for call in source.calls if call.kernel]
 
 
@@ -91,20 +91,21 @@ def load(source: Source) -> Callable:
 
 
 def loaded(source: Source) -> tuple[Callable, dict[str, str]]:
-    """(the function of a plan; the steps that NumPy computes -> why)."""
-    steps: list = [None] * len(source.steps)
+    """(the function of a plan; the launches that NumPy computes -> why)."""
+    launches: list = [None] * len(source.launches)
     reasons: dict[str, str] = {}
     if compiler():
-        steps, reasons = compiled(source)
+        launches, reasons = compiled(source)
     groups = [
-        (key, [*group]) for key, group in groupby(range(len(steps)), lambda i: steps[i] is None)
+        (key, [*group])
+        for key, group in groupby(range(len(launches)), lambda i: launches[i] is None)
     ]
-    natives = [[steps[i] for i in group] for is_numpy, group in groups if not is_numpy]
+    natives = [[launches[i] for i in group] for is_numpy, group in groups if not is_numpy]
     functions = iter(linked(natives, source.n_arrays) if natives else ())
     parts = [
         (
             Interpreter(source, group) if is_numpy else next(functions),
-            n_calls([source.steps[i] for i in group]),
+            n_calls([source.launches[i] for i in group]),
         )
         for is_numpy, group in groups
     ]
@@ -134,16 +135,16 @@ def linked(parts: list, n_arrays: int) -> list[Callable]:
 
 
 class Interpreter:
-    """Steps of a plan, which NumPy computes by the rules of their operators."""
+    """Launches of a plan, which NumPy computes by the rules of their operators."""
 
-    def __init__(self, source: Source, steps: list[int]) -> None:
+    def __init__(self, source: Source, launches: list[int]) -> None:
         self.n_arrays = source.n_arrays
-        self.steps = [source.steps[i] for i in steps]
+        self.launches = [source.launches[i] for i in launches]
         nodes = nodes_of(source)
-        self.node_of = {id(source.steps[i]): nodes[i] for i in steps}
+        self.node_of = {id(source.launches[i]): nodes[i] for i in launches}
 
     def __call__(self, *args: Any) -> None:
-        """Run the first `until` steps."""
+        """Run the first `until` launches."""
         profiler = sys.getprofile()
         sys.setprofile(None)  # it sees nothing in machine code
         try:
@@ -156,8 +157,8 @@ class Interpreter:
         arrays = args[: self.n_arrays]
         arena, table, key, until, _, _ = args[self.n_arrays :]
 
-        def at(word: Word, turn: int, spec: Any) -> np.ndarray:
-            what, which, after, further = word
+        def at(operand: Operand, turn: int, spec: Any) -> np.ndarray:
+            what, which, after, further = operand
             after += turn * further
             if what == ARENA:
                 piece = arena[which + after :][: spec.nbytes].view(spec.dtype)
@@ -169,29 +170,31 @@ class Interpreter:
                 piece = np.frombuffer(raw, spec.dtype, spec.size)
             return piece.reshape(spec.shape)
 
-        for step, turn in islice(in_turns(self.steps), until):
-            if not is_taken(step, turn, at):
+        for launch, turn in islice(in_turns(self.launches), until):
+            if not is_taken(launch, turn, at):
                 continue
-            node, words = self.node_of[id(step)], step.words
-            if step.senses:  # does a branch in a branch run?
-                conditions = [at(w, turn, s) for w, (s, _) in zip(words, step.senses, strict=False)]
-                at(words[2], turn, FLAG)[...] = all(
+            node, operands = self.node_of[id(launch)], launch.operands
+            if launch.senses:  # does a branch in a branch run?
+                conditions = [
+                    at(w, turn, s) for w, (s, _) in zip(operands, launch.senses, strict=False)
+                ]
+                at(operands[2], turn, FLAG)[...] = all(
                     bool(c[0]) == sense
-                    for c, (_, sense) in zip(conditions, step.senses, strict=True)
+                    for c, (_, sense) in zip(conditions, launch.senses, strict=True)
                 )
                 continue
-            if spec := step.copied:
-                at(words[1], turn, spec)[...] = at(words[0], turn, spec)
+            if spec := launch.copied:
+                at(operands[1], turn, spec)[...] = at(operands[0], turn, spec)
                 continue
             specs = [n.specs[i] for n, i in node.inputs]
-            values = [at(w, turn, s) for w, s in zip(words, specs, strict=False)]
+            values = [at(w, turn, s) for w, s in zip(operands, specs, strict=False)]
             outs = evaluate_node(node, values, key)
-            for word, spec, out in zip(words[len(specs) :], node.specs, outs, strict=False):
-                at(word, turn, spec)[...] = out
+            for operand, spec, out in zip(operands[len(specs) :], node.specs, outs, strict=False):
+                at(operand, turn, spec)[...] = out
 
 
 def runner(plan: Plan) -> tuple[Callable, Callable]:
-    """What runs a plan; its note names the steps that NumPy computes."""
+    """What runs a plan; its note names the launches that NumPy computes."""
     function, reasons = loaded(plan.made)
     if reasons:
         why = next(iter(reasons.values()))
@@ -216,8 +219,8 @@ class SecondCall(ActivePlan):
 
     def first(self, arrays: dict[str, np.ndarray]) -> tuple[Callable, Any]:
         """The plan as NumPy runs it, and its table."""
-        steps = [*range(len(self.plan.made.steps))]
-        run = self.plan._runner(Interpreter(self.plan.made, steps))
+        launches = [*range(len(self.plan.made.launches))]
+        run = self.plan._runner(Interpreter(self.plan.made, launches))
         return run, self.plan.bind([arrays[name] for name in self.plan.params])
 
     def ask(self) -> bool:

@@ -18,7 +18,7 @@ from test_webassembly import (
 )
 
 from minihybrid.codegen import c, c_helpers
-from minihybrid.codegen.bytecode import Step
+from minihybrid.codegen.bytecode import Launch
 from minihybrid.codegen.check import verify
 from minihybrid.codegen.evaluate import evaluate
 from minihybrid.codegen.ir import (
@@ -151,7 +151,7 @@ def k(a0, a1, out):
 
 def read(python):
     """The kernel of an expression, as `export` reads it."""
-    return kernel_of(Step(KERNEL.format(python), "sample", []), "k")
+    return kernel_of(Launch(KERNEL.format(python), "sample", []), "k")
 
 
 @pytest.mark.parametrize(

@@ -269,7 +269,9 @@ def assert_one_kernel(layers):
     for channels, filters, attrs in layers:
         data, weight, _ = conv_arrays(1, channels, filters, attrs)
         assert_exact(conv, [data, weight], attrs)
-        texts.update(step.kernel for step in plan_alone(conv, [data, weight], attrs).made.steps)
+        texts.update(
+            launch.kernel for launch in plan_alone(conv, [data, weight], attrs).made.launches
+        )
     assert len(texts) == 1
 
 

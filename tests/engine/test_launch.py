@@ -4,10 +4,10 @@ import threading
 
 import numpy as np
 import pytest
-from gpu_steps import CHAIN, N, scaled
+from gpu_launches import CHAIN, N, scaled
 from minihybrid.context import simulated_gpu
 
-from minihybrid.codegen.bytecode import ARRAY, PARAM, Word
+from minihybrid.codegen.bytecode import ARRAY, PARAM, Operand
 from minihybrid.core.op import HybridError
 from minihybrid.runtime.device import device_of
 from minihybrid.runtime.launch import Recorded
@@ -46,7 +46,7 @@ class Call:
 def test_a_call_is_one_launch_whatever_the_plan_has(device):
     for steps, expected in (
         (CHAIN, lambda x: (x * 9 + 5) * 3),
-        ([scaled(Word(ARRAY, 0), Word(PARAM, 0), Word(ARRAY, 1))], lambda x: x * 3),
+        ([scaled(Operand(ARRAY, 0), Operand(PARAM, 0), Operand(ARRAY, 1))], lambda x: x * 3),
     ):
         call = Call(device, steps)
         for _ in range(3):

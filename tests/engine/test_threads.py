@@ -20,8 +20,8 @@ from minihybrid.codegen.bytecode import (
     INSIDE,
     NUMBER,
     OWNED,
-    Step,
-    Word,
+    Launch,
+    Operand,
     numbers_of,
 )
 from minihybrid.codegen.cpu import target
@@ -45,12 +45,12 @@ def mark(out, size, part, parts):
 
 
 def program_of(texts, sizes, chunks):
-    steps = [
-        Step(text, "mark", [Word(ARRAY, i), Word(NUMBER, size)], n)
+    launches = [
+        Launch(text, "mark", [Operand(ARRAY, i), Operand(NUMBER, size)], n)
         for i, (text, size, n) in enumerate(zip(texts, sizes, chunks, strict=True))
     ]
     addresses = load_kernels({text: "mark" for text in [*texts, ""]})
-    return make_runner(addresses[""], numbers_of(len(sizes), steps, addresses))
+    return make_runner(addresses[""], numbers_of(len(sizes), launches, addresses))
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 5])
@@ -127,11 +127,11 @@ def meet(out, where, part, parts):
 
 
 def meeting(longest=0):
-    """(program of one step, what its threads count): its parts wait for each other."""
+    """(program of one launch, what its threads count): its parts wait for each other."""
     arrived = np.zeros(1, np.int64)
-    steps = [Step(MEET, "meet", [Word(ARRAY, 0), Word(NUMBER, arrived.ctypes.data)], 2)]
+    launches = [Launch(MEET, "meet", [Operand(ARRAY, 0), Operand(NUMBER, arrived.ctypes.data)], 2)]
     addresses = load_kernels({MEET: "meet", "": "the driver"})
-    return make_runner(addresses[""], numbers_of(1, steps, addresses, longest=longest)), arrived
+    return make_runner(addresses[""], numbers_of(1, launches, addresses, longest=longest)), arrived
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.01], ids=["awake", "asleep"])
@@ -280,12 +280,12 @@ outs.append(few(nd.array(rng.standard_normal((1, 512, 2, 2)))))
 lines = mx.function(lambda a, i: (nd.sort(a), nd.topk(a, k=3), nd.argmax(a, axis=1),
     nd.cumsum(a, axis=1), nd.take(a, i), nd.pick(a, i), nd.one_hot(i, 700), nd.concat(a, a)))
 outs += lines(nd.array(rng.standard_normal((2001, 700))), nd.array(rng.integers(0, 700, 2001)))
-print([sum(step.chunks > 1 for step in plan.made.steps)
+print([sum(launch.chunks > 1 for launch in plan.made.launches)
        for plan in [*deep.plans.values(), *few.plans.values()]])
 np.save({path!r}, np.concatenate([out.asnumpy().ravel() for out in outs]))
-print([[step.chunks > 1 for step in plan.made.steps] for plan in plans])
-print([step.chunks for plan in deep.plans.values()
-       for label, step in zip(plan.labels, plan.made.steps) if "conv_weight" in label])
+print([[launch.chunks > 1 for launch in plan.made.launches] for plan in plans])
+print([launch.chunks for plan in deep.plans.values()
+       for label, launch in zip(plan.labels, plan.made.launches) if "conv_weight" in label])
 """
 
 
@@ -337,9 +337,9 @@ def meet(out, where):
     out[0] = 1
 """
     shared = np.zeros(1, np.int64)
-    steps = [Step(text, "meet", [Word(ARRAY, 0), Word(NUMBER, shared.ctypes.data)])]
+    launches = [Launch(text, "meet", [Operand(ARRAY, 0), Operand(NUMBER, shared.ctypes.data)])]
     addresses = load_kernels({text: "meet", "": "the driver"})
-    runs = [make_runner(addresses[""], numbers_of(1, steps, addresses)) for _ in range(2)]
+    runs = [make_runner(addresses[""], numbers_of(1, launches, addresses)) for _ in range(2)]
     outs = [np.zeros(1, np.int64) for _ in range(2)]
     threads = [
         threading.Thread(
@@ -420,7 +420,7 @@ def test_large_work_is_shared(kind, monkeypatch):
     for f, *shapes in LARGE[kind]:
         specs = {f"x{i}": Spec(shape, np.dtype("float32")) for i, shape in enumerate(shapes)}
         plan = Plan(sym.trace(f, specs)[0], list(specs), target="cpu")
-        assert all(step.chunks > 1 for step in plan.made.steps), (plan.labels, shapes)
+        assert all(launch.chunks > 1 for launch in plan.made.launches), (plan.labels, shapes)
 
 
 LARGE_SUMS = [
@@ -439,7 +439,7 @@ LARGE_SUMS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [*LARGE, "sums"])
 def test_answers_do_not_depend_on_how_loops_are_cut_into_pieces(kind, monkeypatch):
-    """A call while the helpers are with another one does each step in one piece."""
+    """A call while the helpers are with another one does each launch in one piece."""
     monkeypatch.setattr(target, "threads", lambda: 3)
     monkeypatch.setattr(machine, "threads", lambda: 3)
     rng = np.random.default_rng(0)
@@ -449,16 +449,16 @@ def test_answers_do_not_depend_on_how_loops_are_cut_into_pieces(kind, monkeypatc
         plan.load()
         table = plan.bind([])[0]
         arrays = [rng.uniform(0, 3, shape).astype("float32") for shape in shapes]
-        steps, answers = plan.made.steps, []
+        launches, answers = plan.made.launches, []
         for cut in (False, True):
             outs = [np.full(*spec[:1], np.nan, spec[1]) for spec in plan.out_specs]
-            shared = np.zeros(COUNTERS // 8 + 4 * len(steps), np.int64)
+            shared = np.zeros(COUNTERS // 8 + 4 * len(launches), np.int64)
             address = shared.ctypes.data if cut else 0
-            args = (*arrays, *outs, plan._new_arena(), table, 0, len(steps), address, 0)
+            args = (*arrays, *outs, plan._new_arena(), table, 0, len(launches), address, 0)
             assert plan.function(*args) is True
             answers.append([out.tobytes() for out in outs])
         assert answers[0] == answers[1], (plan.labels, shapes)
-        assert kind == "sums" or any(step.chunks > 1 for step in steps)
+        assert kind == "sums" or any(launch.chunks > 1 for launch in launches)
 
 
 def test_what_each_part_begins_with_is_done_once_a_thread(monkeypatch):
@@ -477,7 +477,7 @@ def test_what_each_part_begins_with_is_done_once_a_thread(monkeypatch):
             "w": Spec((64, 64, side, side), np.dtype("float32")),
         }
         plan = Plan(sym.trace(f, specs)[0], list(specs), target="cpu")
-        chunks += [step.chunks for step in plan.made.steps]
+        chunks += [launch.chunks for launch in plan.made.launches]
     assert chunks == [8, 2]
 
 
@@ -491,7 +491,9 @@ def test_numbers_of_rows_are_little_work(monkeypatch):
         return sym.dot(mean, mean), sym.reshape(mean, shape=(1, 128, 1, 1)) * 0.9 + 1
 
     plan = Plan(sym.trace(f, {"x": spec})[0], ["x"], target="cpu")
-    chunks = {label: step.chunks for label, step in zip(plan.labels, plan.made.steps, strict=True)}
+    chunks = {
+        label: launch.chunks for label, launch in zip(plan.labels, plan.made.launches, strict=True)
+    }
     assert chunks == {"sum_mul_scalar": 8, "matmul": 1, "reshape_mul_scalar_plus_scalar": 1}
 
 
@@ -506,8 +508,8 @@ def test_helpers_who_are_awake_share_what_is_not_worth_waking_them(rows, chunks,
         return sym.dot(x, w), sym.log(sym.exp(sym.cos(sym.tanh(sym.sigmoid(y)))))
 
     plan = Plan(sym.trace(f, specs)[0], list(specs), target="cpu")
-    assert len(plan.made.steps) == 2
-    assert {step.chunks for step in plan.made.steps} == {chunks}
+    assert len(plan.made.launches) == 2
+    assert {launch.chunks for launch in plan.made.launches} == {chunks}
 
 
 def test_small_work_is_not_shared():
@@ -515,7 +517,7 @@ def test_small_work_is_not_shared():
     f(nd.ones(100))
     (plan,) = f.plans.values()
     assert "part" not in plan.source
-    assert [step.chunks for step in plan.made.steps] == [1]
+    assert [launch.chunks for launch in plan.made.launches] == [1]
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def run(folder, plan, arrays, params, until=None, flags=CONTIGUOUS):
         "arrays": [[*a.tobytes()] for a in arrays],
         "params": [[*np.ascontiguousarray(p).tobytes()] for p in params],
         "arena": plan.memory.nbytes,
-        "until": n_calls(made.steps) if until is None else until,
+        "until": n_calls(made.launches) if until is None else until,
         "flags": flags,
     }
     (folder / "job.json").write_text(json.dumps(job))

@@ -326,7 +326,7 @@ def test_large_tiles_stay_in_registers(environment):
     promised = {}  # text -> name, figures
     for name, (function, shapes, figures) in BUILT.items():
         specs = [Spec(shape, np.dtype("float32")) for shape in shapes]
-        promised[plan_of(function, specs).made.steps[0].kernel] = name, figures
+        promised[plan_of(function, specs).made.launches[0].kernel] = name, figures
     wrong = {}
     for text, capability, actual in tried(
         gpu_kernels.compiled, environment, promised, [(7, 5), (9, 0)]

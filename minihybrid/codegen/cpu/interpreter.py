@@ -3,7 +3,7 @@
 Takes:   a plan's program (numbers), the arrays of a call.
 Gives:   `drive`, compiled once a machine; `enter`, what Python calls it through.
 
-Several threads may drive one program together. A step's chunks are pieces of its
+Several threads may drive one program together. A launch's chunks are pieces of its
 outermost loop; whoever is free takes the next one, so a thread that comes late, or not
 at all, delays nobody. Every second thread takes them from the back, so that each of two
 finds in its core's caches what it read and wrote there before.
@@ -11,7 +11,7 @@ finds in its core's caches what it read and wrote there before.
 To wake a thread up takes as long as a small net. So a helper that has just been of use
 looks at a board for a while, without Python; who has a program puts it there, drives it,
 takes it away, and waits for those who are still at it: what they read is his.
-What is left out: a step that begins before all of the last one is done; two programs on
+What is left out: a launch that begins before all of the last one is done; two programs on
 one board.
 """
 
@@ -25,12 +25,12 @@ from minihybrid.codegen.bytecode import (
     ARENA,
     ARRAY,
     COUNTERS,
+    HEADER,
     INSIDE,
     KEY,
     OWNED,
     PARAM,
     POSTED,
-    STEP,
     WORK,
 )
 from minihybrid.codegen.cpu.flat import Flat
@@ -124,7 +124,7 @@ def rest(typing):
 
 
 def drive(program, objects, done, key, until, shared, thread, given):
-    """Run the first `until` steps of a program.
+    """Run the first `until` launches of a program.
 
     objects:  addresses of NumPy arrays: inputs, outputs, the arena, the parameters'
               addresses.
@@ -133,12 +133,12 @@ def drive(program, objects, done, key, until, shared, thread, given):
     shared:   address of what threads share (codegen/bytecode.py); 0 if there is one only.
     thread:   0 for whoever has the program. A helper has a board instead: it runs what it
               finds there, until it has looked `until` times in vain.
-    given:    room for a kernel's words, two more than the program's longest step has.
+    given:    room for a kernel's operands, two more than the program's longest launch has.
     """
     for i in range(program[0]):
         if words(objects[i])[FLAGS] & PLAIN != PLAIN:
             return
-    steps, room, board = until, program[2], words(shared)[0] if shared != 0 else 0
+    launches, room, board = until, program[2], words(shared)[0] if shared != 0 else 0
     helps, leads = board != 0 and thread != 0, False
     posted = words(board + POSTED)
     if board != 0 and thread == 0:
@@ -163,38 +163,38 @@ def drive(program, objects, done, key, until, shared, thread, given):
                 add(board + INSIDE, -1)
                 continue
             program, objects, key = words(posted[0]), words(posted[1]), posted[2]
-            steps, shared = posted[3], posted[4]
+            launches, shared = posted[3], posted[4]
             last, looks = ticket, 0
         n_arrays = program[0]
         arena = words(objects[n_arrays])[DATA]
         params = words(words(objects[n_arrays + 1])[DATA])
         at, turn = 5, 0
-        for step in range(min(program[1], steps)):
-            chunks, n_words = program[at + 1], program[at + 2]
-            for i in range(n_words):
-                word = at + STEP + 4 * i
-                kind, which = program[word], program[word + 1]
-                after = program[word + 2] + turn * program[word + 3]
-                word = which
+        for launch in range(min(program[1], launches)):
+            chunks, n_operands = program[at + 1], program[at + 2]
+            for i in range(n_operands):
+                operand = at + HEADER + 4 * i
+                kind, which = program[operand], program[operand + 1]
+                after = program[operand + 2] + turn * program[operand + 3]
+                operand = which
                 if kind == ARENA:
-                    word = arena + which
+                    operand = arena + which
                 elif kind == PARAM:
-                    word = params[which]
+                    operand = params[which]
                 elif kind == ARRAY:
-                    word = words(objects[which])[DATA]
+                    operand = words(objects[which])[DATA]
                 elif kind == KEY:
-                    word = key
+                    operand = key
                 elif kind == WORK:
                     own = program[3] + (thread - 1) * program[4]
-                    word = arena + (which if thread == 0 else own)
-                given[i] = word + after
-            n, guard, runs = n_words, program[at + 5], True
+                    operand = arena + (which if thread == 0 else own)
+                given[i] = operand + after
+            n, guard, runs = n_operands, program[at + 5], True
             if guard != 0:
                 n -= 1  # an aligned word around the condition, which may be shorter
                 condition = words(given[n] & -8)[0] >> 8 * (given[n] & 7)
                 runs = (condition & guard != 0) if guard > 0 else (condition & -guard == 0)
             given[n], given[n + 1] = 0, 1
-            mine, end = shared + COUNTERS + 32 * step, thread % 2
+            mine, end = shared + COUNTERS + 32 * launch, thread % 2
             if not runs:
                 if shared != 0:  # who comes later may find anything where the condition was
                     add(mine, chunks)
@@ -219,7 +219,7 @@ def drive(program, objects, done, key, until, shared, thread, given):
                 at -= program[at + 4]
             else:
                 turn = 0 if turns else turn
-                at += STEP + 4 * n_words
+                at += HEADER + 4 * n_operands
         if not helps:
             break
         add(board + INSIDE, -1)

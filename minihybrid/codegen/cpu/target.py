@@ -24,8 +24,8 @@ from minihybrid.codegen.bytecode import (
     NUMBER,
     PARAM,
     WORK,
-    Step,
-    Word,
+    Launch,
+    Operand,
     n_calls,
     numbers_of,
 )
@@ -156,7 +156,7 @@ class Source(NamedTuple):
     kernels: list  # the text of each, in the order of their first calls
     n_kernels: int
     table: Table
-    steps: list = ()  # for the driver, and how many arrays a call passes
+    launches: list = ()  # for the driver, and how many arrays a call passes
     n_arrays: int = 0
     scratch: tuple = (0, 0)  # where in the arena helpers have scratch, and bytes of each
     calls: list = ()  # a `Call` for each of the text's last lines
@@ -177,9 +177,9 @@ def generate(graph, memory, inputs):
     table.constants = [*dict.fromkeys(constants(graph))]
     writer = Writer(graph, table)
     writer.write(graph, memory)
-    steps, scratch = writer.steps, writer.scratch
+    launches, scratch = writer.launches, writer.scratch
     if writer.most < WORTH_WAKING:  # then no helpers are called
-        steps, scratch = [step._replace(chunks=1) for step in steps], 0
+        launches, scratch = [launch._replace(chunks=1) for launch in launches], 0
     args = [
         *(f"x{i}" for i in range(len(table.inputs))),
         *(f"y{k}" for k in range(len(graph.heads))),
@@ -198,9 +198,9 @@ def generate(graph, memory, inputs):
     return Source(
         text,
         parts[:-1],
-        n_calls(steps),
+        n_calls(launches),
         table,
-        steps,
+        launches,
         len(table.inputs) + len(graph.heads),
         (_whole_lines(memory.nbytes), _whole_lines(scratch)),
         writer.written,
@@ -219,36 +219,36 @@ def _whole_lines(nbytes):
 
 
 class Writer:
-    """The lines of a plan's text, and the steps that say the same to the driver.
+    """The lines of a plan's text, and the launches that say the same to the driver.
 
-    names, words: where each value lies: its name in the text, and its `Word`.
+    names, operands: where each value lies: its name in the text, and its `Operand`.
     lines:    those that make the names;  calls: those that call kernels.
     kernels:  text -> name;  scratch: bytes that loops need beside, at most.
     most:     work in one kernel that threads may share.
     """
 
     def __init__(self, graph, table):
-        self.names, self.words, self.lines, self.calls = {}, {}, [], []
-        self.kernels, self.steps, self.written = {}, [], []
+        self.names, self.operands, self.lines, self.calls = {}, {}, [], []
+        self.kernels, self.launches, self.written = {}, [], []
         self.scratch = self.most = 0
         self.views, self.indent = {}, ""
         self.guard = None  # of the side of a branch that is being written: `guard_of`
         variables = {n.name: n for n in graph.variables}
         for i, name in enumerate(table.inputs):
             if name in variables:
-                self.enter((variables[name], 0), f"in{i}", Word(ARRAY, i))
+                self.enter((variables[name], 0), f"in{i}", Operand(ARRAY, i))
                 self.lines.append(f"in{i} = x{i}.ravel()")
         for i, node in enumerate([*table.params, *table.constants]):
-            self.enter((node, 0), f"p{i}", Word(PARAM, i))
+            self.enter((node, 0), f"p{i}", Operand(PARAM, i))
             self.lines.append(f"p{i} = table[{i}].ravel()")
-        self.heads = []  # (name, word) of each output
+        self.heads = []  # (name, operand) of each output
         for k in range(len(graph.heads)):
             self.lines.append(f"res{k} = y{k}.ravel()")
-            self.heads.append((f"res{k}", Word(ARRAY, len(table.inputs) + k)))
+            self.heads.append((f"res{k}", Operand(ARRAY, len(table.inputs) + k)))
 
-    def enter(self, ref, name, word):
+    def enter(self, ref, name, operand):
         """Say where a value lies."""
-        self.names[ref], self.words[ref] = name, word
+        self.names[ref], self.operands[ref] = name, operand
 
     def place(self, memory, offset=0):
         """Say where the values of a graph lie that it computes."""
@@ -258,7 +258,7 @@ class Writer:
         for ref, at in memory.offsets.items():
             if ref not in scratch:
                 self.enter(
-                    ref, self.view(at + offset, ref[0].specs[ref[1]]), Word(ARENA, at + offset)
+                    ref, self.view(at + offset, ref[0].specs[ref[1]]), Operand(ARENA, at + offset)
                 )
 
     def view(self, offset, spec):
@@ -272,14 +272,14 @@ class Writer:
         return self.views[spec, offset]
 
     def write(self, graph, memory, offset=0):
-        """Write the steps of a graph whose values begin in the arena at an offset."""
+        """Write the launches of a graph whose values begin in the arena at an offset."""
         self.place(memory, offset)
-        names, words = self.names, self.words
+        names, operands = self.names, self.operands
         for node in graph.nodes:
             if node.op is not None and node.op.view:
                 (ref,), start = node.inputs, begin(node)
                 name = f"{names[ref]}[{start}:]" if start else names[ref]
-                self.enter((node, 0), name, further(words[ref], node))
+                self.enter((node, 0), name, further(operands[ref], node))
                 continue
             if node.op is None or not any(s.size for s in node.specs):
                 continue
@@ -289,32 +289,32 @@ class Writer:
                 continue
             body = Kernel(node, functions, threads(), is_open=True)
             refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
-            given, passed = [names[r] for r in refs], [words[r] for r in refs]
+            given, passed = [names[r] for r in refs], [operands[r] for r in refs]
             if body.scratch:
                 at = offset + memory.offsets[memory.scratch[node]]
                 given.append(f"arena[{at}:].view(np.{_numpy_name(body.dtype)})")
-                passed.append(Word(WORK, at))
+                passed.append(Operand(WORK, at))
                 self.scratch = max(self.scratch, body.scratch)
-            self.step(node, body, label(node), given, passed)
+            self.launch(node, body, label(node), given, passed)
         for ref, k in memory.copies:
-            self.copy(ref[0], (names[ref], words[ref]), self.heads[k], graph.heads[k])
+            self.copy(ref[0], (names[ref], operands[ref]), self.heads[k], graph.heads[k])
 
     def sides(self, node, offset):
-        """Write both sides of a branch: each step checks whether its own is taken."""
+        """Write both sides of a branch: each launch checks whether its own is taken."""
         op, outer, heads = node.op, self.guard, self.heads
-        ins = [(self.names[ref], self.words[ref]) for ref in node.inputs]
-        outs = [(self.names[node, i], self.words[node, i]) for i in range(node.n_outputs)]
+        ins = [(self.names[ref], self.operands[ref]) for ref in node.inputs]
+        outs = [(self.names[node, i], self.operands[node, i]) for i in range(node.n_outputs)]
         source, i = node.inputs[0]
         for side, graph in enumerate(op.graphs):
             guard = guard_of(*ins[0], source.specs[i].dtype, side == 0)
             if outer:  # a branch in a branch has a flag: whether both are taken
                 at = offset + op.flags[side]
-                flag = self.view(at, FLAG), Word(ARENA, at)
+                flag = self.view(at, FLAG), Operand(ARENA, at)
                 both = Both(outer[3], guard[3])
                 passed = [outer[0], ins[0][0], flag[0]], [outer[1], ins[0][1], flag[1]]
                 self.guard = None
-                self.step(node, both, "both", *passed)
-                self.steps[-1] = self.steps[-1]._replace(senses=[outer[3], guard[3]])
+                self.launch(node, both, "both", *passed)
+                self.launches[-1] = self.launches[-1]._replace(senses=[outer[3], guard[3]])
                 guard = guard_of(*flag, FLAG.dtype, True)
             self.heads, self.guard = outs, guard
             for v in graph.variables:
@@ -325,30 +325,32 @@ class Writer:
     def copy(self, node, source, target, ref):
         """Write the copy of a value that lies elsewhere."""
         spec = ref[0].specs[ref[1]]
-        self.step(node, Copy(spec), "copy", [source[0], target[0]], [source[1], target[1]])
-        self.steps[-1] = self.steps[-1]._replace(copied=spec)
+        self.launch(node, Copy(spec), "copy", [source[0], target[0]], [source[1], target[1]])
+        self.launches[-1] = self.launches[-1]._replace(copied=spec)
 
     def turns(self, node, offset):
         """Write a loop: where its rows and states lie moves on from turn to turn."""
         op = node.op
-        places = [(self.names[r], self.words[r]) for r in node.inputs]
-        outs = [(self.names[node, i], self.words[node, i]) for i in range(node.n_outputs)]
+        places = [(self.names[r], self.operands[r]) for r in node.inputs]
+        outs = [(self.names[node, i], self.operands[node, i]) for i in range(node.n_outputs)]
         last = outs[op.n_outs :][: op.n_states]
         full = dict(zip(op.stacked, outs[op.n_outs + op.n_states :], strict=True))
 
         def row(place, spec, after=0):
             """The row of this turn, or the one after it, of a stack."""
-            name, word = place
+            name, operand = place
             first = op.order[0] + after
             nbytes, sign = spec.nbytes, "-" if op.reverse else "+"
             at = f"({first} {sign} turn) * {spec.size}" if first else f"{sign}turn * {spec.size}"
-            word = word.behind(first * nbytes)._replace(turn=-nbytes if op.reverse else nbytes)
-            return f"{name}[{at.lstrip('+')}:]", word
+            operand = operand.behind(first * nbytes)._replace(
+                turn=-nbytes if op.reverse else nbytes
+            )
+            return f"{name}[{at.lstrip('+')}:]", operand
 
         def part(place, spec, n):
             """Row number n of a stack."""
-            name, word = place
-            return f"{name}[{n * spec.size}:]" if n else name, word.behind(n * spec.nbytes)
+            name, operand = place
+            return f"{name}[{n * spec.size}:]" if n else name, operand.behind(n * spec.nbytes)
 
         before, after = (1, 0) if op.reverse else (0, 1)
         rows, states, others = op.sorted(list(zip(op.ins, places, strict=True)))
@@ -361,7 +363,7 @@ class Writer:
             else:
                 at = offset + op.places[0][j]
                 first = now = last[j]
-                new = self.view(at, spec), Word(ARENA, at)
+                new = self.view(at, spec), Operand(ARENA, at)
             self.copy(node, place, first, ref)
             self.enter(ref, *now)
             news.append(new)
@@ -369,7 +371,7 @@ class Writer:
             self.enter((v, 0), *row(place, v.specs[0]))
         for v, place in others:
             self.enter((v, 0), *place)
-        heads, begun = self.heads, len(self.steps)
+        heads, begun = self.heads, len(self.launches)
         specs = [n.specs[i] for n, i in op.body.heads]
         self.heads = [row(p, s) for p, s in zip(outs, specs[: op.n_outs], strict=False)] + news
         self.calls.append(f"for turn in range({op.length}):")
@@ -379,14 +381,16 @@ class Writer:
         for j in sorted(op.final_only):
             self.copy(node, news[j], last[j], (states[j][0], 0))
         self.heads, self.indent = heads, ""
-        self.steps[-1] = self.steps[-1]._replace(turns=op.length, body=len(self.steps) - begun)
+        self.launches[-1] = self.launches[-1]._replace(
+            turns=op.length, body=len(self.launches) - begun
+        )
         for j, stack in full.items():
             v = states[j][0]
             self.copy(node, part(stack, v.specs[0], op.order[-1] + after), last[j], (v, 0))
 
-    def step(self, node, body, label, given, passed):
+    def launch(self, node, body, label, given, passed):
         """Enter a kernel, unless its text is known, and a call of it."""
-        extra = {"key": Word(KEY, 0)} | {n: Word(NUMBER, v) for n, v in body.lengths.items()}
+        extra = {"key": Operand(KEY, 0)} | {n: Operand(NUMBER, v) for n, v in body.lengths.items()}
         texts = {"key": "key", "part": "0", "parts": "1"}  # the driver adds the parts
         given = [*given, *(texts.get(name) or str(body.lengths[name]) for name in body.numbers)]
         passed = [*passed, *(extra[name] for name in body.numbers if name in extra)]
@@ -396,24 +400,24 @@ class Writer:
         name = self.kernels.setdefault(text, f"k{len(self.kernels)}_{label}")
         when, guard = "", ()
         if self.guard:
-            where, word, mask, (_, sense) = self.guard
-            when, guard = f"if {where}[0] {'!=' if sense else '=='} 0: ", (word, mask)
+            where, operand, mask, (_, sense) = self.guard
+            when, guard = f"if {where}[0] {'!=' if sense else '=='} 0: ", (operand, mask)
         self.calls.append(f"{self.indent}{when}{name}({', '.join(given)})")
         self.written.append(Call(node, name, getattr(body, "made", {})))
         module = f"{header(text, '.')}\n\n{text.replace('NAME', f'k_{label}', 1)}\n"
         many = 1 if body.prelude else CHUNKS  # a thread
         chunks = min(body.turns, many * threads()) if body.turns > 1 else 1
         self.most = max(self.most, body.work if chunks > 1 else 0)
-        self.steps.append(Step(module, label, passed, chunks, guard=guard))
+        self.launches.append(Launch(module, label, passed, chunks, guard=guard))
 
 
 FLAG = Spec((1,), np.dtype("uint8"))
 
 
-def guard_of(name, word, dtype, sense):
-    """(name, word, mask, (spec, sense)): a predicate, its bits, and which side checks it."""
+def guard_of(name, operand, dtype, sense):
+    """(name, operand, mask, (spec, sense)): a predicate, its bits, and which side checks it."""
     mask = 2 ** (8 * dtype.itemsize - (dtype.kind == "f")) - 1  # -0.0 is 0
-    return name, word, mask if sense else -mask, (Spec((1,), dtype), sense)
+    return name, operand, mask if sense else -mask, (Spec((1,), dtype), sense)
 
 
 class Both:
@@ -431,9 +435,9 @@ class Both:
         return f"def {name}(a0, a1, out):\n    out[0] = 1 if {test} else 0"
 
 
-def further(word, view):
-    """The word of a view, given that of the value in whose memory it lies."""
-    return word.behind(begin(view) * view.specs[0].dtype.itemsize)
+def further(operand, view):
+    """The operand of a view, given that of the value in whose memory it lies."""
+    return operand.behind(begin(view) * view.specs[0].dtype.itemsize)
 
 
 class Copy:
@@ -465,16 +469,16 @@ def load(source):
     """A plan as a function of arrays, the arena, the table of parameters, and numbers:
     `run(*arrays, arena, table, key, until, shared, thread)`."""
     addresses = load_kernels(
-        {step.kernel: step.label for step in source.steps} | {"": "the driver"}
+        {launch.kernel: launch.label for launch in source.launches} | {"": "the driver"}
     )
-    program = numbers_of(source.n_arrays, source.steps, addresses, source.scratch)
+    program = numbers_of(source.n_arrays, source.launches, addresses, source.scratch)
     return make_runner(addresses[""], program)
 
 
 def call(plan, arrays, key):
     """The text of a call of the plan's function: by all threads, or by this alone."""
     key = key or "0"
-    if any(step.chunks > 1 for step in plan.made.steps):
+    if any(launch.chunks > 1 for launch in plan.made.launches):
         return f"together(function, ({arrays}, {key}), {plan.n_kernels})"
     return f"function({arrays}, {key}, {plan.n_kernels}, 0, 0)"
 

@@ -25,7 +25,7 @@ from minihybrid.ops.cpu.machine import threads
 CHUNKS = 4  # pieces of a loop for each thread: the faster one takes more of them
 LOOKS = 64_000  # of a helper who has nothing to do: some tenths of a millisecond
 LAST = 640  # more of them, when all know that it sleeps: else it misses who has just come
-ROOM = 1024  # words of a kernel that a helper has room for: far more than kernels have
+ROOM = 1024  # operands of a kernel that a helper has room for: far more than kernels have
 
 
 class ThreadPool:
