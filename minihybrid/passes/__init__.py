@@ -1,8 +1,4 @@
-"""Passes: each takes a graph and gives a better one.
-
-Takes:   a traced graph.
-Gives:   all passes: those of the core, and those for targets that write loops.
-"""
+"""Graph passes: those of the core, and those for targets that generate loops."""
 
 from collections.abc import Callable
 
@@ -36,8 +32,8 @@ def plan_memory(
     scratch: Callable[[Node], tuple | None] | None = scratch_of,
     into: Memory | None = None,
 ) -> Memory:
-    """A place for every value, as the core finds it; also for what loops need beside.
+    """Plan memory as in the core, by default with scratch memory for loops.
 
-    scratch: node -> what that is, by the rule of the target.
+    scratch: node -> its scratch memory, by the target's rule.
     """
     return memory.plan_memory(graph, scratch, into)

@@ -1,19 +1,15 @@
-"""Chapter 16. fuse: many operators, one loop.
+"""Chapter 16. fuse: merge operators into groups that share one loop nest.
 
-Takes:   a graph of primitives without dead code.
-Gives:   a graph in which groups of nodes are single `_fused` nodes, one kernel each.
+Each group becomes one `_fused` node, hence one kernel. A group has at most one core (a
+matrix product, a convolution), whose store computes the elementwise epilogue. Or it has
+reductions, all over the same axes: values per element of a row, or per row, are computed
+in their loops.
 
-A group has at most one core (a product of matrices, a convolution): what follows is
-computed as it writes. Or it has reductions, all along the same axes: whatever is an
-element of their rows, or one number per row, is computed in their loops.
-
-In loops:   t = a * b   (a pass over memory)     becomes    one pass, where t is a
-scalar
-            y = relu(t) (another pass)                      that never leaves the
-            register
+    t = a * b      (one pass over memory)    becomes    one pass, with t in a register
+    y = relu(t)    (another pass)
 
 Source:  MXNet's pointwise fusion (src/operator/fusion); here with cores, broadcasting
-         and several outputs, without merging neighbours that share no value.
+         and several outputs, but not for siblings without a common value.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,17 +26,17 @@ from minihybrid.passes.pads_to_concat import side_by_side
 from minihybrid.passes.reduction_schedule import ReductionDomain, Ref, frames, is_literal, is_map
 from minihybrid.passes.slice_views import pieces
 
-# More in one kernel gain little, since a row is read from the cache anyway; and kernels
-# of one length are more often the same text, which is compiled once.
-LARGEST, PASSES = 64, 8  # operators of one kernel, and reductions
+# Larger kernels gain little, because a row is then in cache anyway; and short kernels are
+# more often equal, and compiled once.
+LARGEST, PASSES = 64, 8  # operators and reductions per kernel
 
 
 class Group:
-    """Nodes that will be one kernel; filled from the last node to the first.
+    """Nodes of a future kernel; filled from the last node to the first.
 
-    core:   the node whose own loops the others join, if there is one.
-    frame:  what the loops go over, if there are reductions.
-    sums:   how many reductions there are.
+    core:   the node into whose loops the others are fused, if there is one.
+    frame:  the iteration space, if there are reductions.
+    sums:   number of reductions.
     """
 
     def __init__(self, node: Node, frame: ReductionDomain | None) -> None:
@@ -54,18 +50,18 @@ class Group:
 
     @property
     def loops(self) -> ReductionDomain | None:
-        """What the loops go over, if they are not a core's own."""
+        """The iteration space; `None` for a core's own loops."""
         return None if self.core else self.frame or ReductionDomain(self.shape, frozenset())
 
     def has_room(self, *nodes: Node) -> bool:
-        """Whether these may be part of the kernel, too."""
+        """Return whether the group's size limits allow these nodes as well."""
         return (
             len(self.nodes) + len(nodes) <= LARGEST
             and self.sums + sum([n.op.reduce is not None for n in nodes]) <= PASSES
         )
 
     def add(self, node: Node, frame: ReductionDomain | None) -> None:
-        """Take one node more; loops of its own, or its reduction's, become all's."""
+        """Add a node; if it is a core or a reduction, it sets the group's loops."""
         self.nodes.append(node)
         self.sums += node.op.reduce is not None
         if has_loops(node) and not frame:
@@ -75,7 +71,7 @@ class Group:
 
 
 class Fused(Graph):
-    """The inside of a fused node; prints as its operators in order."""
+    """The subgraph of a fused node; prints as its operators in order."""
 
     def __init__(self, nodes: list[Node], heads: list[Ref], frame: ReductionDomain | None) -> None:
         super().__init__(nodes, heads)
@@ -109,17 +105,17 @@ FUSED = Op(
 
 
 def is_load(node: Node) -> bool:
-    """Whether the output only reads the input at other steps (transpose, slice)."""
+    """Return whether a node only reads its input with other strides (transpose, slice)."""
     return node.op is not None and node.op.strides is not None
 
 
 def has_loops(node: Node) -> bool:
-    """Whether one expression, or other steps through the input, do not tell it all."""
+    """Return whether a node needs its own loops: neither elementwise, a load, nor a view."""
     return node.op is not None and not (is_map(node) or is_load(node) or node.op.view)
 
 
 def is_core(node: Node) -> bool:
-    """Whether what follows a node can be computed in its loops."""
+    """Return whether an elementwise epilogue can be fused into a node's loops."""
     return has_loops(node) and node.op.may_be_followed(node.attrs)
 
 
@@ -127,33 +123,31 @@ def fuse(graph: Graph) -> Graph:
     """Merge nodes that can share a loop into `_fused` nodes.
 
     Shapes:  unchanged; every output keeps its shape.
-    Units:   the report counts kernels and `nbytes` moved, not seconds.
-
-    A node joins the group of its readers when it has only one such group, so no cycle
-    can arise: every path from the node stays inside. Groups that read one value in the
-    same loops, over rows or over all elements, become one group first.
+    A node joins the group of its users if they are all in one group, so no cycle between
+    kernels can arise: every path from the node stays inside. Groups that read the same
+    value in the same iteration space are merged first.
     """
     graph = side_by_side(inside(trimmed(inside(graph, simplified)), fuse))
     return pieces(merge(lower(pool_early(graph), which=lambda op: not is_loop(op))))
 
 
 def simplified(body: Graph) -> Graph:
-    """The body of a loop without what stops gradients: there are no more to be made."""
+    """Simplify a loop's body, dropping gradient barriers: differentiation is done."""
     return optimise(body)[-1][1]
 
 
 def merge(graph: Graph) -> Graph:
-    """The same for a graph whose operators are as they shall be computed."""
+    """Merge nodes of a lowered graph into groups."""
     uses, heads, frame_of = graph.uses(), set(graph.heads), frames(graph)
     place = {node: i for i, node in enumerate(graph.nodes)}
     group_of: dict[Node, Group] = {}
     order = graph.nodes[::-1]
-    for node in (*order, *order):  # again: meanwhile its readers may have got a frame
+    for node in (*order, *order):  # twice: by now its users may have a frame
         if node in group_of and len(group_of[node].nodes) > 1:
             continue
         frame = frame_of.get(node)
         readers = [r for i in range(node.n_outputs) for r in uses.get((node, i), ())]
-        groups = [*dict.fromkeys(group_of.get(r) for r in readers)]  # most views have no group
+        groups = [*dict.fromkeys(group_of.get(r) for r in readers)]  # most views belong to no group
         if len(groups) > 1:
             groups = _merged(groups, node, frame, readers, place, uses, group_of)
         if node.op is None or node.op is FUSED or node.op.view and not frame:
@@ -176,10 +170,10 @@ def _merged(
     uses: Mapping[Ref, list[Node]],
     group_of: dict[Node, Group],
 ) -> list[Group | None]:
-    """The groups of a value's readers, those with the same loops made one if they may be.
+    """Merge the groups of a value's users that have the same loops, where that is legal.
 
-    They may if all that is read of them is read after the last of them: then no other
-    kernel has to run between them.
+    It is if every use outside comes after the last of their nodes, so that no other kernel
+    must run in between.
     """
     kinds: dict[object, list] = {}
     for group in groups:
@@ -210,9 +204,9 @@ def _are_one(
     uses: Mapping[Ref, list[Node]],
     group_of: dict[Node, Group],
 ) -> bool:
-    """Whether groups with the same loops may share them."""
+    """Return whether groups with the same loops may be merged."""
     nodes, loops = [n for group in groups for n in group.nodes], first.loops
-    assert loops is not None  # else they would not be the same
+    assert loops is not None  # equal loops can't be None
     if not first.has_room(*(n for n in nodes if group_of[n] is not first)):
         return False
     last = max(place[n] for n in nodes)
@@ -229,7 +223,7 @@ def _are_one(
 def _joins(
     node: Node, frame: ReductionDomain | None, group: Group, readers: list[Node], is_head: bool
 ) -> bool:
-    """Whether a node may become part of its only readers' group."""
+    """Return whether a node may join the group of all its users."""
     if (
         node.n_outputs != 1
         or not group.has_room(node)
@@ -245,7 +239,7 @@ def _joins(
     core, spec = group.core, node.specs[0]
     if spec.shape != group.shape or node.op.view or any(map(is_load, readers)):
         return False
-    if has_loops(node):  # it is the core, if what follows can be computed on the way
+    if has_loops(node):  # as the core, if it accepts an epilogue
         return (
             core is None
             and is_core(node)
@@ -291,7 +285,7 @@ def _reads_on_the_way(node: Node, core: Node, group: Group) -> bool:
 
 
 def _collapse(graph: Graph, group_of: dict[Node, Group], heads: set[Ref]) -> Graph:
-    """Replace each group of several nodes by one node, at the place of its last one."""
+    """Replace each group of several nodes by one node, at the position of its last."""
     members: dict[Group, list[Node]] = {}  # group -> its nodes in order
     for node in graph.nodes:
         if node in group_of:
@@ -332,7 +326,7 @@ def _fused_node(
     name: str,
     frame: ReductionDomain | None,
 ) -> Node:
-    """One node around a small graph, whose variables are the group's inputs."""
+    """Return a fused node, whose subgraph's variables are the group's inputs."""
     inner: dict[Ref, Ref] = {}
     variables: list[Node] = []
     inputs: list[Ref] = []
@@ -351,6 +345,6 @@ def _fused_node(
         inner[node, 0] = (copy, 0)
         nodes.append(copy)
     if len({n.specs[0].shape for n in nodes}) == 1 and all(map(is_map, nodes)):
-        frame = None  # no reduction, nor a row's number: one loop over all elements
+        frame = None  # purely elementwise: one flat loop
     graph = Fused([*variables, *nodes], [inner[ref] for ref in outs], frame)
     return Node(FUSED, tuple(inputs), {"graph": graph}, name, tuple(n.specs[0] for n, _ in outs))

@@ -1,18 +1,14 @@
-"""pool_early: the largest number first, then what is done to it.
+"""pool_early: move max pooling to the convolution, ahead of monotone operators.
 
-Takes:   a graph of primitives without dead code; `fuse` begins with this.
-Gives:   a graph in which a maximum over windows stands right after its convolution, in
-         one node with it, and what stood between comes after.
-
-`relu`, and adding a channel's bias, never put a smaller number before a larger one, not
-even after rounding: so the maximum of their results is their result for the maximum,
-to the last bit, and it takes a quarter of the work for windows of 2 x 2. The output of
-the convolution is then no array at all.
+`relu` and the addition of a channel's bias are monotone, rounding included. So the maximum
+of their results equals their result for the maximum, bit for bit, and for 2 x 2 windows
+they do a quarter of the work. The convolution's output is never stored.
 
     pool(relu(conv(x, w) + b))    becomes    relu(pool_of_conv(x, w) + b)
 
-What is left out: an infinite bias. Against a sum that is infinite the other way it
-gives NaN, which a larger number in the window now hides.
+`fuse` runs this first, on a graph of primitives without dead code.
+Limits: an infinite bias plus an infinite sum of the opposite sign is NaN, which a larger
+element in the window now hides.
 """
 
 from collections.abc import Callable
@@ -24,7 +20,7 @@ from minihybrid.core.passes.rewrite import rewrite
 
 
 def pool_early(graph: Graph) -> Graph:
-    """Move maxima over windows to the convolutions whose outputs only they read."""
+    """Move max pooling to the convolution if it is the only user."""
     if not any(node.op and node.op.peak for node in the_graph("fuse", graph).nodes):
         return graph
     uses, heads = graph.uses(), set(graph.heads)
@@ -50,7 +46,7 @@ def pool_early(graph: Graph) -> Graph:
 
 
 def _keeps_order(node: Node) -> bool:
-    """Whether a node maps numbers one by one, none past another of its channel."""
+    """Return whether a node is elementwise and monotone within each channel."""
     if node.op is None or not node.op.rises:
         return False
     shape, (first, *others) = node.specs[0].shape, [n.specs[i].shape for n, i in node.inputs]

@@ -1,10 +1,9 @@
 """Replace dense layers and convolutions by their quantized forms.
 
-Takes:   a traced graph, the scale of the data that each layer reads, and the weights.
-Gives:   `layers_of`, the layers that can be quantized; `int8_layers`, the new graph;
-         `quantized_weight`, integers and the scale of each output.
+Defines: `layers_of`, the layers that can be quantized; `int8_layers`, the new graph;
+         `quantized_weight`, the integers and the scale of each output channel.
 
-Left out: layers whose weights are computed, and those of other dtypes than float32.
+Not supported: computed weights; dtypes other than float32.
 """
 
 from collections.abc import Callable
@@ -20,9 +19,9 @@ STEPS = 127  # integers on each side of 0
 
 
 def layers_of(graph: Graph, exclude: tuple = ()) -> list[Node]:
-    """The nodes with a quantized form: float32, and weights that are variables.
+    """Return the nodes with a quantized form: float32, with a variable as weight.
 
-    exclude: names of nodes, or of the blocks that made them, which stay.
+    exclude: names of nodes, or of their blocks, to leave in float32.
     """
     return [
         node
@@ -36,7 +35,7 @@ def layers_of(graph: Graph, exclude: tuple = ()) -> list[Node]:
 
 
 def quantized_weight(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(int8, scale) of weights (N, ...): the largest of each output becomes 127.
+    """Return (int8, scale) of weights (N, ...); each output channel's largest becomes 127.
 
     >>> quantized_weight(np.float32([[1, -2], [0, 0]]))[0]
     array([[  64, -127],
@@ -49,12 +48,12 @@ def quantized_weight(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def int8_layers(graph: Graph, scales: dict, weights: dict) -> tuple[Graph, dict]:
-    """(graph, its new parameters) with quantized layers.
+    """Return (graph with quantized layers, its new parameters).
 
     scales:  node of a layer -> the scale of its data.
     weights: name -> ndarray.
     """
-    made: dict = {}  # (value that is quantized, scale) -> the node that does it
+    made: dict = {}  # (value, scale) -> the node that quantizes it
     params: dict = {}
     variables: dict = {}  # name of a new parameter -> its node
 

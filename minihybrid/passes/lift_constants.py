@@ -1,13 +1,11 @@
-"""numbers: scalars of operators become inputs of the graph.
+"""Lift scalar constants of operators to graph inputs.
 
-Takes:   an expanded graph.
-Gives:   `lift`, the graph that reads these numbers, and the numbers; `same`, equal for
-         graphs that are the same program.
+Defines: `lift`, which returns the new graph and the scalars; `same`, a structural key that
+         is equal for equal programs.
 
-A plan then serves every number: `softmax(x / t)` is not compiled again for each t.
-What is left out: numbers that are attributes of other kinds, such as the bounds of
-clip; infinity and NaN, which stay in the text; numbers beside whole ones, where the
-scalar's own rules hold.
+One plan then serves every value: `softmax(x / t)` isn't recompiled for each t.
+Not lifted: other attributes, such as the bounds of clip; infinity and NaN; scalars beside
+integer arrays, where separate conversion rules apply.
 """
 
 import math
@@ -23,7 +21,7 @@ from minihybrid.ops.elementwise import scalar_like
 
 
 def lift(graph: Graph) -> tuple[Graph, dict[str, np.ndarray]]:
-    """(graph, name -> ndarray): operators on two arrays, and the second ones."""
+    """Return (graph with binary operators, name -> ndarray of the lifted scalars)."""
     taken = {n.name for n in graph.variables}
     numbers: dict[str, np.ndarray] = {}
 
@@ -47,7 +45,7 @@ def lift(graph: Graph) -> tuple[Graph, dict[str, np.ndarray]]:
 
 
 def same(graph: Graph) -> tuple:
-    """A key of the program: operators, attributes, shapes, and what reads what."""
+    """Return a structural key: operators, attributes, shapes and edges."""
     number, rows = {node: k for k, node in enumerate(graph.nodes)}, []
     for node in graph.nodes:
         if node.op is not None:

@@ -1,10 +1,9 @@
-"""loops: what passes do with loops and branches, which contain graphs of their own.
+"""loops: passes on nodes with subgraphs: `Scan` and `If` (`passes/scan.py`, `branches.py`).
 
-Takes:   graphs with `Scan` and `If` in them (`passes/scan.py`, `passes/branches.py`).
-Gives:   `inside`, which applies a pass to each of these graphs; `trimmed`, which drops outputs
-         that are never read.
+Defines: `inside`, which applies a pass to every subgraph; `trimmed`, which removes dead
+         outputs of loops and branches.
 
-What is left out: moving out of a loop what is the same in each iteration.
+Not supported: hoisting loop-invariant code out of a loop.
 """
 
 from collections.abc import Callable
@@ -16,26 +15,26 @@ from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.passes.branches import If
 from minihybrid.passes.scan import Scan
 
-LARGE = 2**20  # bytes of a stack of states: to keep it costs more than a copy each iteration
+LARGE = 2**20  # bytes of stacked states: above, a copy per iteration is cheaper
 
 
 def is_loop(op: Op | None) -> bool:
-    """Whether an operator is a loop of primitives, or a branch."""
+    """Return whether an operator is a `Scan` or an `If`."""
     return isinstance(op, Scan | If)
 
 
 def loops_in(graph: Graph) -> list[Node]:
-    """The nodes of a graph that are loops or branches."""
+    """Return the loops and branches of a graph."""
     return [n for n in the_graph("loops_in", graph).nodes if is_loop(n.op)]
 
 
 def graphs_of(op: Scan | If) -> tuple[Graph, ...]:
-    """The graphs of a loop or a branch."""
+    """Return the subgraphs of a loop or a branch."""
     return op.graphs if isinstance(op, If) else (op.body,)
 
 
 def inside(graph: Graph, run: Callable[[Graph], Graph]) -> Graph:
-    """The graph with a pass applied to the body of each loop and the sides of each branch."""
+    """Apply a pass to the body of each loop and both sides of each branch."""
 
     def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         if not is_loop(node.op):
@@ -48,7 +47,7 @@ def inside(graph: Graph, run: Callable[[Graph], Graph]) -> Graph:
 
 
 def trimmed(graph: Graph) -> Graph:
-    """The graph without what loops compute and nobody reads, nor what they need for it."""
+    """Remove dead outputs of loops and branches, and everything only they need."""
     if not loops_in(graph):
         return graph
     read = {*graph.uses(), *graph.heads}
@@ -97,7 +96,7 @@ def trimmed(graph: Graph) -> Graph:
 
 
 def narrowed(node: Node, op: If, inputs: tuple, outs: list[int], emit: Callable) -> list:
-    """References in place of a branch's outputs, those in `outs` to one that has no others."""
+    """Replace a branch by one with only the outputs `outs`; return the references."""
     less, keep = op.narrowed(outs)
     specs, ins = [node.specs[k] for k in outs], tuple(inputs[k] for k in keep)
     new = emit(Node(less, ins, node.attrs, node.name, tuple(specs)))

@@ -1,11 +1,8 @@
-"""lower: softmax and its like, written as the loops that they are made of.
+"""lower: replace operators such as softmax by reductions and elementwise steps.
 
-Takes:   a graph of primitives, whose gradients are already built.
-Gives:   a graph in which operators that say how are reductions and elementwise steps.
-
-An operator has a gradient of its own because that is shorter or safer than the one of
-its parts. Its loops need not be its own: as reductions they fuse with what is around.
-What is left out: choosing between several ways by their speed.
+This runs after differentiation: such an operator has its own gradient, which is shorter
+or numerically safer than that of its parts, but its parts fuse with their neighbors.
+Limits: each operator has one lowering.
 """
 
 from collections.abc import Callable
@@ -21,9 +18,9 @@ from minihybrid.core.tracing import Trace, tracing
 
 
 def lower(graph: Graph, which: Callable[[Op], bool] = lambda op: True) -> Graph:
-    """Replace operators by what their `lower` rule makes of them.
+    """Replace operators by the result of their `lower` rule.
 
-    which:   record -> whether it is meant; all are.
+    which:   operator -> whether to lower it; by default, all.
     """
     uses = graph.uses()
 

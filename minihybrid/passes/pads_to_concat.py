@@ -1,18 +1,14 @@
-"""side_by_side: a sum of arrays that are zero but for a part each is their
-parts, joined.
+"""side_by_side: turn a sum of zero-padded slices into a concatenation.
 
-Takes:   a graph of primitives without dead code; `fuse` begins with this.
-Gives:   a graph in which such sums are one node.
-
-The gradient of a part that was cut out is zeros with a part in them, and the gradient of
-what was cut into several is a sum of these: of four gates, four arrays as wide as all
-gates are filled and added up. Side by side the parts need no zeros.
+The gradient of a slice is zero-padded to the full shape, and the gradient of a split is a
+sum of these: for an LSTM's four gates, four arrays of full width. A concatenation needs no
+zeros.
 
     put(a, 0:4) + put(b, 4:8)    becomes    concat(a, b)
 
-A negative zero stays one, where adding zero makes it positive.
-What is left out: parts that leave a gap, or of which some lie above others; sums of so many
-parts that one kernel of all would be long.
+Negative zeros are preserved, where adding zero would make them positive.
+`fuse` runs this first, on a graph of primitives without dead code.
+Not supported: slices with gaps or overlaps; sums of very many slices.
 """
 
 from collections.abc import Callable
@@ -28,7 +24,7 @@ SUM = "{a} + {b}"
 
 
 def side_by_side(graph: Graph) -> Graph:
-    """Join parts whose sum with zeros around each is asked for."""
+    """Replace sums of zero-padded slices by concatenations."""
     if not any(node.op and node.op.padded_slice for node in the_graph("fuse", graph).nodes):
         return graph
     uses, heads = graph.uses(), set(graph.heads)
@@ -37,7 +33,7 @@ def side_by_side(graph: Graph) -> Graph:
         return len(uses.get(ref, ())) == 1 and ref not in heads
 
     def parts_of(node: Node) -> list[tuple] | None:
-        """[(axis, begin, end, data, operator, attrs)] of a sum, or `None`."""
+        """Return a sum's slices [(axis, begin, end, data, operator, attrs)], or `None`."""
         slices: list[tuple] = []
         todo = [(node, 0)]
         while todo and len(slices) <= MOST:
@@ -55,7 +51,7 @@ def side_by_side(graph: Graph) -> Graph:
                 return None
         return None if todo else sorted(slices, key=lambda part: part[:3])
 
-    now: dict[Ref, Ref] = {}  # old reference -> new one, of all that was read so far
+    now: dict[Ref, Ref] = {}  # old reference -> new one, for all inputs so far
 
     def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         now.update(zip(node.inputs, inputs, strict=True))

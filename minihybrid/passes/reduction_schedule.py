@@ -1,14 +1,13 @@
-"""rows: reductions that go along the same axes share one loop over rows.
+"""Schedules of fused reductions: reductions over the same axes share one loop over rows.
 
-Takes:   nodes of a graph, at least one of them a reduction.
-Gives:   `ReductionDomain`, what the loops go over; `ReductionSchedule`, in which pass over a
-         row each value is computed, and what is kept of a row from one pass to the next.
+Defines: `ReductionDomain`, the iteration space; `ReductionSchedule`, which assigns each
+         value to a pass over the row, and decides what is saved between passes.
 
-A row is all that is reduced to one number. Softmax needs three passes over it: the
-maximum, the sum of exp, the result. If one kernel does all three while the row is in
-the cache, memory is read once and written once. The same holds for normalisations, for
-cross entropy, and for the gradients of all these; none of them is mentioned here.
-What is left out: reductions along different axes in one kernel.
+A row is the set of elements that are reduced to one. Softmax takes three passes over it:
+the maximum, the sum of exp, the result. If one kernel does all three while the row is in
+cache, each element is loaded from memory once and stored once. The same applies to
+normalizations, cross entropy and all their gradients; no operator is special-cased here.
+Not supported: reductions over different axes in one kernel.
 """
 
 import math
@@ -22,30 +21,30 @@ from minihybrid.ops.shapes import axes_of, row_major
 
 Ref = tuple[Node, int]  # an output of a node
 
-ROW_NBYTES = 2**18  # so much stays in the second-level cache until it is read again
-ACROSS = 256  # so many rows that lie across at least, for long runs through memory
-# So many numbers are added up before the sum is added to that of others. Of a row in
-# one piece each lane of a register takes a few of them; of rows that lie across, all.
+ROW_NBYTES = 2**18  # stays in the L2 cache between passes
+ACROSS = 256  # least tile of interleaved rows, for long contiguous accesses
+# Elements per partial sum. In a contiguous row, each vector lane accumulates a few of
+# them; in interleaved rows, all.
 BLOCK, BLOCK_ACROSS = 1024, 128
 
 
 def is_map(node: Node) -> bool:
-    """Whether one scalar expression tells each output element."""
+    """Return whether one scalar expression computes each output element."""
     return node.op is not None and node.op.scalar(node.attrs) is not None
 
 
 def is_literal(node: Node) -> bool:
-    """Whether every element is one number that stands in the program."""
+    """Return whether every element is the same constant of the program."""
     return is_map(node) and not node.inputs and "{i}" not in node.op.scalar(node.attrs)
 
 
 def size_of(lengths: Sequence[int]) -> int:
-    """How many elements these lengths make; 1 if there are none."""
+    """Return the product of lengths."""
     return math.prod(lengths)
 
 
 def steps_of(ref: Ref, node: Node, shape: tuple) -> tuple[int, tuple]:
-    """(offset, steps along the axes of `shape`) at which a node reads an input."""
+    """Return (offset, strides along the axes of `shape`) of a node's loads of an input."""
     old = ref[0].specs[ref[1]].shape
     if node.op.strides:
         return node.op.strides(old, **node.attrs)
@@ -59,9 +58,9 @@ def steps_of(ref: Ref, node: Node, shape: tuple) -> tuple[int, tuple]:
 
 @dataclass(frozen=True)
 class ReductionDomain:
-    """The shape that reductions start from, and the axes that they go along.
+    """The iteration space of reductions: the input shape and the reduced axes.
 
-    gone:    none of length 1: to go along such an axis, or not, is the same.
+    gone:    the reduced axes, except those of length 1.
 
     >>> frame = ReductionDomain((8, 3, 5), frozenset({0, 2}))
     >>> frame.kept, frame.n, frame.across
@@ -73,7 +72,7 @@ class ReductionDomain:
 
     @property
     def kept(self) -> tuple:
-        """The lengths of the axes that stay, where there is more than one place."""
+        """The lengths of the axes that remain, without those of length 1."""
         return tuple(n for i, n in enumerate(self.shape) if i not in self.gone and n != 1)
 
     @property
@@ -83,37 +82,36 @@ class ReductionDomain:
 
     @property
     def across(self) -> bool:
-        """Whether neighbours in memory lie in different rows."""
+        """Whether rows are interleaved: neighbors in memory belong to different rows."""
         last = [i for i, n in enumerate(self.shape) if n != 1][-1:]
         return not self.gone.issuperset(last)
 
     @property
     def long(self) -> bool:
-        """Whether there is one row only, and it leaves the cache before it ends.
+        """Whether there is only one row, and it exceeds the cache.
 
-        What follows its sum then gains little by the same kernel, and loses that its
-        loop can be cut in pieces.
+        Fusing what follows its sum then gains little, and prevents splitting that loop.
         """
         return size_of(self.kept) == 1 and 4 * self.n > ROW_NBYTES
 
     @property
     def block(self) -> int:
-        """How many numbers of a row are added up to one sum, at most."""
+        """The maximal number of elements per partial sum."""
         return BLOCK_ACROSS if self.across else BLOCK
 
     def is_stat(self, shape: tuple) -> bool:
-        """Whether an array may hold one number per row."""
+        """Return whether an array of this shape holds one element per row."""
         return shape != self.shape and tuple(n for n in shape if n != 1) == self.kept
 
-    # -- places
+    # -- strides
     def along(self, shape: tuple, steps: Iterable[int]) -> tuple:
-        """Steps along the axes of a row's elements or numbers, as steps along those of
-        the frame.
+        """Convert strides of an array of elements, or of one per row, to strides along the
+        domain's axes.
 
         >>> ReductionDomain((8, 3, 5), frozenset({0, 2})).along((1, 3), (9, 1))
         (0, 1, 0)
         """
-        if shape != self.shape:  # one number per row
+        if shape != self.shape:  # one element per row
             steps = iter([s for n, s in zip(shape, steps, strict=True) if n != 1])
             return tuple(
                 0 if n == 1 or i in self.gone else next(steps) for i, n in enumerate(self.shape)
@@ -121,20 +119,20 @@ class ReductionDomain:
         return tuple(s * (n != 1) for n, s in zip(shape, steps, strict=True))
 
     def own(self, shape: tuple) -> tuple[int, tuple]:
-        """(offset, steps) of the places where a value of the rows lies itself."""
+        """Return (offset, strides) at which a value of the rows is stored."""
         return 0, self.along(shape, row_major(shape))
 
     def reads(self, ref: Ref, node: Node) -> tuple[int, tuple]:
-        """(offset, steps) of the places where a node of the rows reads a value."""
+        """Return (offset, strides) at which a node of the rows loads a value."""
         shape = self.shape if node.op.reduce else node.specs[0].shape
         offset, steps = steps_of(ref, node, shape)
         return offset, self.along(shape, steps)
 
     def meets(self, node: Node, reader: Node) -> bool:
-        """Whether a reader wants, at each place, what the loops have just computed.
+        """Return whether a user reads, at each iteration, the element just computed.
 
-        A value that is flipped or turned round, that another row needs, or that meets
-        the elements of a row along another axis, must be in memory before it is read.
+        Otherwise (it is flipped or transposed, used by another row, or broadcast along
+        another axis) the value must be stored in memory first.
         """
         if is_literal(node):
             return reader.op.view or is_map(reader)
@@ -149,7 +147,7 @@ class ReductionDomain:
 
 
 def frame_of(node: Node) -> ReductionDomain:
-    """The frame of a reduction."""
+    """Return the domain of a reduction."""
     ((source, i),) = node.inputs
     shape = source.specs[i].shape
     attrs = node.attrs
@@ -158,7 +156,7 @@ def frame_of(node: Node) -> ReductionDomain:
 
 
 def frames(graph: Graph) -> dict[Node, ReductionDomain]:
-    """node -> frame, for reductions and for what is computed of their results alone."""
+    """Return node -> domain, for reductions and for functions of their results alone."""
     domains: dict[Node, ReductionDomain] = {}
     for node in graph.nodes:
         if node.op is None:
@@ -174,18 +172,19 @@ def frames(graph: Graph) -> dict[Node, ReductionDomain]:
 
 
 class ReductionSchedule:
-    """When each value is computed, and where it waits until it is read.
+    """The pass that computes each value, and the memory that saves it for later passes.
 
-    depth:   node -> how many passes over the row must be done before.
-    stats:   nodes that are one number per row.
-    slots:   those that wait in `work`, one for each row of a tile that lies across.
-    blocks:  sums of so many floats that they are added up in blocks; across, a block's
-             sum, and what rounding has lost of the whole, are in `work`, too.
-    waiting: nodes that are an element of the row, and are read again in a later pass.
-    shared:  those of them that wait in an output, until it is written -> the output.
-    saved:   those that wait in `work`; others are outputs, or computed again.
-    tile:    how many rows that lie across are computed at once.
-    scratch: how many numbers wait in `work`, and their dtype.
+    depth:   node -> number of passes over the row that must come before it.
+    stats:   nodes with one element per row.
+    slots:   those saved in `work`, one per row of an interleaved tile.
+    blocks:  float sums of so many elements that they are accumulated in blocks; with
+             interleaved rows, a block's partial sum and the rounding error of the total
+             are also in `work`.
+    waiting: nodes with the row's elements that a later pass reads.
+    shared:  those saved in an output's buffer until the output is stored -> the output.
+    saved:   those saved in `work`; others are outputs, or are recomputed.
+    tile:    number of interleaved rows computed together.
+    scratch: (number of elements, dtype) of `work`.
     """
 
     def __init__(
@@ -242,7 +241,7 @@ class ReductionSchedule:
     def _as_late_as_possible(
         self, nodes: Sequence[Node], heads: Collection[Ref]
     ) -> dict[Node, set[int]]:
-        """node -> the passes that read it; its own becomes the first of them."""
+        """Return node -> the passes that read it, and move it to the first of them."""
         read_in = {
             n: {self.depth[n]} if (n, 0) in heads else set()
             for n in nodes
@@ -261,9 +260,9 @@ class ReductionSchedule:
     def _share_outputs(
         self, nodes: Sequence[Node], heads: Collection[Ref], read_in: dict[Node, set[int]]
     ) -> dict[Node, Node]:
-        """waiting node -> the output of the last pass that it waits in, one in each.
+        """Return waiting node -> output of the last pass whose buffer it borrows.
 
-        In that pass an element is read before its place is written.
+        That pass loads each element before it overwrites it.
         """
         end = max((max(passes) for passes in read_in.values()), default=0)
         idle = [n for n in nodes if (n, 0) in heads and read_in.get(n) == {end}]
@@ -275,7 +274,7 @@ class ReductionSchedule:
         return {node: out for node, out in shared.items() if out}
 
     def _tile(self) -> int:
-        """As many rows as stay in the cache while they are read again."""
+        """Return the number of rows that stay in cache between passes."""
         shape, gone = self.frame.shape, self.frame.gone
         start = max((i + 1 for i in gone if shape[i] != 1), default=0)
         most = (
@@ -288,7 +287,7 @@ class ReductionSchedule:
 
 
 def rows_of(node: Node) -> ReductionSchedule | None:
-    """The frame's loops for a step, single or fused; `None` if it has no reduction."""
+    """Return the schedule of a single or fused node; `None` if it has no reduction."""
     graph = node.attrs.get("graph")
     if graph is None:
         return ReductionSchedule([node], {(node, 0)}, frame_of(node)) if node.op.reduce else None
@@ -297,7 +296,7 @@ def rows_of(node: Node) -> ReductionSchedule | None:
 
 
 def scratch_of(node: Node) -> Ref | None:
-    """A value that holds what a step's loops need beside; `None` if that is nothing."""
+    """Return a reference to a node's scratch memory; `None` if it needs none."""
     inner, rows = node.attrs.get("graph"), rows_of(node)
     size, dtype = rows.scratch if rows else (0, None)
     for n in inner.nodes if inner else [node]:

@@ -1,13 +1,12 @@
-"""remat: which forward values the backward pass computes again instead of reading.
+"""remat: choose the forward values that the backward pass recomputes.
 
-Takes:   a graph, its joint graph with gradients, and a budget.
-Gives:   `chosen`, the nodes to compute again; `kept_refs`, the values that are still kept.
+Defines: `chosen`, the nodes to recompute; `kept_refs`, the values that are still saved.
 
-Elementwise steps are cheap, and compiled plans fuse them into the kernels that read them. That
-is activations, dropout and the elementwise parts of normalization, whose reductions stay.
-Source:  Chen and others, Training Deep Nets with Sublinear Memory Cost, 2016, for the idea.
-What is left out: products and reductions, which cost more than a load; random numbers, of which
-the backward plan has no seed.
+Elementwise steps are cheap, and fuse into the kernels that use them: activations, dropout
+and the elementwise parts of normalizations, whose reductions are saved.
+Source:  Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016, for the idea.
+Not recomputed: products and reductions, which cost more than a load; random numbers, for
+which the backward plan has no seed.
 """
 
 from collections.abc import Collection
@@ -18,7 +17,7 @@ from minihybrid.passes.reduction_schedule import Ref
 
 
 def is_cheap(node: Node) -> bool:
-    """Whether a node may be computed again: elementwise, or a view, and not random."""
+    """Return whether a node may be recomputed: elementwise or a view, and not random."""
     op = node.op
     if op is None or op.random or op.grad_barrier:
         return False
@@ -26,7 +25,7 @@ def is_cheap(node: Node) -> bool:
 
 
 def kept_refs(graph: Graph, joint: Graph, again: Collection[Node]) -> dict[Ref, int]:
-    """value -> its bytes, of what the backward pass reads if it computes the nodes `again`."""
+    """Return saved value -> nbytes, if the backward pass recomputes the nodes `again`."""
     heads, grads = joint.heads[: len(graph.heads)], joint.heads[len(graph.heads) :]
     forward = {n for n in topological(heads) if n.op is not None}
     todo = [ref for n in topological(grads) if n not in forward for ref in n.inputs]
@@ -46,13 +45,13 @@ def kept_refs(graph: Graph, joint: Graph, again: Collection[Node]) -> dict[Ref, 
 
 
 def chosen(graph: Graph, joint: Graph, budget: float) -> frozenset[Node]:
-    """The nodes to compute again, so that the forward pass keeps no more bytes than the budget.
+    """Return the nodes to recompute so that the saved values fit the budget.
 
-    budget:  bytes, or up to 1.0 a share of those kept without a budget. What exceeds it although
-             all cheap values are computed again is kept.
+    budget:  bytes, or a fraction up to 1.0 of those saved without a budget. It is exceeded
+             if even recomputing all cheap values doesn't suffice.
 
-    At first each cheap node is computed again. Then each is kept, largest work first, if what is
-    kept does not become more than the budget allows: no node is computed again in vain.
+    Initially, every cheap node is recomputed. Then, largest first, a node is saved instead
+    if the budget still holds, so that nothing is recomputed unnecessarily.
     """
     outputs = {*graph.outputs}  # in the caller's memory anyway
 

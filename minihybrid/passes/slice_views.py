@@ -1,16 +1,14 @@
-"""Chapter 16. pieces: a part that lies in one piece is an address, and no copy.
+"""Chapter 16. pieces: make contiguous slices views instead of copies.
 
-Takes:   a fused graph; `fuse` ends with this.
-Gives:   a graph in which a step that only cuts out such a part is a view: it has no
-         kernel, and whoever reads it begins to read further on in the same memory.
+Such a step has no kernel; its users load from an offset in the same buffer.
 
-    x[3] of (32, 8, 4)    is    32 numbers, from number 96 of x on
+    x[3] of (32, 8, 4)    is    32 elements at offset 96 of x
 
-A part of joined arrays that lies in one of them is read there: then perhaps nobody
-needs the joined array.
-What is left out: results of the whole graph, which have memory of their own; parts that
-begin within a cache line, from which vectors are read in two halves; small parts for
-which a large value would keep its memory.
+A slice of a concatenation within one of its inputs is a view of that input, so the
+concatenation may become dead. `fuse` runs this last.
+Not supported: outputs of the graph, which have separate buffers; slices that aren't
+aligned to a cache line, where vector loads would cross two lines; small slices that would
+extend the live range of a large buffer.
 """
 
 import math
@@ -36,14 +34,14 @@ PIECE = Op(
 
 
 def pieces(graph: Graph) -> Graph:
-    """Make views of steps that cut out a part in one piece."""
+    """Replace contiguous slices by views."""
     steps = worth_it(graph, cuts(graph))
 
     def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         if node not in steps:
             return None
         spec, start = node.specs[0], first_number(node)
-        assert start is not None  # else it is no step of `cuts`
+        assert start is not None  # true for the steps of `cuts`
         ref, start = resolve(inputs[0], start, spec.size)
         return [(emit(apply(PIECE, (ref,), {"start": start, "shape": spec.shape}, node.name)), 0)]
 
@@ -51,7 +49,7 @@ def pieces(graph: Graph) -> Graph:
 
 
 def cuts(graph: Graph) -> dict[Node, Ref]:
-    """step -> the reference in whose memory the part lies that it cuts out."""
+    """Return contiguous slice -> the reference whose buffer contains it."""
     root = places(graph)
     where: dict[Node, Ref] = {}
     results = {root[ref] for ref in graph.heads}
@@ -68,15 +66,15 @@ def cuts(graph: Graph) -> dict[Node, Ref]:
 
 
 def first_number(node: Node) -> int | None:
-    """With which number of its input a part begins; `None` if it is not in one piece."""
+    """Return a slice's offset in its input, in elements; `None` if it isn't contiguous."""
     spec, (first, i) = node.specs[0], node.inputs[0]
     start, steps = node.op.strides(first.specs[i].shape, **node.attrs)
     return start if spec.size and same_steps((0, steps), spec.shape) else None
 
 
 def worth_it(graph: Graph, where: dict[Node, Ref]) -> set[Node]:
-    """The steps of `cuts` without those for whose small part a large value would live on."""
-    root, last, after = places(graph), {}, {}  # reference -> number of its last reader
+    """Return the slices of `cuts` that don't extend the live range of a much larger buffer."""
+    root, last, after = places(graph), {}, {}  # reference -> index of its last use
     for k, node in enumerate(graph.nodes):
         for ref in () if node.op is None or node.op.view else node.inputs:
             last[root[ref]] = k
@@ -85,7 +83,7 @@ def worth_it(graph: Graph, where: dict[Node, Ref]) -> set[Node]:
     after |= {root[ref]: math.inf for ref in graph.heads}
     late: dict[
         Ref, list[Node]
-    ] = {}  # reference -> parts that are read when nothing else reads it any more
+    ] = {}  # reference -> slices used after its last other use
     for node, ref in where.items():
         if ref[0].op is not None and last.get((node, 0), 0) > after.get(ref, 0):
             late.setdefault(ref, []).append(node)
@@ -99,12 +97,12 @@ def worth_it(graph: Graph, where: dict[Node, Ref]) -> set[Node]:
 
 
 def begin(view: Node) -> int:
-    """The number of its input's with which a view begins."""
+    """Return a view's offset in its input, in elements."""
     return view.attrs["start"] if view.op is PIECE else 0
 
 
 def resolve(ref: Ref, start: int, size: int) -> tuple[Ref, int]:
-    """(reference, number) where a piece of an array lies: before views, in a joined part."""
+    """Resolve (reference, offset) through views and concatenations."""
     node, _ = ref
     while node.op is not None:
         if node.op.view:
@@ -124,7 +122,7 @@ def resolve(ref: Ref, start: int, size: int) -> tuple[Ref, int]:
 
 
 def part_with(node: Node, start: int, size: int) -> tuple[Ref, int] | None:
-    """(the joined array that has a whole piece, where it begins there), or `None`."""
+    """Return (the concatenated input that contains a slice, offset there), or `None`."""
     for n, i in node.inputs:
         if start + size <= n.specs[i].size:
             return ((n, i), start) if start >= 0 else None
