@@ -1,13 +1,11 @@
-"""Chapter 28. A device: its driver, its stream of work, and its memory.
+"""Chapter 28. A GPU: its driver, stream and memory.
 
-Takes:   a context.
-Gives:   `device_of(context)`, the `Device`: blocks of memory, copies from and to the
-         processor's, kernels. A simulated GPU has a driver with the same functions.
+Defines: `device_of(context)`, which returns the `Device`: memory allocation, copies from
+         and to the host, kernels. A simulated GPU has a driver with the same functions.
 
-All work of a device goes through one stream, one piece after the other. So a block of
-memory may be used again as soon as Python has dropped it: whatever still reads it was
-asked for earlier, and comes first.
-What is left out: copies beside kernels, for which a second stream would be needed.
+All work of a device is queued on one stream and runs in order. So a block of memory may be
+reused as soon as Python drops it: kernels that still read it run first.
+Not supported: copies concurrent with kernels, which would need a second stream.
 """
 
 from contextlib import suppress
@@ -20,13 +18,13 @@ from minihybrid.core.fork_safe import ForkSafe
 from minihybrid.core.op import HybridError
 from minihybrid.core.placement import DEVICES
 
-ALIGNED = 256  # bytes: what cuMemAlloc promises; vector loads need 16
+ALIGNED = 256  # bytes: cuMemAlloc's alignment; vector loads need 16
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 STARTING = ForkSafe()
 
 
 def device_of(context: Context) -> "Device":
-    """The one Device of a GPU or a simulated GPU; started when it is first asked for.
+    """Return the Device of a GPU or a simulated GPU; initialize it at first use.
 
     >>> from minihybrid.core.context import simulated_gpu
     >>> device_of(simulated_gpu()) is device_of(simulated_gpu())
@@ -39,7 +37,7 @@ def device_of(context: Context) -> "Device":
 
 
 def driver_of(context: Context) -> Any:
-    """The functions of a driver: CUDA's own, or those of a simulated one."""
+    """Return the driver's functions: CUDA's or the simulator's."""
     if context.device_type == "gpu":
         from cuda.bindings import driver
 
@@ -50,19 +48,19 @@ def driver_of(context: Context) -> Any:
 
 
 def count_gpus() -> int:
-    """How many GPUs the driver of CUDA counts; 0 also where it cannot be called."""
+    """Return the number of CUDA GPUs; 0 if the driver can't be loaded."""
     try:
         from cuda.bindings import driver
 
         driver.cuInit(0)
         error, count = driver.cuDeviceGetCount()
-    except Exception:  # not installed, or damaged: for us, there is no GPU
+    except Exception:  # not installed, or broken: no GPU
         return 0
     return 0 if error else count
 
 
 class Memory:
-    """A block of a device's memory; its bytes are free again when it is dropped."""
+    """A block of device memory, returned to the free list when it is dropped."""
 
     __slots__ = ("device", "address", "nbytes")
 
@@ -74,16 +72,16 @@ class Memory:
 
 
 class Device:
-    """What runs kernels and holds arrays.
+    """A GPU that runs kernels and holds arrays.
 
     driver:      the functions of cuda.bindings.driver, real or simulated.
-    stream:      where all work is queued; its own, and non-blocking.
-    free:        nbytes -> addresses of blocks that nobody uses.
-    n_launches, n_allocations:  how often kernels or graphs were launched, and how often
-                 the driver was asked for memory.
+    stream:      the non-blocking stream on which all work is queued.
+    free:        nbytes -> addresses of free blocks.
+    n_launches, n_allocations:  numbers of launches of kernels or graphs, and of
+                 allocations from the driver.
     """
 
-    target = "gpu"  # whose kernels it runs
+    target = "gpu"  # the key in TARGETS
 
     def __init__(self, context: Context, driver: Any) -> None:
         self.context, self.driver = context, driver
@@ -96,7 +94,7 @@ class Device:
         self.handle = self.check(cu.cuDeviceGet(number), "finding the device")
         self.primary = self.check(
             cu.cuDevicePrimaryCtxRetain(self.handle), "using the device"
-        )  # also PyTorch's and CuPy's
+        )  # shared with PyTorch and CuPy
         self.enter()
         self.stream = self.check(
             cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING), "making a stream"
@@ -106,16 +104,16 @@ class Device:
         return f"<Device {self.context}>"
 
     def enter(self) -> None:
-        """Make the device current in this thread, as the driver's functions need it.
+        """Make the device current in this thread, as the driver requires.
 
-        Always done: other libraries, too, change what is current.
+        Always called, because other libraries may change it.
         """
         self.check(self.driver.cuCtxSetCurrent(self.primary), "using the device")
 
     def check(self, result: tuple, doing: str) -> Any:
-        """What a function of the driver gave, without its error code.
+        """Return a driver function's result without the error code.
 
-        Raises:  HybridError with the driver's own name of the error.
+        Raises:  HybridError with the driver's name for the error.
         """
         error, *values = result
         if error:
@@ -129,15 +127,15 @@ class Device:
 
     # -- memory
     def alloc(self, nbytes: int) -> Memory:
-        """A block of at least so many bytes; its address is a multiple of 256.
+        """Allocate at least `nbytes` bytes, aligned to 256.
 
-        Raises:  HybridError if the device has no more, also after it got back all
-                 blocks that nobody uses.
+        Raises:  HybridError if the device is out of memory even after all free blocks
+                 were returned to the driver.
         """
         size = bucket(nbytes)
         try:
             return Memory(self, self.free[size].pop(), size)
-        except (KeyError, IndexError):  # there is none, or a thread was faster
+        except (KeyError, IndexError):  # none, or another thread took it
             pass
         self.enter()
         error, address = self.driver.cuMemAlloc(size)
@@ -155,19 +153,19 @@ class Device:
         return Memory(self, int(address), size)
 
     def give_back(self) -> int:
-        """Hand all blocks that nobody uses back to the driver; returns their bytes."""
+        """Return all free blocks to the driver; return their size in bytes."""
         blocks = []
         for size, addresses in list(self.free.items()):
-            with suppress(IndexError):  # pop until there is none: others may pop, too
+            with suppress(IndexError):  # until it is empty: other threads may pop, too
                 while True:
                     blocks.append((size, addresses.pop()))
-        self.synchronize()  # kernels that were asked for may still read them
+        self.synchronize()  # queued kernels may still read them
         for _, address in blocks:
             self.check(self.driver.cuMemFree(address), "giving memory back")
         return sum(size for size, _ in blocks)
 
     def upload(self, address: int, array: np.ndarray) -> None:
-        """Copy a NumPy array, C-contiguous, to an address; done on return."""
+        """Copy a contiguous NumPy array to an address, synchronously."""
         if array.nbytes:
             self.enter()
             self.check(
@@ -176,10 +174,10 @@ class Device:
                 ),
                 f"copying {array.nbytes} bytes to the device",
             )
-            self.synchronize()  # the driver may read them later; Python may free them
+            self.synchronize()  # or Python might free the array before the copy
 
     def download(self, address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """The numbers from an address on as a new NumPy array, after all work."""
+        """Synchronize, and copy from an address into a new NumPy array."""
         array = np.empty(shape, dtype)
         if array.nbytes:
             self.enter()
@@ -202,7 +200,7 @@ class Device:
             )
 
     def fill(self, address: int, byte: int, nbytes: int) -> None:
-        """Write one byte to every place of a region."""
+        """Fill a region with one byte value."""
         if nbytes:
             self.enter()
             self.check(
@@ -211,9 +209,9 @@ class Device:
             )
 
     def synchronize(self, stream: Any = None) -> None:
-        """Return when all work of this device is done, or that of another's stream.
+        """Block until this device's stream, or the given one, has finished.
 
-        Raises:  HybridError for what went wrong since the last time.
+        Raises:  HybridError for errors since the last synchronization.
         """
         self.enter()
         stream = self.stream if stream is None else stream
@@ -221,7 +219,7 @@ class Device:
 
     # -- kernels
     def kernel(self, text: str, name: str) -> Any:
-        """The function in a kernel's text, ready to be launched; loaded once."""
+        """Return the function of a kernel's source, compiled and loaded once."""
         if (text, name) not in self.kernels:
             self.enter()
             image = self._image(text)
@@ -238,7 +236,7 @@ class Device:
         return self.kernels[text, name]
 
     def _image(self, text: str) -> bytes:
-        """What the driver loads: machine code; the simulated one reads the text."""
+        """Return the image that the driver loads: machine code, or source for the simulator."""
         if self.is_simulated:
             return text.encode()
         from minihybrid.codegen.gpu.cuda import build
@@ -247,7 +245,7 @@ class Device:
 
     @property
     def capability(self) -> tuple[int, ...]:
-        """The device's generation, such as (7, 5)."""
+        """The compute capability, such as (7, 5)."""
         kinds = self.driver.CUdevice_attribute
         return tuple(
             self.check(self.driver.cuDeviceGetAttribute(kind, self.handle), "asking the device")
@@ -259,9 +257,9 @@ class Device:
 
 
 def bucket(nbytes: int) -> int:
-    """The size of the block for so many bytes: at most an eighth more, or 256.
+    """Return the size class of an allocation: at most an eighth more, or 256.
 
-    Few sizes let a block serve again for an array that is a little smaller.
+    Few size classes let a block be reused for slightly smaller arrays.
 
     >>> bucket(1), bucket(257), bucket(100_000)
     (256, 512, 106496)

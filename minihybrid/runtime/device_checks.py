@@ -1,9 +1,7 @@
-"""A net and its inputs lie on one device, or the call is refused.
+"""Check that a net and its inputs are on one device.
 
-Takes:   what was traced for a call, and the call's arrays.
-Gives:   `check_places`, which a hybrid function calls after it has traced.
-
-What is left out: bringing them together; that is the user's to say.
+Defines: `check_places`, which a hybrid function calls after tracing. Nothing is moved
+automatically.
 """
 
 from collections.abc import Sequence
@@ -16,7 +14,7 @@ from minihybrid.core.op import HybridError
 
 @hooks.check_places.implement
 def check_places(title: str, entry: CacheEntry, arrays: Sequence[NDArray]) -> None:
-    """Raise an error if an input or a parameter is not where the first input is."""
+    """Raise HybridError unless all inputs and parameters are on the first input's device."""
     for name, other in zip(entry.names, arrays, strict=True):
         if other.context != entry.context:
             raise HybridError(

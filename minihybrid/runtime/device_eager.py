@@ -1,12 +1,10 @@
-"""One operator on a device: a plan of a graph with one node.
+"""Eager operators on a device: each is a plan of a graph with one node.
 
-Takes:   a device, an operator, DeviceArrays, attributes, and the key of a random one.
-Gives:   the operator's outputs, in new memory of the device.
+Defines: `run_on_device`, which returns an operator's outputs in new device memory.
 
-So eager and hybridized calls run the same kernels. Plans are remembered by what they
-were made for: operator, shapes, dtypes, attributes, device. A scalar is an array here:
-`x * rate` shall not be compiled again for each rate.
-What is left out: forgetting plans before there are a thousand.
+So eager and hybridized calls run the same kernels. Plans are cached by device, operator,
+shapes, dtypes and attributes, up to a thousand. Scalars are passed as arrays, so that
+`x * rate` isn't recompiled for each rate.
 """
 
 import math
@@ -29,14 +27,14 @@ from minihybrid.runtime.device_array import DeviceArray
 from minihybrid.runtime.launch import launch
 from minihybrid.runtime.numbered_cpus import run_here
 
-PLANS = LRUCache(1000)  # signature -> plan, and the constants that it reads
-NUMBERS = LRUCache(1000)  # (device, dtype, number) -> the array of it
+PLANS = LRUCache(1000)  # signature -> (plan, bound constants)
+NUMBERS = LRUCache(1000)  # (device, dtype, scalar) -> its array
 
 
 def run_on_device(
     context: Context, op: Op, /, *datas: Any, **attrs: Any
 ) -> np.ndarray | DeviceArray | tuple:
-    """What `op.eager` gives on `cpu(0)`: an array of the device, or a tuple of them."""
+    """Run an operator; return a device array or a tuple of them, like `op.eager`."""
     if context.device_type == "cpu":
         return run_here(context, op, datas, attrs)
     key = attrs.pop("key", 0) if op.random else 0
@@ -47,9 +45,9 @@ def run_on_device(
         op, datas, attrs = OPS[name], (*datas, number), {}
         datas = datas[::-1] if comes_first else datas
     specs = tuple([Spec(d.shape, d.dtype) for d in datas])
-    if op.view:  # the same numbers under another shape: a copy, no kernel
+    if op.view:  # a copy of another shape; no kernel
         return datas[0].copy().view(op.specs_of(specs, attrs)[1][0].shape)
-    signature = device, op, specs, repr(attrs)  # 0.0 is not -0.0 there
+    signature = device, op, specs, repr(attrs)  # repr distinguishes 0.0 and -0.0
     cached = PLANS.get(signature)
     if cached is None:
         plan = plan_of(device, op, specs, attrs)
@@ -61,7 +59,7 @@ def run_on_device(
 
 
 def number_on(device: Device, dtype: np.dtype, number: float) -> DeviceArray:
-    """A number as an array without axes on a device."""
+    """Return a scalar as a 0-d device array."""
     signature = device, dtype, repr(number)
     cached = NUMBERS.get(signature)
     if cached is None:
@@ -72,7 +70,7 @@ def number_on(device: Device, dtype: np.dtype, number: float) -> DeviceArray:
 
 
 def plan_of(device: Device, op: Op, specs: Sequence[Spec], attrs: dict) -> Plan:
-    """The plan of one operator on inputs of these specs."""
+    """Compile one operator for inputs of these specs."""
     names = [f"x{i}" for i in range(len(specs))]
     nodes = [Node(None, name=name, specs=(spec,)) for name, spec in zip(names, specs, strict=True)]
     node = Node(

@@ -1,13 +1,12 @@
-"""DLPack: a C structure that tells other libraries where numbers lie.
+"""DLPack: the C structures for exchanging arrays between libraries.
 
-Takes:   arrays that have an address, a shape and a device; capsules of others.
-Gives:   `capsule_of` and what is in a capsule; `dlpack_device`.
+Defines: `capsule_of`, which exports a device array; `opened`, which imports a capsule;
+         `dlpack_device`.
 
-The capsule of a device's array is made here: a C structure that says where the numbers
-are, and a function to call when nobody needs them any more. The memory of a simulated
-GPU is the processor's, and told as that.
+A capsule contains a C structure with the address, shape and dtype, and a deleter that the
+consumer calls. The memory of a simulated GPU is exported as the CPU's.
 Source:  dlpack.h of DLPack 1.0.
-What is left out: arrays with gaps, as everywhere; numbers that NumPy has no type for.
+Not supported: arrays that aren't contiguous; dtypes that NumPy lacks.
 """
 
 import ctypes
@@ -21,13 +20,13 @@ from minihybrid.core.context import Context
 from minihybrid.core.op import AttrError
 
 CPU, CUDA = 1, 2  # device types of DLPack
-CODES = {"i": 0, "u": 1, "f": 2, "b": 6}  # NumPy's kinds of numbers, in DLPack
+CODES = {"i": 0, "u": 1, "f": 2, "b": 6}  # NumPy's dtype kinds -> DLPack's type codes
 KINDS = {code: kind for kind, code in CODES.items()}
 
 
 # -- dlpack.h --------------------------------------------------------------------------
 class Tensor(ctypes.Structure):
-    """DLTensor: where the numbers are, and how they lie."""
+    """DLTensor: address and layout of an array."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -47,14 +46,14 @@ Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class Managed(ctypes.Structure):
-    """DLManagedTensor: a tensor with somebody to tell that it is not needed any more."""
+    """DLManagedTensor: a tensor with a deleter."""
 
     _fields_ = [("tensor", Tensor), ("manager", ctypes.c_void_p), ("deleter", Deleter)]
     name = b"dltensor"
 
 
 class Versioned(ctypes.Structure):
-    """DLManagedTensorVersioned: the same since DLPack 1.0; only such may be written."""
+    """DLManagedTensorVersioned: since DLPack 1.0; required for writable memory."""
 
     _fields_ = [
         ("major", ctypes.c_uint32),
@@ -67,7 +66,7 @@ class Versioned(ctypes.Structure):
     name = b"dltensor_versioned"
 
 
-# Python's own functions; a capsule that is being destroyed goes by its address.
+# Python's C API; a capsule that is being destroyed is passed by address.
 _new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, Deleter)(
     ("PyCapsule_New", ctypes.pythonapi)
 )
@@ -82,13 +81,13 @@ _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
 )
 
 
-# -- out -------------------------------------------------------------------------------
-LENT: dict[int, tuple] = {}  # address of a Managed or Versioned -> all that must live as long
+# -- export ----------------------------------------------------------------------------
+LENT: dict[int, tuple] = {}  # address of a Managed or Versioned -> objects to keep alive
 
 
 @Deleter
 def _take_back(address: int) -> None:
-    """Nobody needs the memory any more, but kernels on their stream may still run."""
+    """Release exported memory, after the consumer's stream has finished."""
     array, stream, *_ = LENT.pop(address)
     if stream is not None:
         array.device.synchronize(stream)
@@ -96,21 +95,21 @@ def _take_back(address: int) -> None:
 
 @Deleter
 def _drop(capsule: int) -> None:
-    """The end of a capsule; if nobody took the tensor out, it is not needed."""
+    """Destroy a capsule; release its tensor unless a consumer took it."""
     for kind in (Managed, Versioned):
         if _is_valid(capsule, kind.name):
             _take_back(_pointer(capsule, kind.name))
 
 
-for _function in (_take_back, _drop):  # C may call them when this module is gone
+for _function in (_take_back, _drop):  # C may call them after this module was unloaded
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_function))
 
 
 def capsule_of(array: Any, kind: type[Managed | Versioned], stream: Any = None) -> Any:
-    """A DLPack capsule over a DeviceArray's memory.
+    """Return a DLPack capsule of a DeviceArray's memory.
 
     kind:    Managed or Versioned.
-    stream:  the consumer's, to wait for before the memory is used again.
+    stream:  the consumer's, to synchronize before the memory is reused.
     """
     n = array.ndim
     shape, steps = (
@@ -139,12 +138,12 @@ def capsule_of(array: Any, kind: type[Managed | Versioned], stream: Any = None) 
 
 
 def dlpack_device(context: Context) -> tuple[int, int]:
-    """(device type, number) of a context, in DLPack's terms."""
+    """Return a context as DLPack's (device type, device id)."""
     return (CUDA, context.device_id) if context.device_type == "gpu" else (CPU, 0)
 
 
 def strides_of(shape: Sequence[int], dtype: np.dtype) -> tuple[int, ...]:
-    """The bytes from one element of each axis to the next, without gaps.
+    """Return the strides, in bytes, of a contiguous array.
 
     >>> import numpy as np
     >>> strides_of((2, 3), np.dtype("float32"))
@@ -153,17 +152,17 @@ def strides_of(shape: Sequence[int], dtype: np.dtype) -> tuple[int, ...]:
     return tuple(math.prod(shape[i + 1 :]) * dtype.itemsize for i in range(len(shape)))
 
 
-# -- in --------------------------------------------------------------------------------
+# -- import ----------------------------------------------------------------------------
 USED = {Managed: b"used_dltensor", Versioned: b"used_dltensor_versioned"}
 
 
 def taken(capsule: Any, kind: type[Managed | Versioned]) -> None:
-    """Mark a capsule whose memory somebody has now: another one must not take it."""
+    """Mark a capsule as consumed, so that it isn't consumed twice."""
     _rename(id(capsule), USED[kind])
 
 
 class Given:
-    """A capsule as an object that can be asked for it, as NumPy wants it."""
+    """Wraps a capsule in an object with `__dlpack__`, which NumPy requires."""
 
     def __init__(self, capsule: Any) -> None:
         self.capsule = capsule
@@ -177,9 +176,9 @@ class Given:
 
 
 def opened(capsule: Any) -> tuple[int, Managed | Versioned]:
-    """(address, Managed or Versioned) in a capsule that nobody took it out of.
+    """Return (address, Managed or Versioned) of a capsule that wasn't consumed yet.
 
-    Raises:  AttrError if there is none.
+    Raises:  AttrError otherwise.
     """
     for kind in (Managed, Versioned):
         if _is_valid(id(capsule), kind.name):

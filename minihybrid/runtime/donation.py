@@ -1,13 +1,12 @@
-"""Chapter 20. Memory of large results that nobody holds any more is used again.
+"""Chapter 20. Buffer reuse and donation for large results.
 
-Takes:   a result's shape and dtype; the variables whose gradients a plan computes.
-Gives:   `Reuse`, called once for each result; `donatable` and `donate`, by which it hands out
-         the memory that a large gradient goes to in the end.
+Defines: `Reuse`, an allocator for one output of a plan, which reuses dropped results;
+         `donatable` and `donate`, which let a backward plan write into gradient buffers.
 
-The system hands out large memory page by page, each with a fault when it is first
-touched and zeros written into it. For a result of 40 MB that takes longer than to
-compute it; the memory of the last result has its pages already.
-What is left out: sharing between plans.
+The system provides large memory page by page, with a page fault and zeroing at the first
+access. For a result of 40 MB that takes longer than computing it; the buffer of an earlier
+result already has its pages.
+Not supported: sharing between plans.
 """
 
 import threading
@@ -25,19 +24,19 @@ from minihybrid.core.compiled import CompiledOp
 from minihybrid.core.op import Node, Spec
 from minihybrid.core.placement import aligned
 
-LARGE = 2**20  # bytes: below, the C library itself keeps what is given back
-KEPT = 2  # in `y = f(y)` one result is read while the next one is written
+LARGE = 2**20  # bytes: smaller blocks are recycled by malloc
+KEPT = 2  # `y = f(y)` reads one result while writing the next
 
 
 def _holders(array: np.ndarray) -> int:
     return getrefcount(array.base)
 
 
-NOBODY = _holders(aligned((1,), "uint8"))  # how many hold memory that no result lies in
+NOBODY = _holders(aligned((1,), "uint8"))  # reference count of unused memory
 
 
 class Donated(threading.local):
-    """What holds for this thread: which maker shall hand out which memory next."""
+    """Per thread: the buffer that each allocator returns next."""
 
     arrays: "dict[Reuse, np.ndarray]" = {}
 
@@ -46,7 +45,7 @@ DONATED = Donated()
 
 
 class Reuse:
-    """Makes arrays of one shape and dtype; those that were given up come back.
+    """Allocates arrays of one shape and dtype, reusing dropped ones.
 
     >>> import numpy as np
     >>> made = Reuse((512, 512), np.dtype("float32"))
@@ -61,23 +60,23 @@ class Reuse:
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         self.shape, self.dtype = shape, dtype
-        self.kept: deque[np.ndarray] = deque()  # whoever takes something out is alone with it
+        self.kept: deque[np.ndarray] = deque()  # popleft is atomic
 
     def __call__(self) -> np.ndarray:
-        """An array with any content; nobody else holds its memory, or it was lent."""
+        """Return an uninitialized array, in unused or donated memory."""
         if (array := DONATED.arrays.pop(self, None)) is not None:
             return array
         for _ in range(len(self.kept)):
             try:
                 candidate = self.kept.popleft()
-            except IndexError:  # other threads hold the rest
+            except IndexError:  # other threads took the rest
                 break
             if _holders(candidate) == NOBODY:
                 array = candidate
                 break
             self.kept.append(candidate)
         array = aligned(self.shape, self.dtype) if array is None else array
-        out = array.view()  # holds the memory, and so does whatever is made of it
+        out = array.view()  # keeps the memory alive, as its views do
         if len(self.kept) < KEPT:
             self.kept.append(array)
         return out
@@ -85,7 +84,7 @@ class Reuse:
 
 @hooks.reuse.implement
 def reuse(shape: tuple[int, ...], dtype: np.dtype) -> Reuse | None:
-    """What makes a plan's results of this kind; `None` for small ones."""
+    """Return the allocator of a plan's large output; `None` for a small one."""
     return Reuse(shape, dtype) if Spec(shape, dtype).nbytes >= LARGE else None
 
 
@@ -93,10 +92,10 @@ def reuse(shape: tuple[int, ...], dtype: np.dtype) -> Reuse | None:
 def donatable(
     nodes: Iterable[Node], variables: Iterable[Node], seeds: Iterable[NDArray]
 ) -> dict[Node, np.ndarray]:
-    """variable -> where its gradient lies, if that is large and nothing reads the old one.
+    """Return variable -> gradient buffer, if it is large and its old value has no use.
 
-    A gradient that is added to is read; and so is one that stands on the tape, or that the
-    walk begins with. All others may be written over before the walk is at its end.
+    The old value is used if the gradient accumulates, is on the tape, or is an incoming
+    gradient. Other buffers may be overwritten before the backward pass ends.
     """
     large = [n for n in variables if n.info.req == "write" and n.info.like.nbytes >= LARGE]
     return _unread(large, nodes, seeds) if large else {}
@@ -111,12 +110,12 @@ def _unread(
         held = variable.info.grad.data
         if type(held) is np.ndarray and _memory(held) not in read:
             lent[variable] = held
-            read.add(_memory(held))  # two variables may share it
+            read.add(_memory(held))  # shared by another variable
     return lent
 
 
 def _memory(array: Any) -> int:
-    """Whose memory it is: views of one array have one owner."""
+    """Return the identity of an array's owner, which its views share."""
     return id(array if getattr(array, "base", None) is None else array.base)
 
 
@@ -132,4 +131,4 @@ def donate(op: CompiledOp, variables: Iterable[NDArray]) -> Iterator[None]:
     try:
         yield
     finally:
-        DONATED.arrays = {}  # what was not asked for: another plan has come to be in force
+        DONATED.arrays = {}  # unused if another plan became active

@@ -1,9 +1,6 @@
-"""What this installation can do: `mx.runtime`.
+"""`mx.runtime`: the features of this installation, under the names of MXNet's builds.
 
-Takes:   the name of a feature, as MXNet's builds have them.
-Gives:   `Features`, whether it is here; `feature_list`.
-
-What is left out: features of MXNet's build that have no meaning here; the answer is no.
+Defines: `Features`, `feature_list`. Features that make no sense here are disabled.
 """
 
 from dataclasses import dataclass
@@ -19,7 +16,7 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature and whether it is here."""
+    """A feature and whether it is enabled."""
 
     name: str
     enabled: bool
@@ -43,7 +40,7 @@ class Features(dict):
         return repr(list(self.values()))
 
     def is_enabled(self, feature_name: str) -> bool:
-        """Whether a feature is here; one that nobody has heard of is not.
+        """Return whether a feature is enabled.
 
         Raises:  RuntimeError for an unknown name, as MXNet does.
         """
@@ -54,7 +51,7 @@ class Features(dict):
 
 
 def feature_list() -> list[Feature]:
-    """All features, as a list."""
+    """Return all features as a list."""
     return list(Features().values())
 
 

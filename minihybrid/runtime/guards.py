@@ -1,11 +1,10 @@
-"""Chapter 29. Guards in words: what a cached plan assumes, and which assumption failed.
+"""Chapter 29. Guards as text: what a cached plan assumes, and which guard failed.
 
-Takes:   a cache entry that was just traced, and those that were there before.
-Gives:   `explain_trace`, which stores an entry's guards and the reason for its trace;
+Defines: `explain_trace`, which stores an entry's guards and the reason for its trace;
          `differences`, the guards in which two entries differ; `listed`, plans as text.
 
-Calls never come here: they compare cache keys (core/pytree.py). All of this runs once per trace.
-What is left out: guards on globals that the code reads, which nothing checks.
+This runs once per trace; calls only compare cache keys (core/pytree.py).
+Limits: globals that the traced code reads aren't guarded.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,11 +19,11 @@ from minihybrid.core.plan import Plan
 from minihybrid.core.pytree import SLOT, Keywords
 
 TAPED = "recording is on, not off"
-LOGGED = 1_000  # reasons that a function keeps
+LOGGED = 1_000  # reasons kept per function
 
 
 def in_words(guard: Any) -> str:
-    """The value that a guard requires.
+    """Return the value that a guard requires, as text.
 
     >>> import numpy as np
     >>> in_words(Spec((32, 64), np.dtype("float32")))
@@ -35,7 +34,7 @@ def in_words(guard: Any) -> str:
 
 
 def guards(entry: CacheEntry) -> dict[str, Spec | str]:
-    """Name -> required value, of all that a call must share with the traced one."""
+    """Return name -> required value of all guards of an entry."""
     specs = {n.name: n.specs[0] for n in entry.graph.variables}
     args: tuple = entry.args
     entry.guards = entry.guards or {
@@ -55,7 +54,7 @@ def guards(entry: CacheEntry) -> dict[str, Spec | str]:
 
 
 def differences(mine: Mapping, other: Mapping) -> Iterator[str]:
-    """The guards of `other` that a call with the guards `mine` fails, as clauses.
+    """Yield the guards of `other` that a call with the guards `mine` fails, as clauses.
 
     >>> import numpy as np
     >>> small, large = (Spec((n, 5), np.dtype("float32")) for n in (7, 32))
@@ -78,7 +77,7 @@ def differences(mine: Mapping, other: Mapping) -> Iterator[str]:
 
 
 def changes(mine: Sequence, other: Sequence) -> list[str]:
-    """What happened to the blocks of a net between two traces, as clauses."""
+    """Return how a net's blocks changed between two traces, as clauses."""
     if [block for block, _ in mine] != [block for block, _ in other]:
         return ["a block was added, replaced or removed"]
     pairs = zip(mine, other, strict=True)
@@ -90,7 +89,7 @@ def changes(mine: Sequence, other: Sequence) -> list[str]:
 
 
 def failed(hybrid: Hybrid, entry: CacheEntry, old: CacheEntry | None) -> str:
-    """The guards of the nearest entry that a new one fails, in words."""
+    """Return the guards of the most similar entry that a new one fails, as text."""
     mine = guards(entry)
     if old:
         failures = changes(entry.parts, old.parts) + [*differences(mine, guards(old))]
@@ -102,14 +101,14 @@ def failed(hybrid: Hybrid, entry: CacheEntry, old: CacheEntry | None) -> str:
 
 
 def new_length(mine: Mapping) -> str:
-    """What is new in a call that fails no guard: its lengths."""
+    """Return the new symbolic lengths of a call that fails no guard."""
     with symbolic() as lengths:
         str(list(mine.values()))
     return ", ".join(f"{name} is {n}" for name, n in lengths.items())
 
 
 def explain_trace(hybrid: Hybrid, entry: CacheEntry, old: CacheEntry | None) -> None:
-    """Store which guard of the nearest entry failed, if there are any.
+    """Store which guard of the most similar entry failed, if there are entries.
 
     old:     the entry of the same key that `entry` replaces, if there is one.
     """
@@ -120,7 +119,7 @@ def explain_trace(hybrid: Hybrid, entry: CacheEntry, old: CacheEntry | None) -> 
 
 
 def reason(plans: Any, signature: Signature) -> str:
-    """Why a plan was compiled although there were others; nothing of the first."""
+    """Return why a plan was compiled beside existing ones; "" for the first."""
     entry, _ = plans.uses[signature]
     if plans[signature].title.endswith("backward"):
         return ""
@@ -135,12 +134,12 @@ def reason(plans: Any, signature: Signature) -> str:
 
 
 def recompiled(plans: dict, plan: Plan) -> str:
-    """The reason of one of the plans of a net or a compiled function."""
+    """Return the reason for one of the plans of a net or a compiled function."""
     return next((reason(plans, key) for key, each in plans.items() if each is plan), "")
 
 
 def required(entry: CacheEntry, recording: bool) -> list[str]:
-    """The guards of a plan as lines, all parameters in one."""
+    """Return the guards of a plan as lines, with all parameters on one."""
     held = guards(entry)
     inputs = [f"{k}: {in_words(v)}" for k, v in held.items() if k not in entry.params]
     params = [f"{k} {in_words(held[k])}" for k in entry.params]
@@ -154,7 +153,7 @@ def required(entry: CacheEntry, recording: bool) -> list[str]:
 
 
 def few(names: Sequence[str]) -> str:
-    """The first two names, and how many more there are.
+    """Return the first two names and the number of others.
 
     >>> few(["a", "b"]), few("abcde")
     ('a, b', 'a, b, and 3 more')
@@ -163,7 +162,7 @@ def few(names: Sequence[str]) -> str:
 
 
 def listed(plans: Plans, full: bool) -> str:
-    """A line a plan, and why it was compiled anew; `full`: also its guards and its calls."""
+    """Return a line per plan, with the reason to recompile; `full` adds guards and calls."""
     lines = []
     for signature, plan in plans.items():
         note = f" ({plan.target_note})" * bool(plan.target_note)

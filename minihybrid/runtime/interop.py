@@ -1,12 +1,11 @@
-"""Other libraries read and write our arrays' memory, and we theirs.
+"""Zero-copy exchange of arrays with NumPy, PyTorch, CuPy, JAX and Numba.
 
-Takes:   NDArrays, and arrays of NumPy, PyTorch, CuPy, JAX, Numba.
-Gives:   `nd.from_dlpack`, which also reads the CUDA Array Interface, version 3; and
-         `to_dlpack_for_read` and `to_dlpack_for_write`, as MXNet spells the way out.
+Defines: `nd.from_dlpack`, which also accepts the CUDA Array Interface, version 3;
+         `to_dlpack_for_read` and `to_dlpack_for_write`, MXNet's names for the export,
+         which is implemented by methods of NDArray.
 
-Nothing is copied. The way out are methods of NDArray.
 Source:  "CUDA Array Interface (Version 3)", Numba's manual.
-What is left out: arrays with gaps, as everywhere; numbers that NumPy has no type for.
+Not supported: arrays that aren't contiguous; dtypes that NumPy lacks.
 """
 
 import math
@@ -25,7 +24,7 @@ from minihybrid.runtime.dlpack import CUDA, KINDS, Given, opened, strides_of, ta
 
 
 class Borrowed:
-    """Somebody else's memory: dropped, it is theirs again when our work is done."""
+    """Another library's memory, released after a synchronization when it is dropped."""
 
     def __init__(self, device: Device, give_back: Callable[[], object]) -> None:
         self.device, self.give_back = device, give_back
@@ -36,9 +35,9 @@ class Borrowed:
 
 
 def from_dlpack(x: Any) -> NDArray:
-    """An array over the memory of another library's array, or of a DLPack capsule.
+    """Return an NDArray that shares memory with another library's array or DLPack capsule.
 
-    Raises:  HybridError if there are gaps between its numbers.
+    Raises:  HybridError if it isn't contiguous.
 
     >>> theirs = np.zeros(2, "float32")
     >>> ours = from_dlpack(theirs); ours[1] = 5
@@ -64,7 +63,7 @@ def from_dlpack(x: Any) -> NDArray:
 
 def _from_capsule(x: Any, number: int) -> DeviceArray:
     device = device_of(Context("gpu", number))
-    capsule = x.__dlpack__(stream=int(device.stream))  # they see to the order of work
+    capsule = x.__dlpack__(stream=int(device.stream))  # the producer synchronizes
     address, managed = opened(capsule)
     tensor = managed.tensor
     shape = tuple(tensor.shape[: tensor.ndim])
@@ -89,7 +88,7 @@ def _from_capsule(x: Any, number: int) -> DeviceArray:
 
 
 def _from_cuda(x: Any, interface: dict[str, Any]) -> DeviceArray:
-    """A DeviceArray over what `__cuda_array_interface__` tells; `x` owns the memory."""
+    """Return a DeviceArray for a `__cuda_array_interface__`; `x` owns the memory."""
     address, shape, dtype = interface["data"][0], interface["shape"], np.dtype(interface["typestr"])
     if interface.get("strides"):
         _check_dense(shape, interface["strides"], dtype)
@@ -101,14 +100,14 @@ def _from_cuda(x: Any, interface: dict[str, Any]) -> DeviceArray:
             driver.cuPointerGetAttribute(kind, address), "asking where an address is"
         )
     device = device_of(Context("gpu", number))
-    if interface.get("stream"):  # what was asked for there comes first
+    if interface.get("stream"):  # finish the producer's work first
         device.synchronize(interface["stream"])
     owner = [x]
     return DeviceArray(device, shape, dtype, address, Borrowed(device, owner.clear))
 
 
 def _check_dense(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) -> None:
-    """Raise an error if strides, in bytes, leave gaps; those of length 1 do not count."""
+    """Raise unless strides, in bytes, are contiguous; axes of length 1 don't matter."""
     wanted = strides_of(shape, dtype)
     if math.prod(shape) and any(
         n > 1 and a != b for n, a, b in zip(shape, strides, wanted, strict=True)
@@ -126,7 +125,7 @@ def capsule(
     dl_device: tuple[int, int] | None,
     copy: bool | None,
 ) -> Any:
-    """The memory of an array as a DLPack capsule; with copy=True, a copy's."""
+    """Return the memory of an array, or a copy if copy=True, as a DLPack capsule."""
     if dl_device not in (None, array.__dlpack_device__()):
         raise BufferError(
             f"__dlpack__: the array is on {array.context}, but the device {tuple(dl_device)} is "
@@ -140,12 +139,12 @@ def capsule(
 
 
 def to_dlpack_for_read(data: NDArray) -> Any:
-    """A DLPack capsule over an array's memory, whose numbers are there."""
+    """Return a DLPack capsule of an array's memory, to read."""
     return arrays("to_dlpack_for_read", [data])[0].to_dlpack_for_read()
 
 
 def to_dlpack_for_write(data: NDArray) -> Any:
-    """A DLPack capsule over an array's memory, to be written."""
+    """Return a DLPack capsule of an array's memory, to write."""
     return arrays("to_dlpack_for_write", [data])[0].to_dlpack_for_write()
 
 

@@ -1,9 +1,8 @@
-"""How long each kernel of a compiled plan takes.
+"""Time each kernel of a compiled plan.
 
-Takes:   a plan, the arrays of a call, and what `bind` returned.
-Gives:   `time_steps`, which `Plan.time_steps` calls.
+Defines: `time_steps`, which implements `Plan.time_steps`.
 
-What is left out: kernels of a device, which run side by side with Python.
+Not supported: devices, whose kernels run asynchronously.
 """
 
 import statistics
@@ -16,18 +15,18 @@ from minihybrid.codegen.bytecode import n_calls
 from minihybrid.core.op import HybridError
 from minihybrid.core.plan import Plan
 
-SHORT_S = 1e-3  # a call so short is timed ten at a time
-FEWEST, ENOUGH_S = 3, 2.0  # repeats, and seconds after which no more of them begin
+SHORT_S = 1e-3  # shorter calls are timed ten at a time
+FEWEST, ENOUGH_S = 3, 2.0  # least repeats, and a time limit for more
 
 
 def time_steps(
     plan: Plan, arrays: Sequence[np.ndarray], bound: tuple, repeats: int
 ) -> list[tuple[str, float]]:
-    """Seconds of each kernel, medians of repeats: fewer of a large net, but three.
+    """Return seconds per kernel, medians over repeats (at least three).
 
-    The driver is told to stop after each launch, and a launch's time is the difference of
-    two stops: a net of n launches is run n times a repeat. Of a loop, each launch's time is
-    that of the first turn, but the last launch's has all other turns, too.
+    The plan runs up to each launch in turn, and a launch's time is the difference between
+    two such runs: n launches take n runs per repeat. In a loop, each launch is timed in the
+    first iteration, except that the last one includes all other iterations.
     """
     if plan.target != "cpu":
         raise HybridError(
@@ -37,7 +36,7 @@ def time_steps(
     outs = [np.empty(shape, dtype) for shape, dtype in plan.out_specs]
     args = (*arrays, *outs, plan._new_arena(), bound[0], 0)
     launches, stops = plan.made.launches, [0]
-    for k, launch in enumerate(launches, 1):  # of a loop, the first turn launch by launch
+    for k, launch in enumerate(launches, 1):  # of a loop, the first iteration
         stops.append(stops[-1] + 1 if not launch.turns else n_calls(launches[:k]))
     n, samples = stops[-1], [list[float]() for _ in stops]
 

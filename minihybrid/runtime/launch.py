@@ -1,16 +1,14 @@
 """Chapter 28. One launch for a whole network: a plan's kernels as one CUDA graph.
 
-Takes:   a device, the launches of a plan, and for each call the addresses of its arrays.
-Gives:   `BoundLaunch`, one kernel with its arguments; `Recorded`, all those of a plan;
-         `launch`, a call of a plan.
+Defines: `BoundLaunch`, one kernel with its arguments; `Recorded`, all launches of a plan;
+         `launch`, which runs a plan.
 
-A launch costs the processor some microseconds, and a small net has many kernels that
-take the GPU fewer. So they are recorded once, as a graph in which each kernel waits for
-the one before, and a call launches that. A call with other arrays than the last one
-changes the nodes that read or write them, and no other.
-Source:  CUDA Driver API, "Graph Management": a change of an executable graph holds for
-         later launches only, so what is still running keeps its own arguments.
-What is left out: kernels that run side by side.
+A launch costs the CPU some microseconds, while many kernels of a small net take the GPU
+less. So they are recorded once as a CUDA graph, a chain of kernels, and a call launches
+the graph. A call with other arrays updates only the nodes that use them.
+Source:  CUDA Driver API, "Graph Management": updating an executable graph affects later
+         launches only, so running kernels keep their arguments.
+Not supported: concurrent kernels.
 """
 
 import contextlib
@@ -32,11 +30,11 @@ from minihybrid.passes.lower import lower
 from minihybrid.runtime.device import Device
 from minihybrid.runtime.device_array import DeviceArray
 
-WIDE = 16  # bytes that one thread of a GPU can load at once, from a multiple of them
+WIDE = 16  # bytes of the widest load of a GPU thread, and its alignment
 
 
 def runner(plan: Plan) -> tuple["Recorded", Callable]:
-    """(function, run) of a plan on a device."""
+    """Return (function, run) of a plan on a device."""
     function = Recorded(plan.device, plan.made.launches, plan.memory.nbytes)
     n = plan.graph.n_streams
 
@@ -47,9 +45,9 @@ def runner(plan: Plan) -> tuple["Recorded", Callable]:
 
 
 def launch(plan: Plan, arrays: Iterable[DeviceArray], bound: tuple, key: int) -> list[DeviceArray]:
-    """The outputs on the device, for random numbers that begin with a key.
+    """Launch a plan; return its outputs on the device.
 
-    One launch is asked for; the numbers are there when the device is done.
+    key:     of the random stream. The launch is asynchronous.
     """
     arrays = [a if a.address % WIDE == 0 else a.copy() for a in arrays]
     outs = [
@@ -61,14 +59,14 @@ def launch(plan: Plan, arrays: Iterable[DeviceArray], bound: tuple, key: int) ->
 
 
 class BoundLaunch:
-    """A kernel, its blocks of threads and its arguments, ready to be launched often.
+    """A kernel with its grid, block and arguments, prepared for repeated launches.
 
-    The driver takes the address of a list of addresses, each that of an argument: here
-    they are those of `values`, in which a new argument is written in its place.
+    The driver takes an array of pointers to arguments: here they point into `values`,
+    where arguments are updated in place.
 
-    function:     what `Device.kernel` gave.
-    grid, block:  blocks, and threads of each, along x, y, z.
-    values:       8 bytes an argument: an address, or a number.
+    function:     from `Device.kernel`.
+    grid, block:  numbers of blocks, and of threads per block, along x, y, z.
+    values:       8 bytes per argument: an address or a scalar.
     """
 
     def __init__(
@@ -78,16 +76,16 @@ class BoundLaunch:
         self.values = np.array(values, np.uint64)
         each = np.arange(0, self.values.nbytes, 8, dtype=np.uint64)
         self.pointers = self.values.ctypes.data + each
-        self.address = self.pointers.ctypes.data  # asking for it takes a microsecond
+        self.address = self.pointers.ctypes.data  # cached: the lookup takes a microsecond
 
     def __call__(self, driver: Any, stream: Any) -> tuple:
-        """Queue the kernel on a stream; what the driver answers."""
+        """Launch the kernel on a stream; return the driver's result."""
         return driver.cuLaunchKernel(
             self.function, *self.grid, *self.block, 0, stream, self.address, 0
         )
 
     def params(self, driver: Any) -> Any:
-        """What a graph's node is made of, and changed by."""
+        """Return the parameters of a graph node for this launch."""
         params = driver.CUDA_KERNEL_NODE_PARAMS()
         params.func, params.kernelParams = self.function, self.address
         params.gridDimX, params.gridDimY, params.gridDimZ = self.grid
@@ -96,19 +94,19 @@ class BoundLaunch:
 
 
 class Recorded(ForkSafe):
-    """The launches of a plan, each call one launch of the driver.
+    """The launches of a plan, recorded so that each call is one driver launch.
 
-    device:    the `Device` where it runs.
-    launches:  what is launched, in order, as `minihybrid.codegen.gpu.target` gives it.
-    nbytes:    of the arena, which all calls share: they are on one stream.
-    n_changed: nodes that got other arguments since the plan was recorded.
+    device:    the `Device` that runs it.
+    launches:  the launches in order, from `minihybrid.codegen.gpu.target`.
+    nbytes:    of the arena, which all calls share, because they are on one stream.
+    n_changed: node updates since the plan was recorded.
     """
 
     def __init__(self, device: Device, launches: Sequence, nbytes: int) -> None:
         super().__init__()
         self.device, self.n_changed = device, 0
         self.arena = device.alloc(nbytes) if nbytes else None
-        start = self.arena.address if self.arena else 0  # of arrays without elements
+        start = self.arena.address if self.arena else 0  # for empty arrays
         self.launches: list[BoundLaunch] = []
         self.users: dict[tuple, list] = {}  # operand -> [(number of a launch, argument, after)]
         for n, launch in enumerate(launches):
@@ -148,9 +146,9 @@ class Recorded(ForkSafe):
         )
 
     def __call__(self, addresses: list[int], bound: list[int], key: int) -> None:
-        """Queue all kernels; they are done when the device is.
+        """Launch all kernels asynchronously.
 
-        addresses: of the arrays of this call, inputs and then outputs.
+        addresses: of this call's arrays, inputs and then outputs.
         bound:     addresses of parameters and constants.
         key:       of the random numbers.
 
@@ -171,7 +169,7 @@ class Recorded(ForkSafe):
             device.n_launches += 1
 
     def _change(self, addresses: list[int], bound: list[int], key: list[int]) -> None:
-        """Write the arguments that are not those of the last call; `key` is a list."""
+        """Update the arguments that differ from the last call's; `key` is a list."""
         changed = {}  # numbers of launches, in the order of the operands
         now = addresses, bound, key
         for what, values, before in zip((ARRAY, PARAM, KEY), now, self.last, strict=True):
@@ -190,7 +188,7 @@ class Recorded(ForkSafe):
         self.last = list(addresses), list(bound), key
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):  # at the interpreter's end nothing is left
+        with contextlib.suppress(Exception):  # at interpreter shutdown, modules may be gone
             driver = self.device.driver
             if self.executable is not None:
                 self.device.enter()
@@ -201,7 +199,7 @@ class Recorded(ForkSafe):
 def bound(
     arrays: Sequence[DeviceArray], constants: Iterable[np.ndarray], device: Device
 ) -> tuple[list[int], list[DeviceArray]]:
-    """The addresses of arrays on the device, where constants are copied to."""
+    """Copy constants to the device; return (addresses, arrays)."""
     arrays = [*arrays, *(placed(each, device.context) for each in constants)]
     return [a.address for a in arrays], arrays
 

@@ -1,14 +1,13 @@
-"""Several numbers of the processor: `cpu(1)` is a device to learn with.
+"""`cpu(1)`, `cpu(2)`, ...: logical CPU devices, to learn multi-device training.
 
-Takes:   NumPy arrays, and contexts such as `cpu(1)`.
-Gives:   `Numbered`, NumPy's array that remembers such a context; `on`, which makes one;
-         `run_here`, one operator on them.
+Defines: `Numbered`, an ndarray that remembers such a context; `on`, which makes one;
+         `run_here`, which runs one operator on them.
 
-Memory and machine are the same for every number. But parameters have a copy on each, a
-batch is split over them, and gradients are added up, as on several GPUs. NumPy's own
-arrays are `cpu(0)`, so whoever uses no other number pays for none of this.
-Source:  MXNet, where the first input says on which of them a result is.
-What is left out: memory or threads of their own; all devices take turns.
+All of them share memory and cores. But parameters have a copy on each, batches are split,
+and gradients are summed, as on several GPUs. Plain ndarrays are on `cpu(0)`, so programs
+that use no other context pay nothing.
+Source:  MXNet, where the first input determines the context of a result.
+Not supported: separate memory or threads; the devices run one at a time.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +25,7 @@ from minihybrid.ops.eager_cache import own
 
 
 class Numbered(np.ndarray, Elsewhere):
-    """Numbers in the processor's memory that are on `cpu(1)`, or a later one.
+    """An ndarray on `cpu(1)`, `cpu(2)`, ...
 
     >>> from minihybrid.core.context import cpu
     >>> x = on(np.arange(4), cpu(1))
@@ -34,36 +33,36 @@ class Numbered(np.ndarray, Elsewhere):
     (cpu(1), cpu(1), 'cpu(1)')
     """
 
-    context: Any = None  # each class of `kind_of` has its own
+    context: Any = None  # set by each class of `kind_of`
     device: Any = None
 
     def part(self, key: Any) -> np.ndarray:
-        """`self[key]` without gaps, on the same context."""
+        """Return `self[key]`, contiguous, on the same context."""
         return on(np.asarray(np.asarray(self)[key], order="C"), self.context)
 
 
 @cache
 def kind_of(context: Context) -> type[Numbered]:
-    """The class of the arrays on a context; so an array's type tells where it is."""
+    """Return the class of arrays on a context, which an array's type thus identifies."""
     return type(f"On{context}", (Numbered,), {"context": context, "device": str(context)})
 
 
 def on(array: Any, context: Context) -> np.ndarray:
-    """An array's memory as that of a context."""
+    """Return a view of an array on a context."""
     array = np.asarray(array)
     return array.view(kind_of(context)) if context.device_id else array
 
 
 def run_here(context: Context, op: Any, datas: Sequence, attrs: dict) -> np.ndarray | tuple:
-    """One operator; its outputs belong to a context, wherever the inputs were."""
-    if isinstance(op, CompiledOp):  # it knows its parameters by identity
+    """Run one operator; put its outputs on a context."""
+    if isinstance(op, CompiledOp):  # it compares parameters by identity
         return _each(partial(on, context=context), op.eager(*datas))
     out = op.eager(*map(np.asarray, datas), **attrs)
     return _each(lambda each: on(own(each), context), out)
 
 
 def _each(function: Callable[[Any], Any], out: Any) -> Any:
-    """A function of one output, or of each."""
+    """Apply a function to one output, or to each."""
     return tuple(map(function, out)) if isinstance(out, tuple) else function(out)
 
 
@@ -73,7 +72,7 @@ def _wrapped(kind: type[NDArray], context: Context, out: np.ndarray) -> NDArray:
 
 @hooks.wrapper.implement
 def wrapper(kind: type[NDArray], context: Context) -> Callable[[np.ndarray], NDArray]:
-    """What makes arrays of a plan's outputs, which lie in the processor's memory."""
+    """Return the function that makes arrays from a plan's outputs."""
     if context.device_type != "cpu" or not context.device_id:
         return kind
     return partial(_wrapped, kind, context)

@@ -1,9 +1,8 @@
-"""A hybridized net operator by operator, so that every value can be seen.
+"""Operator hooks: run a hybridized net operator by operator, to observe every value.
 
-Takes:   a hybrid function, its arguments, a callback.
-Gives:   `watched`, which `Block.register_op_hook` leads to.
+Defines: `watched`, which implements `Block.register_op_hook`.
 
-What is left out: plans, in which most of these values are never written.
+It runs the graph instead of the plan, where most of these values are never stored.
 """
 
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from minihybrid.core.sym import Symbol, replay
 
 
 def watched(hybrid: Hybrid, args: tuple, callback: Callable, monitor_all: bool) -> Any:
-    """The result; each value on the way is shown to `callback`."""
+    """Run a call and return its result; pass every intermediate value to `callback`."""
     entry = hybrid.entry_for(args)
     given = entry.given(arrays_in(args))
     inside = Symbol(entry.graph.outputs).get_internals()

@@ -1,13 +1,12 @@
-"""The processor's plans in a browser's page: kernels in WebAssembly, on Pyodide's own memory.
+"""Target "cpu" in a browser: kernels in WebAssembly that run in Pyodide's memory.
 
-Takes:   what the target "cpu" makes of a graph.
-Gives:   its function, which runs the same launches in the same memory. So what a chapter says
-         about a plan (its graph, kernels, text, memory) is true there, too.
+Only compilation differs: graph, kernels, source and memory plan are those of a laptop, so
+whatever a chapter says about a plan holds in the page as well.
 
-Each launch becomes a kernel of the loop IR, and all of them one side module, which
-`ctypes.CDLL` loads. NumPy computes a launch that has no such kernel, by the rules of its
-operators; where modules cannot be loaded, it computes all of them.
-What is left out: kernels that plans share; each plan has a module of its own.
+Each launch becomes a kernel of the loop IR, and all kernels of a plan one side module, which
+`ctypes.CDLL` loads. A launch without such a kernel, or all of them where modules can't be
+loaded, run on NumPy by the operators' eager functions.
+Limits: plans don't share kernels.
 """
 
 import ctypes
@@ -32,12 +31,12 @@ from minihybrid.core.targets import TARGETS
 from minihybrid.runtime.tiers import CPU as COMPILED
 from minihybrid.runtime.tiers import SwappingBinding, waiting
 
-MODULES = count()  # the linker knows a module by the name of its file
+MODULES = count()  # the linker identifies a module by its file name
 
 
 @cache
 def compiler() -> Any:
-    """The module that makes side modules; `None` where none can be loaded."""
+    """Return the module that builds side modules; `None` if none can be loaded."""
     from minihybrid.codegen import side_module
 
     return side_module if side_module.is_page() else None
@@ -45,12 +44,12 @@ def compiler() -> Any:
 
 @cache
 def scratch(nbytes: int) -> np.ndarray:
-    """Memory for what one kernel computes on the way; kernels share it, one after the other."""
+    """Return scratch memory, shared by kernels, which run one at a time."""
     return np.empty(nbytes, np.uint8)
 
 
 def compiled(source: Source) -> tuple[list, dict[str, str]]:
-    """(a `Compiled` for each launch, or `None`; the launches without one -> why).
+    """Return ([a `Compiled` or `None` per launch], {launch without one: reason}).
 
     The iterations of a loop are compiled if all of its launches are.
     """
@@ -80,18 +79,18 @@ def compiled(source: Source) -> tuple[list, dict[str, str]]:
 
 
 def nodes_of(source: Source) -> list:
-    """The node that each launch computes."""
+    """Return the node that each launch computes."""
     return [call.node for call in source.calls if call.kernel]
 
 
 def load(source: Source) -> Callable:
-    """A plan as a function of arrays, the arena, the table of parameters, and numbers,
-    as the compiled one is: `run(*arrays, arena, table, key, until, shared, thread)`."""
+    """Return a plan's function, with the arguments of a compiled one:
+    `run(*arrays, arena, table, key, until, shared, thread)`."""
     return loaded(source)[0]
 
 
 def loaded(source: Source) -> tuple[Callable, dict[str, str]]:
-    """(the function of a plan; the launches that NumPy computes -> why)."""
+    """Return (the function of a plan, {launch that runs on NumPy: reason})."""
     launches: list = [None] * len(source.launches)
     reasons: dict[str, str] = {}
     if compiler():
@@ -124,7 +123,7 @@ def loaded(source: Source) -> tuple[Callable, dict[str, str]]:
 
 
 def linked(parts: list, n_arrays: int) -> list[Callable]:
-    """The parts of a plan as built-in functions."""
+    """Link the parts of a plan; return them as built-in functions."""
     path = os.path.join(tempfile.gettempdir(), f"minihybrid{next(MODULES)}.so")
     with open(path, "wb") as file:
         file.write(compiler().side_module(parts, n_arrays))
@@ -135,7 +134,7 @@ def linked(parts: list, n_arrays: int) -> list[Callable]:
 
 
 class Interpreter:
-    """Launches of a plan, which NumPy computes by the rules of their operators."""
+    """Runs launches of a plan with NumPy, by the operators' eager functions."""
 
     def __init__(self, source: Source, launches: list[int]) -> None:
         self.n_arrays = source.n_arrays
@@ -144,16 +143,16 @@ class Interpreter:
         self.node_of = {id(source.launches[i]): nodes[i] for i in launches}
 
     def __call__(self, *args: Any) -> None:
-        """Run the first `until` launches."""
+        """Run the first `until` launches, hidden from profilers."""
         profiler = sys.getprofile()
-        sys.setprofile(None)  # it sees nothing in machine code
+        sys.setprofile(None)  # machine code is invisible to it, too
         try:
             self.run(*args)
         finally:
             sys.setprofile(profiler)
 
     def run(self, *args: Any) -> None:
-        """The same, in sight of a profiler."""
+        """Run the first `until` launches."""
         arrays = args[: self.n_arrays]
         arena, table, key, until, _, _ = args[self.n_arrays :]
 
@@ -174,7 +173,7 @@ class Interpreter:
             if not is_taken(launch, turn, at):
                 continue
             node, operands = self.node_of[id(launch)], launch.operands
-            if launch.senses:  # does a branch in a branch run?
+            if launch.senses:  # set the flag of a nested branch
                 conditions = [
                     at(w, turn, s) for w, (s, _) in zip(operands, launch.senses, strict=False)
                 ]
@@ -194,7 +193,7 @@ class Interpreter:
 
 
 def runner(plan: Plan) -> tuple[Callable, Callable]:
-    """What runs a plan; its note names the launches that NumPy computes."""
+    """Return (function, run) of a plan; its note names the launches that run on NumPy."""
     function, reasons = loaded(plan.made)
     if reasons:
         why = next(iter(reasons.values()))
@@ -203,9 +202,10 @@ def runner(plan: Plan) -> tuple[Callable, Callable]:
 
 
 class SecondCall(ActivePlan):
-    """A plan that NumPy runs once, and that is compiled when it is called again: compiling
-    takes as long as thousands of calls, and many a plan is called only once. With `wait`, or
-    MINIHYBRID_WAIT=1, it is compiled at once."""
+    """A plan that runs on NumPy the first time and is compiled at the second call.
+
+    Compiling takes as long as thousands of calls, and many plans are called only once. With
+    `wait` or MINIHYBRID_WAIT=1, it is compiled at once."""
 
     calls = 0
 
@@ -214,23 +214,23 @@ class SecondCall(ActivePlan):
         return Plan.of(job)
 
     def bind(self, arrays: dict[str, np.ndarray]) -> SwappingBinding:
-        """The plan tied to its parameters."""
+        """Bind the plan to its parameters."""
         return SwappingBinding(self, arrays)
 
     def first(self, arrays: dict[str, np.ndarray]) -> tuple[Callable, Any]:
-        """The plan as NumPy runs it, and its table."""
+        """Return the first tier's (function, table)."""
         launches = [*range(len(self.plan.made.launches))]
         run = self.plan._runner(Interpreter(self.plan.made, launches))
         return run, self.plan.bind([arrays[name] for name in self.plan.params])
 
     def ask(self) -> bool:
-        """Whether the plan is compiled, or is to be now."""
+        """Return whether this call should run the compiled plan."""
         self.calls += 1
         self.settled = self.calls > 1
         return self.settled
 
 
 CPU = COMPILED
-if sys.platform == "emscripten":  # Python in a page; there are no compilers for it
+if sys.platform == "emscripten":  # Pyodide, where Numba's compiler is missing
     CPU = CPU._replace(load=load, runner=runner, tiers=SecondCall)
 TARGETS["cpu"] = CPU

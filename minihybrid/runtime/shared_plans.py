@@ -1,13 +1,12 @@
-"""A function with many plans: numbers that become inputs, lengths that vary.
+"""Functions with many plans: scalars become inputs, varying lengths get a warning.
 
-Takes:   a hybrid function, the entry it has just traced, and the arguments.
-Gives:   `many_plans`, which counts and warns; `share`, the program that several entries
-         have.
+Defines: `many_plans`, which counts plans and warns; `share`, which lets several entries
+         use one compiled graph.
 
-Numbers beside the arrays are part of the traced program, and each of them has a plan.
-After a few, a graph that reads them as inputs serves all. Each length of an axis has a
-plan of its own as well, unless the axis is marked; there, a warning names the remedies.
-What is left out: numbers that are attributes of other kinds (passes/lift_constants.py).
+Scalar arguments are constants of the traced program, so each value has a plan. After a
+few values, one graph that reads them as inputs serves all. Each length of an axis also has
+a plan, unless the axis is dynamic; then a warning names the remedies.
+Limits: scalars that are other attributes stay constants (passes/lift_constants.py).
 """
 
 import warnings
@@ -26,23 +25,23 @@ from minihybrid.core.passes import expand
 from minihybrid.core.placement import placed
 from minihybrid.runtime.guards import explain_trace
 
-LENGTHS = 8  # of one axis: a plan for each, without a warning
+LENGTHS = 8  # per axis, before a warning
 
 
 @hooks.many_plans.implement
 def many_plans(hybrid: Hybrid, entry: CacheEntry, args: tuple, old: CacheEntry | None) -> None:
-    """Count the plans of a function, of which `entry` is about to be one, instead of `old`."""
+    """Count a function's plans before `entry` is inserted, perhaps in place of `old`."""
     explain_trace(hybrid, entry, old)
     if len(hybrid.entries) >= LENGTHS and "lengths" not in hybrid.warned:
         many_lengths(hybrid, entry)
     if (
         group := without_numbers(key := hybrid.key(args))
-    ) != key:  # there are scalars beside the arrays
+    ) != key:  # there are scalar arguments
         generalize_scalars(hybrid, entry, args, group)
 
 
 def many_lengths(hybrid: Hybrid, entry: CacheEntry) -> None:
-    """Warn, once a function, when an axis of an input has had more than a few lengths."""
+    """Warn, once per function, if an axis of an input has had many lengths."""
     # (name of an input, its number of axes) -> shapes
     shapes: dict[tuple[str, int], list[tuple]] = {}
     for each in (*hybrid.entries.values(), entry):
@@ -65,7 +64,7 @@ def many_lengths(hybrid: Hybrid, entry: CacheEntry) -> None:
 
 
 def generalize_scalars(hybrid: Hybrid, entry: CacheEntry, args: tuple, group: tuple) -> None:
-    """Let numbers of which many values come be inputs; warn once."""
+    """Turn scalars with many values into inputs; warn once."""
     count = hybrid.values.put(group, hybrid.values.get(group, 0) + 1)
     if count <= FEW:
         return
@@ -86,7 +85,7 @@ def generalize_scalars(hybrid: Hybrid, entry: CacheEntry, args: tuple, group: tu
 
 
 def without_numbers(key: tuple) -> tuple:
-    """A cache key in which only the types of numbers count."""
+    """Return a cache key in which scalars count only by type."""
     return tuple(
         None if isinstance(kind, type) and issubclass(kind, Number) else part
         for kind, part in zip((None, *key), key, strict=False)
@@ -94,12 +93,12 @@ def without_numbers(key: tuple) -> tuple:
 
 
 def share(entry: CacheEntry, programs: LRUCache, context: Context) -> bool:
-    """Read the scalars as inputs, by a program that others have, too, if they may.
+    """Let an entry read its scalars as inputs of a graph shared with other entries.
 
-    programs:  key of a graph -> CompiledGraph;  context: where the scalars lie.
-    Returns:   whether there was such a program.
+    programs:  structural key -> CompiledGraph;  context: the device of the scalars.
+    Returns:   whether there was such a graph.
     """
-    from minihybrid.passes.lift_constants import (  # few functions come here: not at import
+    from minihybrid.passes.lift_constants import (  # rarely needed: imported on demand
         lift,
         same,
     )

@@ -1,19 +1,17 @@
-"""Tiers: NumPy answers at once, until the compiled kernels are ready.
+"""Tiered compilation: NumPy runs a plan until its compiled kernels are ready.
 
-Takes:   a graph, as a plan does.
-Gives:   `Tiers`, the plan in force of a graph that is compiled.
+Defines: `Tiers`, the `ActivePlan` of a graph that is compiled in the background.
 
-Compiling takes a second, or several for a net with many kinds of kernels; a plan for
-NumPy takes a millisecond. So the first predictions run NumPy's plan while a thread makes
-the compiled one, which then takes over.
+Compilation takes a second, or several for a net with many kinds of kernels; a NumPy plan
+takes a millisecond. So the first predictions run on NumPy while a background thread
+compiles the plan that then replaces it.
 
-The two plans of a graph agree as closely as any two orders of adding numbers do: for
-float32, within 1e-5 of what is added. When the second one takes over depends on the
-machine and on the cache, so a program that must repeat bit for bit never runs the first:
-once it has called `mx.random.seed` or `autograd.record`, calls wait for compiled kernels
-(`STREAM.repeats`). `hybridize(wait=True)` and the environment's `MINIHYBRID_WAIT=1`
-always wait, `wait=False` and `MINIHYBRID_WAIT=0` never.
-What is left out: tiers between the two, and going back.
+The two plans differ by the order of summation: for float32, within 1e-5 of the sum's
+terms. The moment of the switch depends on the machine and the cache, so a reproducible
+program never runs the first tier: after `mx.random.seed` or `autograd.record`, calls block
+until kernels are compiled (`STREAM.repeats`). `hybridize(wait=True)` and the environment's
+`MINIHYBRID_WAIT=1` always block, `wait=False` and `MINIHYBRID_WAIT=0` never do.
+Not supported: further tiers; deoptimization.
 """
 
 import os
@@ -40,18 +38,18 @@ from minihybrid.passes.fuse import fuse
 from minihybrid.passes.reduction_schedule import scratch_of
 from minihybrid.registrations import compiles
 
-PAUSE_S = 0.1  # so long nothing is prepared: a short loop has the machine for itself
+PAUSE_S = 0.1  # delay of background compilation, so that a short program doesn't compete with it
 FIRST = "until the kernels of the other plan are ready"  # notes of the two plans
 LAST = "NumPy answers until its kernels are ready"
 
 
 class Tiers(ActivePlan):
-    """Two plans of one graph, of which one is in force.
+    """Two plans of one graph, one of them active.
 
-    job:     a Plan's, for a target that compiles.
-    wait:    whether calls wait for the compiled plan; `None` leaves it to the
-             environment's MINIHYBRID_WAIT, which leaves it to `STREAM.repeats`.
-    plan:    the plan in force.
+    job:     for a target that compiles.
+    wait:    whether calls block until the plan is compiled; `None`: as the environment's
+             MINIHYBRID_WAIT or, without it, `STREAM.repeats`.
+    plan:    the active plan.
 
     >>> from minihybrid.core import sym
     >>> from minihybrid.core.graph import Graph
@@ -62,11 +60,11 @@ class Tiers(ActivePlan):
     """
 
     def _first(self, job: Job, wait: bool | None) -> Plan:
-        self.preparer: BackgroundCompiler | None = None  # who was asked for the compiled plan
+        self.preparer: BackgroundCompiler | None = None  # the thread that compiles it
         self.ready = False
         self.error: Exception | None = None
         self.wait = waiting() if wait is None else wait
-        self.settled = self.wait is True  # the plan in force stays
+        self.settled = self.wait is True  # the active plan is final
         if job.training:
             STREAM.repeats = True
         self.made = self._make(job.target) if self.waits else None
@@ -78,23 +76,23 @@ class Tiers(ActivePlan):
 
     @property
     def waits(self) -> bool:
-        """Whether a call waits for the compiled plan, as of now."""
+        """Whether a call currently blocks until the plan is compiled."""
         return STREAM.repeats if self.wait is None else self.wait
 
     def _make(self, name: str) -> Plan:
-        with STILL:  # it may import
+        with STILL:  # it may import modules
             return Plan.of(replace(self.job, target=name))
 
     def bind(self, arrays: dict[str, np.ndarray]) -> "SwappingBinding":
-        """The plan in force, tied to its parameters, and to the next one."""
+        """Bind the active plan to its parameters, to be replaced by the next one."""
         return SwappingBinding(self, arrays)
 
     def first(self, arrays: dict[str, np.ndarray]) -> tuple[Callable | None, Any]:
-        """What answers until the plan in force stays: its function, and its table."""
+        """Return the first tier's (function, table)."""
         return (None, None) if self.plan is self.made else tied(self.plan, arrays)
 
     def last(self) -> Plan:
-        """The plan that is in force in the end; not yet compiled, perhaps."""
+        """Return the last tier's plan, which may not be compiled yet."""
         with PREPARER.lock:
             if self.made is None:
                 self.made = self._make(self.job.target)
@@ -102,13 +100,13 @@ class Tiers(ActivePlan):
             return self.made
 
     def ask(self) -> bool:
-        """Whether the plan in force stays; if not, see to it that the other is made."""
+        """Return whether the active plan is final; otherwise request its successor."""
         if self.waits or self.plan is self.made:
             self.prepare()
         elif self.preparer is not PREPARER:  # not requested yet in this process
             self.preparer = PREPARER
             PREPARER.ask(self)
-        if self.settled:  # as another thread has just found
+        if self.settled:  # set by another thread
             return True
         if self.error is not None:
             why = legible(str(self.error), 2000)
@@ -119,7 +117,7 @@ class Tiers(ActivePlan):
                 f"{legible(self.title)}: {why}; NumPy goes on answering",
                 RuntimeWarning,
                 stacklevel=5,
-            )  # last: it may be raised
+            )  # last, because a warning may be raised as an error
         elif self.ready:
             self.plan, self.settled = self.made, True
             if self.plan.target_note == LAST:
@@ -129,7 +127,7 @@ class Tiers(ActivePlan):
         return self.settled
 
     def prepare(self) -> None:
-        """Make the plan that will be in force, and compile it."""
+        """Build and compile the last tier's plan."""
         try:
             self.last().load()
             self.ready = True
@@ -138,9 +136,9 @@ class Tiers(ActivePlan):
 
 
 class SwappingBinding(Bound):
-    """A plan tied to its parameters, and to the next plan when that is ready.
+    """A bound plan that is replaced by the next tier when that is ready.
 
-    One write replaces function and table of `call`, so no thread sees half of each.
+    One write replaces `call`'s function and table, so threads see both or neither.
     """
 
     def __init__(self, tiers: Any, arrays: dict[str, np.ndarray]) -> None:
@@ -151,8 +149,8 @@ class SwappingBinding(Bound):
             self.call = self._until_settled(*tiers.first(arrays))
 
     def _until_settled(self, first: Any, table: Any) -> tuple[Callable, Any]:
-        """The same call, which looks for the next plan; it keeps no plan that is not
-        used, nor this object, which keeps it."""
+        """Return a call that checks for the next tier; it refers neither to unused plans
+        nor, strongly, to this object."""
         tiers, arrays, this = self.tiers, self.arrays, weakref.ref(self)
 
         def answer(inputs: Any, table: Any) -> Any:
@@ -167,25 +165,25 @@ class SwappingBinding(Bound):
 
 
 class BackgroundCompiler:
-    """A thread that makes compiled plans, one after the other.
+    """A background thread that compiles plans, one at a time.
 
-    It never delays the end of the program, and after a fork each process has its own.
+    It is a daemon, so it never delays exit; after a fork, each process has its own.
     """
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()  # of whoever makes a plan
+        self.lock = threading.Lock()  # held while building a plan
         self.jobs: queue.SimpleQueue = queue.SimpleQueue()
         self.start = threading.Lock()
 
     def ask(self, tiers: Tiers) -> None:
-        """Let the thread make a plan, if it is still wanted then."""
+        """Queue a plan; it is skipped if its net has been dropped by then."""
         self.jobs.put((time.monotonic(), weakref.ref(tiers)))
         if self.start.acquire(blocking=False):  # once
             try:
                 threading.Thread(
                     target=self._work, daemon=True, name="minihybrid compiles plans"
                 ).start()
-            except RuntimeError as error:  # there are as many as the system allows
+            except RuntimeError as error:  # the system's limit of threads
                 self.start.release()
                 tiers.error = error
 
@@ -195,7 +193,7 @@ class BackgroundCompiler:
             time.sleep(max(0.0, submitted + PAUSE_S - time.monotonic()))
             if tiers := reference():
                 tiers.prepare()
-            del tiers  # a net must not live until the next one
+            del tiers  # or its net would live until the next job
 
 
 PREPARER = BackgroundCompiler()
@@ -211,7 +209,7 @@ if hasattr(os, "register_at_fork"):  # threads stay with the parent
 
 
 def waiting() -> bool | None:
-    """What `MINIHYBRID_WAIT` says: whether calls wait for compiled kernels, or None.
+    """Return the setting of `MINIHYBRID_WAIT`: whether calls block, or None.
 
     Raises:  AttrError if it is neither 0 nor 1.
     """
