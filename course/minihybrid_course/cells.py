@@ -47,34 +47,34 @@ def cells(text):
     """
     marks, counts = [*MARK.finditer(text)], Counter()
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
-    found = []
+    result = []
     for mark, end in zip(marks, ends, strict=True):
         topic, sentence = mark.groups()
         counts[topic] += 1
         source = text[mark.end() : end].strip()
         key = hashlib.sha256(text[:end].strip().encode()).hexdigest()[:16]
-        found.append(Cell(topic, counts[topic], sentence, source, key))
-    return found
+        result.append(Cell(topic, counts[topic], sentence, source, key))
+    return result
 
 
 @contextmanager
 def caught():
     """All that is printed meanwhile, also by what is not Python; a list of one text."""
-    found, streams = [], (sys.stdout, sys.stderr)
+    texts, streams = [], (sys.stdout, sys.stderr)
     with tempfile.TemporaryFile() as file:
         saved = [os.dup(stream.fileno()) for stream in streams]
         for stream in streams:
             stream.flush()
             os.dup2(file.fileno(), stream.fileno())
         try:
-            yield found
+            yield texts
         finally:
             for stream, old in zip(streams, saved, strict=True):
                 stream.flush()
                 os.dup2(old, stream.fileno())
                 os.close(old)
             file.seek(0)
-            found.append(file.read().decode(errors="replace"))
+            texts.append(file.read().decode(errors="replace"))
 
 
 def run_cell(cell, scope):
@@ -82,12 +82,12 @@ def run_cell(cell, scope):
     name = f"<{cell.topic} {cell.number}>"
     # From here libraries read the text of the functions that they compile.
     linecache.cache[name] = len(cell.source), None, cell.source.splitlines(keepends=True), name
-    with caught() as found:
+    with caught() as texts:
         try:
             exec(compile(ast.parse(cell.source, name), name, "exec"), scope)
         except Exception as error:
             print(*traceback.format_exception_only(error), sep="", end="")
-    return settled(found[0])
+    return settled(texts[0])
 
 
 def settled(text):
@@ -119,6 +119,6 @@ def run(path, library):
 
 if __name__ == "__main__":
     script, library, report = sys.argv[1:]
-    found = run(script, library)
+    printed = run(script, library)
     with open(report, "w", encoding="utf-8") as file:
-        json.dump(found, file)
+        json.dump(printed, file)

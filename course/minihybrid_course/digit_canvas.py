@@ -39,7 +39,7 @@ class Canvas:
         again, entry.graph = entry.again, looked_into(entry.graph, entry.names)
         entry.again = lambda specs: looked_into(again(specs), entry.names)
         module, program = written(entry)
-        self.told = {
+        self.data = {
             "module": module,
             "program": base64.b64encode(program).decode(),
             "nodes": [{"op": n.op.name if n.op else "input", "name": n.name} for n in nodes],
@@ -53,7 +53,7 @@ class Canvas:
         )
 
     def _repr_html_(self):
-        told = gzip.compress(json.dumps(self.told).encode(), mtime=0)
+        packed = gzip.compress(json.dumps(self.data).encode(), mtime=0)
         return page(
             '<p class="without">Here is a canvas to draw a digit on. It needs JavaScript, which '
             "is switched off in this browser, or a notebook that is "
@@ -66,7 +66,7 @@ class Canvas:
             '<ol class="bars" aria-label="what the net answers"></ol>\n'
             '<p class="said" role="status"></p>\n'
             '<ol class="graph" aria-label="what each node of the graph gives"></ol></div>\n'
-            f"<template>{base64.b64encode(told).decode()}</template>",
+            f"<template>{base64.b64encode(packed).decode()}</template>",
             "canvas",
             HERE,
         )

@@ -52,10 +52,10 @@ def beside(yours, *ours, step=9):
 
 def definition(text, name):
     """The statement of a text that defines a name; of several, the last."""
-    found = ast.parse(text)
+    node = ast.parse(text)
     for part in name.split("."):
-        found = [s for s in found.body if part in defined(s)][-1]
-    return found
+        node = [s for s in node.body if part in defined(s)][-1]
+    return node
 
 
 def defined(statement):
@@ -134,14 +134,19 @@ def _step_10(n):
     need(not missing, f"OPS has no {', '.join(missing)}")
     for name, (arrays, attrs) in SAMPLES.items():
         shapes = [a.shape for a in arrays]
-        said = there(n.OPS[name].infer(*shapes, **attrs), f"infer of {name}")
+        inferred = there(n.OPS[name].infer(*shapes, **attrs), f"infer of {name}")
         true = n.OPS[name].eager(*arrays, **attrs).shape
-        need(said == true, f"{name}.infer returns {said} for the shapes {shapes} instead of {true}")
+        need(
+            inferred == true,
+            f"{name}.infer returns {inferred} for the shapes {shapes} instead of {true}",
+        )
         wide = [np.float64(a) for a in arrays]
         n.law_of_shape(n.OPS[name], *wide, **attrs)
         n.law_of_gradient(n.OPS[name], *wide, **attrs)
-    said = n.add.infer((2, 1), (1, 3))
-    need(said == OPS["broadcast_add"].infer([spec(2, 1), spec(1, 3)])[1][0].shape, f"{said}")
+    inferred = n.add.infer((2, 1), (1, 3))
+    need(
+        inferred == OPS["broadcast_add"].infer([spec(2, 1), spec(1, 3)])[1][0].shape, f"{inferred}"
+    )
     own = n.Op("own", np.negative, lambda g, y, a: (g,), lambda a: (*a, 7))
     need(n.OPS.get("own") is own, "a new Op doesn't add itself to OPS")
     need(own.infer((2,)) == (2, 7), "infer doesn't use an Op's own shape rule")
@@ -177,9 +182,9 @@ def _step_11(n):
         [line[0] for line in ours] == [line[0] for line in theirs] and len(ours) == 4,
         f"the operators of where(x > 1, x * y, y * 3) are {[line[0] for line in ours]}",
     )
-    found = gradients(n, choose(n.where), X, X + 2)
+    values = gradients(n, choose(n.where), X, X + 2)
     for name, a, b in zip(
-        ("y", "dx", "dy"), found, of_this_engine(choose(nd.where), X, X + 2), strict=True
+        ("y", "dx", "dy"), values, of_this_engine(choose(nd.where), X, X + 2), strict=True
     ):
         equal(a, b, f"{name} of where(x > 1, x * y, y * 3)")
 
@@ -222,9 +227,10 @@ def _step_12(n):
     for text, left in FOLDED.items():
         graph = n.trace(eval(f"lambda x: {text}", vars(n)), x=(2, 3))
         small = n.dce(there(n.fold(graph), "fold"))
-        found = operators(small)
+        remaining = operators(small)
         need(
-            found == left, f"after fold and dce, {text} has the operators {found} instead of {left}"
+            remaining == left,
+            f"after fold and dce, {text} has the operators {remaining} instead of {left}",
         )
         need(len(small.variables) == 1, f"after fold, the variable of {text} is missing")
         before, after = (n.run(g, n.NDArray(X))[0].data for g in (graph, small))
@@ -244,10 +250,10 @@ def _step_12(n):
 
 
 def _same_gradients(n, program, *arrays):
-    found = gradients(n, program(n.dot, n.relu), *arrays)
+    actual = gradients(n, program(n.dot, n.relu), *arrays)
     for name, a, b in zip(
         ("the value", "the gradient of x", "the gradient of w"),
-        found,
+        actual,
         of_this_engine(program(nd.dot, nd.relu), *arrays),
         strict=False,
     ):
@@ -281,18 +287,18 @@ CHAINS = {  # program -> how many operators each of its chains has
 def _step_13(n):
     for text, sizes in CHAINS.items():
         graph = n.trace(eval(f"lambda x, w: {text}", vars(n)), x=(2, 3), w=(2, 3))
-        found = [len(c) for c in there(n.chains(graph), "chains")]
+        actual = [len(c) for c in there(n.chains(graph), "chains")]
         need(
-            sorted(found) == sorted(sizes),
-            f"the chains of {text} have {found} operators instead of {sizes}",
+            sorted(actual) == sorted(sizes),
+            f"the chains of {text} have {actual} operators instead of {sizes}",
         )
     graph = n.trace(lambda x, w: n.relu(x * w + 1) * 2, x=(2, 3), w=(2, 3))
     (chain,) = n.chains(graph)
     text, reads = there(n.kernel(chain), "kernel")
     need(reads == list(graph.variables), "kernel doesn't return the nodes that it reads")
     need(text.count("[i]") == 3, f"2 loads and a store are enough: {text}")
-    found = in_python(text, [X, X - 1])
-    equal(found, nd.relu(nd.array(X) * nd.array(X - 1) + 1).asnumpy() * 2, "the kernel's result")
+    actual = in_python(text, [X, X - 1])
+    equal(actual, nd.relu(nd.array(X) * nd.array(X - 1) + 1).asnumpy() * 2, "the kernel's result")
     with without_compiler(n):
         _programs(n, "fuse", lambda graph, text: n.dce(n.fuse(graph)))
         small = n.dce(n.fuse(graph))
@@ -383,9 +389,9 @@ def _step_15(n):
             a == b,
             f"save: wrote {len(a)} bytes instead of {len(b)}; byte {at} is the first that differs",
         )
-        found = there(n.load(theirs), "load")
-        need(list(found) == list(arrays), f"load returns the names {list(found)}")
-        for name, array in found.items():
+        arrays_read = there(n.load(theirs), "load")
+        need(list(arrays_read) == list(arrays), f"load returns the names {list(arrays_read)}")
+        for name, array in arrays_read.items():
             equal(array, arrays[name], f"load: {name}")
         write_whole(theirs, b"?" + b[1:])
         try:
@@ -450,8 +456,11 @@ def _step_16(n):
     with contextlib.redirect_stdout(io.StringIO()):
         out, counts = there(n.launch(chain, x, w, block=32), "launch")
     equal(out, nd.relu(nd.array(x) * nd.array(w) + 1).asnumpy() * 2, "the simulated GPU's answer")
-    found = counts.global_loads, counts.global_stores
-    need(found == (260, 130), f"260 loads and 130 stores are enough for 130 elements, not {found}")
+    accesses = counts.global_loads, counts.global_stores
+    need(
+        accesses == (260, 130),
+        f"260 loads and 130 stores are enough for 130 elements, not {accesses}",
+    )
     need(counts.n_threads == 160, f"{counts.n_threads} threads; 5 blocks of 32 are needed")
 
 

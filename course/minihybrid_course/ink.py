@@ -52,7 +52,7 @@ class Panel:
 
     def __init__(self, title, width=WIDTH):
         self.title, self.width, self.height = title, width, 0
-        self.parts, self.told, self.y = [], [], HEAD
+        self.parts, self.sentences, self.y = [], [], HEAD
         for line in wrapped(title, width):
             self.text(0, self.y + SIZE - 2, line, anchor="start", bold=True)
             self.y += LINE
@@ -60,7 +60,7 @@ class Panel:
 
     def tell(self, sentence):
         """Add a sentence to what the picture says of itself."""
-        self.told.append(sentence)
+        self.sentences.append(sentence)
 
     def box(self, x, y, width, height, text="", ink="plain", dashed=False, bold=False, fill=0.18):
         """A rectangle with its text, or lines of text, in the middle."""
@@ -135,14 +135,14 @@ class Panel:
                 'fill="currentColor" '
                 f'style="flex:0 1 {self.width + 4:.0f}px;min-width:0;max-width:100%;height:auto">',
                 f"<title>{escape(self.title)}</title>",
-                f"<desc>{escape(' '.join(self.told))}</desc>",
+                f"<desc>{escape(' '.join(self.sentences))}</desc>",
                 *self.parts,
                 "</svg>",
             ]
         )
 
     def __repr__(self):
-        return f"{self.title}: {' '.join(self.told)}"
+        return f"{self.title}: {' '.join(self.sentences)}"
 
 
 class Figure:

@@ -21,8 +21,8 @@ def kept(lines):
     >>> exec(*kept(["#@needs re xyz\\n", "1 + 1"]))
     this cell is left out, because xyz is not installed: `pip install xyz`
     """
-    asked = NEEDS.match(lines[0]) if lines else None
-    missing = [name for name in asked[1].split() if not find_spec(name)] if asked else []
+    needs = NEEDS.match(lines[0]) if lines else None
+    missing = [name for name in needs[1].split() if not find_spec(name)] if needs else []
     if not missing:
         return lines
     names, verb = " and ".join(missing), "are" if missing[1:] else "is"

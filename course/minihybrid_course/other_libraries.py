@@ -74,13 +74,13 @@ def ran(library, python=sys.executable):
             check=False,
         )
         if run.returncode:
-            said = (run.stderr.strip() or f"code {run.returncode}").splitlines()[-1]
-            raise HybridError(f"elsewhere: the script of {LIBRARIES[library]} stopped: {said}")
+            reason = (run.stderr.strip() or f"code {run.returncode}").splitlines()[-1]
+            raise HybridError(f"elsewhere: the script of {LIBRARIES[library]} stopped: {reason}")
         return json.loads(report.read_text(encoding="utf-8"))
 
 
 @cache
-def found(library):
+def record_of(library):
     """(what a library printed, a sentence that says when and where)."""
     name, spec, problem = LIBRARIES[library], find_spec(library), "it is not installed"
     if spec and spec.origin:
@@ -104,7 +104,7 @@ class Elsewhere:
         for library in libraries:
             chosen = [cell for cell in script_cells(library) if cell.topic == topic]
             if chosen:
-                printed, note = found(library)
+                printed, note = record_of(library)
                 rows = [(cell, "\n".join(printed["printed"][cell.key])) for cell in chosen]
                 self.parts.append((library, LIBRARIES[library], note, rows))
 

@@ -36,10 +36,10 @@ def check(kernel, spec, inputs, grid, block, max_loads=None):
         return Verdict(
             False, f"not yet: {kernel.__name__} is a function of Python; write @cuda.jit above it"
         )
-    wanted = np.asarray(spec(*inputs))
+    expected = np.asarray(spec(*inputs))
 
     def arguments():
-        return [*map(np.array, inputs), np.zeros(wanted.shape, wanted.dtype)]
+        return [*map(np.array, inputs), np.zeros(expected.shape, expected.dtype)]
 
     used, record = arguments(), []
     try:
@@ -49,7 +49,7 @@ def check(kernel, spec, inputs, grid, block, max_loads=None):
     names = [use.name for use in kernel.counts.uses]
     wrong = (
         changed_input(names, inputs, used)
-        or wrong_element(names[len(inputs)], wanted, used[-1], run, record)
+        or wrong_element(names[len(inputs)], expected, used[-1], run, record)
         or too_many_loads(kernel.counts, max_loads)
     )
     most = max(use.most_loads for use in kernel.counts.uses if use.space == "global")
@@ -81,9 +81,9 @@ def changed_input(names, inputs, used):
     return None
 
 
-def wrong_element(name, wanted, out, run, record):
+def wrong_element(name, expected, out, run, record):
     """A sentence about the first element that is not what the specification gives."""
-    equal = np.isclose(out, wanted, rtol=1e-5, atol=1e-6, equal_nan=True).reshape(-1)
+    equal = np.isclose(out, expected, rtol=1e-5, atol=1e-6, equal_nan=True).reshape(-1)
     if equal.all():
         return None
     k = int(np.argmin(equal))
@@ -96,7 +96,7 @@ def wrong_element(name, wanted, out, run, record):
         if wrote
         else "no thread wrote it"
     )
-    return f"{name}[{where}] is {out.flat[k]:g}, but must be {wanted.flat[k]:g}; {who}"
+    return f"{name}[{where}] is {out.flat[k]:g}, but must be {expected.flat[k]:g}; {who}"
 
 
 def too_many_loads(counts, most):

@@ -17,7 +17,7 @@ import numpy as np
 from minihybrid.core import nd, sym
 from minihybrid.core.op import HybridError
 from minihybrid.gluon.autograd import record
-from minihybrid_course.exercises.judging import NotYet, kind, need, told
+from minihybrid_course.exercises.judging import NotYet, error_text, kind, need
 from minihybrid_course.exercises.judging import tried as called
 
 
@@ -36,15 +36,18 @@ def of(kinds, value, what):
     return value
 
 
-def equal(found, wanted, what):
+def equal(actual, expected, what):
     """Compare arrays, and name the first wrong element."""
-    found, wanted = np.asarray(found), np.asarray(wanted)
-    need(found.shape == wanted.shape, f"{what} has shape {found.shape} instead of {wanted.shape}")
-    equal = np.isclose(found, wanted, rtol=1e-4, atol=1e-5)
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    need(
+        actual.shape == expected.shape,
+        f"{what} has shape {actual.shape} instead of {expected.shape}",
+    )
+    equal = np.isclose(actual, expected, rtol=1e-4, atol=1e-5)
     if not equal.all():
         k = tuple(map(int, np.argwhere(~equal)[0]))
         where = f" at [{', '.join(map(str, k))}]" if k else ""
-        raise NotYet(f"{what} is {found[k]:g}{where} instead of {wanted[k]:g}")
+        raise NotYet(f"{what} is {actual[k]:g}{where} instead of {expected[k]:g}")
 
 
 # -- the steps -------------------------------------------------------------------------
@@ -73,27 +76,31 @@ def _step_1(n):
             return "high", op.name, inputs, attrs
 
     low, high = Low(), High()
-    said = of(tuple, n.transpose(low), "`Op.__call__`, which returns the result of `interpret`,")
-    inputs = said[2]
+    reply = of(tuple, n.transpose(low), "`Op.__call__`, which returns the result of `interpret`,")
+    inputs = reply[2]
     need(type(inputs) is tuple, f"interpret gets {kind(inputs)} instead of the tuple of inputs")
-    need(said == ("low", "transpose", (low,), {}), f"transpose(x) calls interpret with {said[1:]}")
-    said = n.reshape(low, shape=(6,))
-    need(said[3] == {"shape": (6,)}, f"attributes are lost: reshape passes {said[3]} to interpret")
-    said = n.dot(low, high)
     need(
-        said[0] == "high",
+        reply == ("low", "transpose", (low,), {}), f"transpose(x) calls interpret with {reply[1:]}"
+    )
+    reply = n.reshape(low, shape=(6,))
+    need(
+        reply[3] == {"shape": (6,)}, f"attributes are lost: reshape passes {reply[3]} to interpret"
+    )
+    reply = n.dot(low, high)
+    need(
+        reply[0] == "high",
         "the input with the lower level interprets the operator; it must be the higher one",
     )
-    need(said[2] == (low, high), "the order of the inputs changes")
+    need(reply[2] == (low, high), "the order of the inputs changes")
     for sign, both, number in (("+", n.add, n.add_number), ("*", n.mul, n.mul_number)):
         for text, op, inputs, attrs in (
             (f"x {sign} y", both, (low, high), {}),
             (f"x {sign} 3", number, (low,), {"scalar": 3}),
             (f"3 {sign} x", number, (low,), {"scalar": 3}),
         ):
-            said = called(f"`{text}`", lambda t=text: eval(t, {"x": low, "y": high}))
-            need(said[1] == op.name, f"`{text}` applies {said[1]} instead of {op.name}")
-            need(said[2:] == (inputs, attrs), f"`{text}` passes {said[2:]} to interpret")
+            reply = called(f"`{text}`", lambda t=text: eval(t, {"x": low, "y": high}))
+            need(reply[1] == op.name, f"`{text}` applies {reply[1]} instead of {op.name}")
+            need(reply[2:] == (inputs, attrs), f"`{text}` passes {reply[2:]} to interpret")
 
 
 def _step_2(n):
@@ -180,7 +187,8 @@ def _step_3(n):
     except KeyError as error:
         raise NotYet(
             "gradient reads a gradient before there is one; process the most recent values "
-            f"first, and store the first gradient of an input instead of adding it ({told(error)})"
+            "first, and store the first gradient of an input instead of adding it "
+            f"({error_text(error)})"
         ) from None
     need(x in grads, "gradient returns none for the variable")
     for text, f in GRADIENTS.items():
@@ -218,15 +226,15 @@ def _step_4(n):
         pass
     except Exception as error:
         raise NotYet(
-            f"mixing an array with symbols must raise a TypeError: {told(error)}"
+            f"mixing an array with symbols must raise a TypeError: {error_text(error)}"
         ) from None
     else:
         raise NotYet("mixing an array with symbols must raise a TypeError, but it raises nothing")
     graph = of(n.Graph, n.trace(lambda x: x * x * 3 + x, x=(2, 3)), "trace")
     of((list, tuple), graph.heads, "the Graph's heads")
-    found = [x.op.name if x.op else x.name for x in graph.nodes]
-    wanted = ["x", "broadcast_mul", "_mul_scalar", "broadcast_add"]
-    need(found == wanted, f"the trace of x * x * 3 + x is {found} instead of {wanted}")
+    actual = [x.op.name if x.op else x.name for x in graph.nodes]
+    expected = ["x", "broadcast_mul", "_mul_scalar", "broadcast_add"]
+    need(actual == expected, f"the trace of x * x * 3 + x is {actual} instead of {expected}")
     need(list(graph.heads) == [graph.nodes[-1]], "the head isn't the function's result")
     again = n.trace(lambda x, y: x * y, x=(1,), y=(1,))
     need(len(again.nodes) == 3, f"a second trace has {len(again.nodes)} nodes instead of 3")
@@ -243,13 +251,13 @@ def _step_5(n):
     ):
         for part in parts:
             need(part in line, f"the line `{line}` from show doesn't contain {part}")
-    found = of((list, tuple), n.run(graph, n.NDArray([1, 2])), "run")
+    values = of((list, tuple), n.run(graph, n.NDArray([1, 2])), "run")
     need(
-        len(found) == 1,
-        f"run returns {len(found)} values; it must be a list with one value per head",
+        len(values) == 1,
+        f"run returns {len(values)} values; it must be a list with one value per head",
     )
-    of(n.NDArray, found[0], "run, which should look up the values of a node's inputs,")
-    equal(found[0].data, [4, 8], "run of x * 3 + x on [1, 2]")
+    of(n.NDArray, values[0], "run, which should look up the values of a node's inputs,")
+    equal(values[0].data, [4, 8], "run of x * 3 + x on [1, 2]")
     for size in range(1, 7):
         for seed in range(6):
             f, text = random_program(n, size, seed)
@@ -287,14 +295,14 @@ def _step_6(n):
         for seed in range(8):
             f, text = random_program(n, size, seed)
             graph = n.trace(f, x=(2, 2))
-            wanted = f(n.NDArray(x)).data
+            expected = f(n.NDArray(x)).data
             for name in ("cse", "dce"):
                 before = _contents(graph)
                 small = of(n.Graph, getattr(n, name)(graph), name)
                 need(_contents(graph) == before, f"{name} changes its argument: {text}")
                 _check_invariants(name, small, text, graph)
-                found = n.run(small, n.NDArray(x))[0].data
-                equal(found, wanted, f"after {name}, the value of `{text}`")
+                actual = n.run(small, n.NDArray(x))[0].data
+                equal(actual, expected, f"after {name}, the value of `{text}`")
     for text, f in (("x + y", lambda x, y: x + y), ("y * 2", lambda x, y: y * 2)):
         graph = n.trace(f, x=(2,), y=(2,))
         for name in ("cse", "dce"):
@@ -355,9 +363,9 @@ def _step_7(n):
     y, back = of(tuple, plan(x, w), "the plan, whose results are its value and `backward`,")
     theirs = _theirs(x, w)
     equal(y, theirs[0], "the plan's value")
-    found = back(np.float32(1))
-    need(len(found) == 2, f"backward returns {len(found)} gradients for 2 variables")
-    for name, a, b in zip("xw", found, theirs[1:], strict=True):
+    actual = back(np.float32(1))
+    need(len(actual) == 2, f"backward returns {len(actual)} gradients for 2 variables")
+    for name, a, b in zip("xw", actual, theirs[1:], strict=True):
         equal(a, b, f"the plan's gradient of {name}")
     for node in both.nodes:
         node.name = node.name if node.name == "g" else f"chosen by {node.name}"
@@ -366,9 +374,10 @@ def _step_7(n):
         "the source contains a name that a user chose; number the names instead",
     )
     sole = n.compiled(n.with_gradient(n.trace(lambda x: x * 2, x=(2,))))
-    found = sole(np.ones(2, "f"))[1](np.ones(2, "f"))
+    actual = sole(np.ones(2, "f"))[1](np.ones(2, "f"))
     need(
-        type(found) is tuple, "backward of one variable doesn't return a tuple; end it with a comma"
+        type(actual) is tuple,
+        "backward of one variable doesn't return a tuple; end it with a comma",
     )
     unused = n.compiled(n.with_gradient(n.trace(lambda x, u: x * 2, x=(2,), u=(2,))))
     equal(unused(np.ones(2), np.ones(2))[1](np.ones(2))[1], [0, 0], "an unused gradient")

@@ -76,7 +76,7 @@ class Walk:
                 [one],
                 [(n, 0) for n in leaves],
                 lambda r: NDArray(r[0].values[r[1]], *r),
-                lambda *found: handed.append(found),
+                lambda *passed: handed.append(passed),
             )
         grads, name = {ref: one}, self.name(*ref)
         steps = [
@@ -84,16 +84,18 @@ class Walk:
                 self.names[ref[0]], f"{name} begins with {shown(one.data)}", {name: shown(one.data)}
             )
         ]
-        for node, found in itertools.groupby(handed, key=lambda each: each[0]):
-            now, said = {}, []
-            for _, source, g in found:
-                said.append(f"{shown(g.data)}{' more' * (source in grads)} to {self.name(*source)}")
+        for node, passed in itertools.groupby(handed, key=lambda each: each[0]):
+            now, targets = {}, []
+            for _, source, g in passed:
+                targets.append(
+                    f"{shown(g.data)}{' more' * (source in grads)} to {self.name(*source)}"
+                )
                 grads[source] = grads[source] + g if source in grads else g
                 now[self.name(*source)] = shown(grads[source].data)
             steps.append(
                 Step(
                     self.names[node],
-                    f"{self.names[node]} = {self.what(node)} hands {' and '.join(said)}",
+                    f"{self.names[node]} = {self.what(node)} hands {' and '.join(targets)}",
                     now,
                 )
             )
@@ -159,13 +161,13 @@ class Walk:
 
 def _named(order, names):
     """node -> a name without blanks: the reader's, else v0, v1 or t0, t1, ..."""
-    told = {array.node: name for name, array in names.items()}
+    name_of = {array.node: name for name, array in names.items()}
     counts = {"v": itertools.count(), "t": itertools.count()}
 
     def free(kind):
         return next(name for i in counts[kind] if (name := f"{kind}{i}") not in names)
 
-    return {node: told.get(node) or free("t" if node.op else "v") for node in order}
+    return {node: name_of.get(node) or free("t" if node.op else "v") for node in order}
 
 
 def _copied(order, ref, names):

@@ -43,7 +43,11 @@ def test_every_prediction_is_asked_once_and_answered():
         answers = Page(page("sheet.html", chapter=chapter, kind="answers"))
         assert sheet.count("section") == answers.count("section") == len(asked) >= 3
         for cell, one in zip(asked, chapter.questions(), strict=True):
-            assert one.cell is cell and one.asked and one.asked in cell.source.replace("\n> ", "\n")
+            assert (
+                one.cell is cell
+                and one.wording
+                and one.wording in cell.source.replace("\n> ", "\n")
+            )
             assert one.folded or one.boxes or one.answers
     assert sum(len(c.questions()) for c in chapters()) > 180
 
@@ -53,7 +57,7 @@ def test_sheets_show_no_answer():
     tried = 0
     for chapter, sheet in sheets():
         for one in chapter.questions():
-            known = f"{one.before} {one.asked} {' '.join(c.source for c in one.needs)}"
+            known = f"{one.before} {one.wording} {' '.join(c.source for c in one.needs)}"
             known = known.replace(",", "")  # 1,024 is 1024
             shown = "\n".join(one.code())
             for box in one.boxes:
@@ -95,7 +99,7 @@ def asked():
 
 
 def test_a_question_is_taken_apart(asked):
-    assert (asked.before, asked.asked) == ("Above.", "What is\n`f(x)`?")
+    assert (asked.before, asked.wording) == ("Above.", "What is\n`f(x)`?")
     assert asked.folded == [("Answer", "No.")]
 
 

@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
 def test_all_of_a_chapter_is_there_once(chapter):
     actual = slides(chapter)
     asked = [q.cell.id for q in chapter.questions()]
-    assert [s.asked.cell.id for s in actual if s.asked] == asked
+    assert [s.question.cell.id for s in actual if s.question] == asked
     text = "\n".join(c.source for c in chapter.cells if c.cell_type == "markdown")
     exercises = re.findall(r"^### (Exercise .*)", text, re.MULTILINE)
     assert [s.title for s in actual if s.title.startswith("Exercise ")] == exercises
@@ -53,8 +53,8 @@ def test_all_of_a_chapter_is_there_once(chapter):
 def test_a_slide_is_not_crowded(chapter):
     for slide in slides(chapter):
         lines = sum(map(n_lines, slide.cells))
-        assert lines <= MOST_LINES or len(slide.cells) == 1 or slide.asked
-        assert slide.text or slide.asked or slide.cells, "an empty slide"
+        assert lines <= MOST_LINES or len(slide.cells) == 1 or slide.question
+        assert slide.text or slide.question or slide.cells, "an empty slide"
 
 
 def test_pages_need_no_other_file_and_tell_no_solution(folder):
@@ -80,9 +80,9 @@ def test_what_answers_is_a_step(folder):
     """The outputs of a question's cells, and its folded answer, wait."""
     for chapter in chapters():
         expected = sum(
-            len(s.asked.folded) + sum(bool(c.outputs) for c in s.cells)
+            len(s.question.folded) + sum(bool(c.outputs) for c in s.cells)
             for s in slides(chapter)
-            if s.asked
+            if s.question
         )
         steps = [a for _, a in Page(pages(folder)[chapter.stem]).tags if "data-step" in a]
         assert len(steps) == expected > 0

@@ -229,7 +229,7 @@ def test_a_figure_describes_itself_and_asks_for_nothing(figure):
     for panel in figure.panels:
         svg = ET.fromstring(panel.svg)
         assert svg.find(f"{NAME}title").text == panel.title
-        assert svg.find(f"{NAME}desc").text == " ".join(panel.told) != ""
+        assert svg.find(f"{NAME}desc").text == " ".join(panel.sentences) != ""
         assert svg.get("role") == "img"
 
 
@@ -258,7 +258,9 @@ def test_names_are_escaped():
 
 def numbers(panel, unit="bytes"):
     """The numbers before a unit in what a panel tells."""
-    return [int(n.replace(",", "")) for n in re.findall(rf"([\d,]+) {unit}", " ".join(panel.told))]
+    return [
+        int(n.replace(",", "")) for n in re.findall(rf"([\d,]+) {unit}", " ".join(panel.sentences))
+    ]
 
 
 @pytest.mark.parametrize("name", ["trace", "fuse"])
@@ -280,15 +282,15 @@ def test_the_most_in_use_is_what_is_planned():
 def test_microseconds_are_overhead_and_arithmetic():
     figure = figures.microseconds(hybrid(), nd.ones((1, 5)), (1, 2))
     for panel, title in zip(figure.panels, ("1 row at once", "2 rows at once"), strict=True):
-        total, overhead, fast = map(float, re.findall(r"[\d.]+\d", " ".join(panel.told)))
+        total, overhead, fast = map(float, re.findall(r"[\d.]+\d", " ".join(panel.sentences)))
         assert panel.title == title and 0 < overhead <= total and fast > 0
 
 
 def test_the_first_panel_shows_the_bytes_after_each_pass():
     figure = figures.vanishing(stages())
-    told = " ".join(figure.panels[0].told)
+    text = " ".join(figure.panels[0].sentences)
     for name, graph in stages():
-        assert f"{name}: {nbytes_moved(graph):,} bytes." in told
+        assert f"{name}: {nbytes_moved(graph):,} bytes." in text
     most, least = (nbytes_moved(graph) for _, graph in (stages()[0], stages()[-1]))
     assert f"take away {most - least:,} of {most:,} bytes" in figure.caption
 
@@ -298,31 +300,31 @@ def test_the_bill_counts_what_runs():
     left, right = figures.bill(net, x).panels
     (plan,) = net.plans.values()
     assert numbers(right, "function") == [n_python(net, x)]
-    assert numbers(left, "function") > [20] and "about" in left.told[0]
+    assert numbers(left, "function") > [20] and "about" in left.sentences[0]
     assert numbers(right, "kernel") == [plan.n_kernels]
     assert numbers(right)[-1] == plan.nbytes_planned
 
 
 def test_only_a_new_signature_is_traced():
     (panel,) = figures.who_calls(hybrid(), **ROWS).panels
-    assert ["trace" in told for told in panel.told] == [True, False, True]
-    assert all("run kernels" in told for told in panel.told)
+    assert ["trace" in sentence for sentence in panel.sentences] == [True, False, True]
+    assert all("run kernels" in sentence for sentence in panel.sentences)
 
 
 def test_each_pass_marks_what_goes():
     *passes, last = figures.vanishing(stages()).panels
-    gone = {panel.title.partition(":")[0]: panel.told[0] for panel in passes}
+    gone = {panel.title.partition(":")[0]: panel.sentences[0] for panel in passes}
     assert "plus_scalar 1, mul_scalar 1 will go" in gone["fold"]
     assert "exp, full will go" in gone["dce"]
     assert "mul, mul, add become one loop" in gone["fuse"]
-    assert last.told == [f"1 operator, {nbytes_moved(stages()[-1][1])} bytes."]
+    assert last.sentences == [f"1 operator, {nbytes_moved(stages()[-1][1])} bytes."]
 
 
 def test_the_tape_has_values_and_the_graph_shapes():
     x, y = recorded()
     tape, graph = figures.tape(y, (sym.var("x") * 2).sum(), x=x).panels
-    assert "x [1., 2., 3.]" in tape.told[0] and "[36.]" in tape.told[0]
-    assert "?[?]" in graph.told[0]
+    assert "x [1., 2., 3.]" in tape.sentences[0] and "[36.]" in tape.sentences[0]
+    assert "?[?]" in graph.sentences[0]
 
 
 def test_shapes_flow_back_from_where_they_are_needed():
@@ -330,23 +332,26 @@ def test_shapes_flow_back_from_where_they_are_needed():
     figure = figures.shape_flow(total, bias=(2, 3))
     assert figure.caption.endswith("inputs: 1; from the operators that read them: 2")
     (panel,) = figure.panels
-    assert panel.told[0] == "x: 2x3, from below."
-    assert panel.told[2] == "bias: 2x3, given."
+    assert panel.sentences[0] == "x: 2x3, from below."
+    assert panel.sentences[2] == "bias: 2x3, given."
     (panel,) = figures.shape_flow(total).panels
-    assert all(told.endswith("open.") for told in panel.told)
+    assert all(sentence.endswith("open.") for sentence in panel.sentences)
 
 
 def test_views_share_and_copies_do_not():
     figure = figures.sharing(X, row=X[1], column=X[:, 0])
     assert figure.caption == "1 of 2 arrays alias the 24 bytes of x: row"
     (panel,) = figure.panels
-    assert panel.told == ["row aliases elements 3 to 5 of x.", "column has 8 bytes of its own."]
+    assert panel.sentences == [
+        "row aliases elements 3 to 5 of x.",
+        "column has 8 bytes of its own.",
+    ]
 
 
 def test_the_files_hold_what_the_class_held(tmp_path):
     net, symbol, params = exported(tmp_path)
     (panel,) = figures.journey(net, symbol, params).panels
-    assert panel.told[0].split(", ")[1:] == panel.told[-1].split(", ")[1:]
+    assert panel.sentences[0].split(", ")[1:] == panel.sentences[-1].split(", ")[1:]
     assert (tmp_path / "net-0000.params").stat().st_size == numbers(panel)[1]
 
 
@@ -354,15 +359,15 @@ def test_an_empty_field_is_said_to_be_empty():
     figure = figures.readers(OPS["dot"])
     assert figure.caption == "One definition of dot serves 2 parts of the engine"
     (panel,) = figure.panels
-    assert panel.told[3] == "kernels: expr, one element of a loop: empty."
+    assert panel.sentences[3] == "kernels: expr, one element of a loop: empty."
 
 
 def test_lines_have_their_values():
     left, right = figures.two_ways(bill, 4.0, 5.0, 0.25).panels
-    assert left.told == ["goods = price * count: 20.0.", "duty = goods * tax: 5.0."] + [
+    assert left.sentences == ["goods = price * count: 20.0.", "duty = goods * tax: 5.0."] + [
         "return goods + duty: 25.0."
     ]
-    assert right.told[-1].endswith("the result.") and len(right.told) == 3
+    assert right.sentences[-1].endswith("the result.") and len(right.sentences) == 3
 
 
 def test_what_is_too_much_is_refused():
@@ -381,17 +386,17 @@ def test_what_is_too_much_is_refused():
 
 def test_a_compiled_function_has_a_story_too():
     (panel,) = figures.who_calls(function(lambda x: nd.relu(x), target="numpy"), one=X).panels
-    assert "your Python" in panel.told[0]
+    assert "your Python" in panel.sentences[0]
 
 
 def test_threads_without_work_are_idle():
     (panel,) = DRAWN["grid"](None).panels
-    assert panel.told == ["10 of 12 threads use memory.", "Idle: 10, 11."]
+    assert panel.sentences == ["10 of 12 threads use memory.", "Idle: 10, 11."]
 
 
 def test_a_tree_halves():
     (panel,) = DRAWN["tree"](None).panels
-    assert panel.told == [
+    assert panel.sentences == [
         "Step 1: 4 threads write.",
         "Step 2: s[0] from 0 and 2, s[1] from 1 and 3.",
         "Step 3: s[0] from 0 and 1.",
@@ -400,16 +405,16 @@ def test_a_tree_halves():
 
 def test_tiles_hold_less_and_load_less():
     naive, tiled = DRAWN["tiles"](None).panels
-    assert naive.told[0] == "a: 32 elements, 32 of them in one step."
-    assert tiled.told[0] == "a: 32 elements, 16 of them in one step."
-    assert (naive.told[-1], tiled.told[-1]) == tuple(
+    assert naive.sentences[0] == "a: 32 elements, 32 of them in one step."
+    assert tiled.sentences[0] == "a: 32 elements, 16 of them in one step."
+    assert (naive.sentences[-1], tiled.sentences[-1]) == tuple(
         f"Each element of the factors is loaded {n} times." for n in (8, 2)
     )
 
 
 def test_sectors_and_cycles_are_those_of_the_traffic():
     (panel,) = DRAWN["pieces"](None).panels
-    assert panel.told == ["a: 1 element in 1 sector.", "b: 32 elements in 4 sectors."]
+    assert panel.sentences == ["a: 1 element in 1 sector.", "b: 32 elements in 4 sectors."]
     for title, panel in zip(BANKED, DRAWN["banks"](None).panels, strict=True):
         seen = traffic(BANKED[title], np.zeros(16, np.float32)).rows
         (row,) = [row for row in seen if (row.name, row.kind) == ("s", "read")]
@@ -419,13 +424,13 @@ def test_sectors_and_cycles_are_those_of_the_traffic():
 def test_launches_are_counted():
     apart, together = DRAWN["stream"](None).panels
     assert numbers(apart, "launch") == [3] and numbers(together, "launch") == [1]
-    assert together.told[0].count("k_") == 2
+    assert together.sentences[0].count("k_") == 2
 
 
 def test_the_roof_bends_where_memory_suffices():
     (panel,) = DRAWN["roofline"](None).panels
-    assert panel.told[-1] == "The ridge is at 16 operations per byte."
-    assert "at most 100%" in panel.told[1] and "at most 2%" in panel.told[0]
+    assert panel.sentences[-1] == "The ridge is at 16 operations per byte."
+    assert "at most 100%" in panel.sentences[1] and "at most 2%" in panel.sentences[0]
 
 
 def test_too_many_threads_are_refused():
@@ -438,9 +443,9 @@ def test_too_many_threads_are_refused():
 def test_the_stages_end_in_what_is_planned():
     plan = plan_of(wasteful, X, X)
     (panel,) = figures.stages(plan).panels
-    assert panel.told[0] == f"trace: 8 loops, {nbytes_moved(plan.stages[0][1])} bytes moved."
-    assert f"memory: {plan.nbytes_planned} bytes planned." in panel.told
-    assert panel.told[-1] == "function: target numpy."
+    assert panel.sentences[0] == f"trace: 8 loops, {nbytes_moved(plan.stages[0][1])} bytes moved."
+    assert f"memory: {plan.nbytes_planned} bytes planned." in panel.sentences
+    assert panel.sentences[-1] == "function: target numpy."
 
 
 def test_a_step_of_training_has_three_plans():
@@ -457,8 +462,8 @@ def test_a_step_of_training_has_three_plans():
 def test_groups_that_wait_for_each_other_are_found():
     graph, groups = crossing()
     mixed, one = figures.grouped(graph, mixed_up=groups, all=dict.fromkeys(groups, "all")).panels
-    assert mixed.told == ["groups 1 and 2 need each other.", "2 groups."]
-    assert (mixed.title, one.told) == ("mixed up: 2 groups", ["1 group."])
+    assert mixed.sentences == ["groups 1 and 2 need each other.", "2 groups."]
+    assert (mixed.title, one.sentences) == ("mixed up: 2 groups", ["1 group."])
 
 
 def test_a_step_wastes_its_lines():
@@ -468,4 +473,4 @@ def test_a_step_wastes_its_lines():
 
 def test_more_outputs_need_fewer_loads():
     _, panel = DRAWN["registers"](None).panels
-    assert panel.told == ["8 loads, 12 multiply-adds: 0.667 each."]
+    assert panel.sentences == ["8 loads, 12 multiply-adds: 0.667 each."]

@@ -69,10 +69,10 @@ def hint(number):
     hint 1 of 3: Draw the live ranges. When `q` is written, is that the last time `p` is read?
     """
     key = _number(number, hints(), "hint")
-    found = hints()[key]
-    k = _shown.get(key, 0) % len(found)
+    steps = hints()[key]
+    k = _shown.get(key, 0) % len(steps)
     _shown[key] = k + 1
-    return Verdict(False, f"hint {k + 1} of {len(found)}: {found[k]}")
+    return Verdict(False, f"hint {k + 1} of {len(steps)}: {steps[k]}")
 
 
 class Exercises:

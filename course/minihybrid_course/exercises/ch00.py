@@ -72,8 +72,8 @@ EXERCISES = {
             "the message names the operator, the 49 pixels, and the weight that would fit",
             ShapeError,
             r"\b49\b",
-            lambda found: (
-                f"the network returned shape {getattr(found, 'shape', None)}: it expects 8 by 8 "
+            lambda result: (
+                f"the network returned shape {getattr(result, 'shape', None)}: it expects 8 by 8 "
                 "pixels, so pass it 7 by 7"
             ),
             {

@@ -32,9 +32,9 @@ def merged(function):
         text = tried(f"the recipe `{recipe}`", function, list(lines))
         need(isinstance(text, str), f"for `{recipe}`, expected a string, but got {kind(text)}")
         need("=" not in text, f"for `{recipe}`, it returns `{text}`: an expression has no `=`")
-        exec("\n".join(lines), wanted := dict(values))
+        exec("\n".join(lines), expected := dict(values))
         try:
-            found = eval(text, dict(values))
+            actual = eval(text, dict(values))
         except NameError as error:
             raise NotYet(
                 f"for `{recipe}`, it returns `{text}`, which still contains {error.name}: "
@@ -45,9 +45,9 @@ def merged(function):
                 f"for `{recipe}`, it returns `{text}`, which isn't an expression"
             ) from None
         need(
-            found == wanted["y"],
-            f"for `{recipe}`, it returns `{text}`, which is {found} rather than {wanted['y']}: put "
-            "each inserted expression in parentheses",
+            actual == expected["y"],
+            f"for `{recipe}`, it returns `{text}`, which is {actual} rather than {expected['y']}: "
+            "put each inserted expression in parentheses",
         )
     return "one expression for each of five recipes, with the same result"
 
@@ -82,8 +82,8 @@ EXERCISES = {
             "the error names the array among the symbols, and how to pass it instead",
             TraceError,
             "NDArray",
-            lambda found: (
-                f"it returned a {type(found).__name__}: one factor must be a symbol, one an array"
+            lambda result: (
+                f"it returned a {type(result).__name__}: one factor must be a symbol, one an array"
             ),
             {
                 r"is not defined": "this is Python's own error: run the cells above",

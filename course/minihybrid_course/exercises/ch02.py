@@ -16,10 +16,10 @@ from minihybrid_course.exercises.judging import (
     Part,
     Parts,
     after,
+    error_text,
     kind,
     means_the_same,
     need,
-    told,
 )
 
 NUMBERS = {"x": np.float32([2, -1]), "y": np.float32([3, 5])}
@@ -67,30 +67,30 @@ def breaks_the_first(pass_):
     need(callable(pass_), f"expected a pass, which is a function, but got {kind(pass_)}")
     graph = of_two(lambda x, y: x * y + x)
     try:
-        found = pass_(graph)
+        broken = pass_(graph)
     except Exception as error:
-        raise NotYet(f"the pass itself fails: {told(error)}") from None
-    need(found is not None, "the pass returns None, but it must return a graph")
-    need(hasattr(found, "heads"), f"a pass must return a Graph, but yours returns {kind(found)}")
+        raise NotYet(f"the pass itself fails: {error_text(error)}") from None
+    need(broken is not None, "the pass returns None, but it must return a graph")
+    need(hasattr(broken, "heads"), f"a pass must return a Graph, but yours returns {kind(broken)}")
     need(
-        len(found.nodes) < len(graph.nodes),
-        f"the graph still has all {len(found.nodes)} nodes; drop the first of graph.nodes",
+        len(broken.nodes) < len(graph.nodes),
+        f"the graph still has all {len(broken.nodes)} nodes; drop the first of graph.nodes",
     )
     need(
-        graph.nodes[0] not in found.nodes,
+        graph.nodes[0] not in broken.nodes,
         f"{graph.nodes[0].name} is still there: the first node is graph.nodes[0]",
     )
     need(
-        len(found.nodes) == len(graph.nodes) - 1,
-        f"{len(found.nodes)} of {len(graph.nodes)} nodes are left; drop only the first",
+        len(broken.nodes) == len(graph.nodes) - 1,
+        f"{len(broken.nodes)} of {len(graph.nodes)} nodes are left; drop only the first",
     )
-    return refused(graph, found)
+    return refused(graph, broken)
 
 
-def refused(graph, found):
+def refused(graph, broken):
     """The message for a broken graph: the one from optimise."""
     try:
-        optimise(graph, (lambda graph: found,))
+        optimise(graph, (lambda graph: broken,))
     except GraphError as error:
         return f"optimise reports: {error}"
     raise NotYet("optimise accepts this graph, so it isn't broken")

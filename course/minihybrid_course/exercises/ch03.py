@@ -47,23 +47,27 @@ def sums_rows(function):
     """Check 3.2: the sum of the rows, in both modes."""
     x = np.float32([[1, 2, 3], [10, 20, 30]])
     for active in (False, True):
-        found = calls(function, nd.array(x), active)[0]
-        wanted = x.sum(0)
+        actual = calls(function, nd.array(x), active)[0]
+        expected = x.sum(0)
         case = f"for x = {x.astype(int).tolist()}"
         need(
-            found.size > 1,
-            f"{case}, the result is {found.tolist()}, a single sum: pass an axis to x.sum",
+            actual.size > 1,
+            f"{case}, the result is {actual.tolist()}, a single sum: pass an axis to x.sum",
         )
         need(
-            found.shape != (2,),
-            f"{case}, the result is {found.tolist()}, one element per row; the sum of the rows has "
-            "one element per column",
+            actual.shape != (2,),
+            f"{case}, the result is {actual.tolist()}, one element per row; the sum of the rows "
+            "has one element per column",
         )
         need(
-            found.shape == wanted.shape,
-            f"{case}, the result has shape {found.shape}, and the sum of the rows {wanted.shape}",
+            actual.shape == expected.shape,
+            f"{case}, the result has shape {actual.shape}, and the sum of the rows "
+            f"{expected.shape}",
         )
-        need(np.allclose(found, wanted), f"{case}, it's {found.tolist()}, not {wanted.tolist()}")
+        need(
+            np.allclose(actual, expected),
+            f"{case}, it's {actual.tolist()}, not {expected.tolist()}",
+        )
     return "without a loop, one operator handles any number of rows"
 
 
@@ -76,18 +80,19 @@ def mends(function):
         x = np.float32(numbers)
         flat, largest = x.reshape(len(x), -1), x.max()
         for active in (False, True):
-            found = calls(function, nd.array(x), active)[0]
+            actual = calls(function, nd.array(x), active)[0]
             case = f"for x = {x.tolist()}{', hybridized,' if active else ''}"
             need(
-                found.shape == flat.shape,
-                f"{case} the shape is {found.shape} instead of {flat.shape}: keep the rows and "
+                actual.shape == flat.shape,
+                f"{case} the shape is {actual.shape} instead of {flat.shape}: keep the rows and "
                 "merge all other axes",
             )
-            wanted = flat / largest if largest > 2 else flat
+            expected = flat / largest if largest > 2 else flat
             need(
-                np.allclose(found, wanted),
-                f"{case} the result is {found.tolist()} instead of {wanted.tolist()}: the maximum "
-                f"is {largest:g}, so {'all are' if largest > 2 else 'nothing is'} divided by it",
+                np.allclose(actual, expected),
+                f"{case} the result is {actual.tolist()} instead of {expected.tolist()}: the "
+                f"maximum is {largest:g}, so {'all are' if largest > 2 else 'nothing is'} "
+                "divided by it",
             )
     return "the maximum stayed an array, and an operator decides"
 
@@ -117,7 +122,7 @@ def counts_traces(function):
     for text, inputs in cases.items():
         before = block.runs
         try:
-            found = tried(f"with {text}, the function", function, block, *inputs)
+            count = tried(f"with {text}, the function", function, block, *inputs)
         finally:
             changed, Scaled.hybrid_forward = Scaled.hybrid_forward is not own, own
         ran = block.runs - before
@@ -126,19 +131,19 @@ def counts_traces(function):
             "you replaced hybrid_forward of the class Scaled, for all of its instances; "
             "set it on the instance instead",
         )
-        need(type(found) is int, f"with {text}, expected an integer, but got {kind(found)}")
-        wanted = len({(x.shape, str(x.dtype)) for x in inputs})
+        need(type(count) is int, f"with {text}, expected an integer, but got {kind(count)}")
+        expected = len({(x.shape, str(x.dtype)) for x in inputs})
         need(
-            not (wanted == ran + found == found),
-            f"with {text}, it returns {found}, but the code didn't run at all: discard the old "
+            not (expected == ran + count == count),
+            f"with {text}, it returns {count}, but the code didn't run at all: discard the old "
             "plans first, with block.hybridize()",
         )
         need(
-            ran == wanted,
+            ran == expected,
             f"with {text}, the code ran {ran} times, but a hybridized block without old plans "
-            f"runs it {wanted} times",
+            f"runs it {expected} times",
         )
-        need(found == ran, f"with {text}, it returns {found}, but the code ran {ran} times")
+        need(count == ran, f"with {text}, it returns {count}, but the code ran {ran} times")
     need(
         "hybrid_forward" not in vars(block),
         "the block still counts afterward: remove its own hybrid_forward",

@@ -27,12 +27,12 @@ def engine(function):
 
 def numbers_of(n, text, function, *args):
     """The data of a result, which must be a value of nano."""
-    found = tried(f"`{text}`", function, *args)
+    result = tried(f"`{text}`", function, *args)
     need(
-        isinstance(found, n.NDArray),
-        f"`{text}` must return an NDArray, but it returns {kind(found)}",
+        isinstance(result, n.NDArray),
+        f"`{text}` must return an NDArray, but it returns {kind(result)}",
     )
-    return found.data
+    return result.data
 
 
 # -- values and a tape -------------------------------------------------------------------
@@ -49,11 +49,11 @@ def subtracts(arrays):
     a, b = (tried(f"NDArray({numbers})", arrays, numbers) for numbers in ([5, 6], [1, 2]))
     what = f"it creates {kind(a)}" if isinstance(arrays, type) else f"you passed {kind(arrays)}"
     need(isinstance(a, n.NDArray), f"pass your class NDArray: {what}")
-    for text, (sign, wanted) in SIGNS.items():
-        found = numbers_of(n, text, sign, a, b)
+    for text, (sign, expected) in SIGNS.items():
+        actual = numbers_of(n, text, sign, a, b)
         need(
-            np.array_equal(found, wanted),
-            f"for a = [5, 6] and b = [1, 2], `{text}` is {found.tolist()} instead of {wanted}",
+            np.array_equal(actual, expected),
+            f"for a = [5, 6] and b = [1, 2], `{text}` is {actual.tolist()} instead of {expected}",
         )
     a.attach_grad()
     b.attach_grad()
@@ -69,9 +69,10 @@ def subtracts(arrays):
         "the values are right, but the gradient of b in `a - b` stays 0: nothing is on the "
         "tape, because no operator is applied to the NDArrays themselves",
     )
-    found = b.grad.data.tolist()
+    actual = b.grad.data.tolist()
     need(
-        found == [-1, -1], f"the gradient of b in `a - b` is {found} instead of -1 for each element"
+        actual == [-1, -1],
+        f"the gradient of b in `a - b` is {actual} instead of -1 for each element",
     )
     return "a sum and a product, which already have gradients"
 
@@ -86,9 +87,10 @@ def exponential(op):
         "the dots are still there: replace them with the function and its gradient rule",
     )
     x, once = n.NDArray([0, 1, 2]), np.exp(np.float32([0, 1, 2]))
-    found = numbers_of(n, "exp([0, 1, 2])", op, x)
+    actual = numbers_of(n, "exp([0, 1, 2])", op, x)
     need(
-        np.allclose(found, once), f"exp of [0, 1, 2] is {found.tolist()} instead of {once.tolist()}"
+        np.allclose(actual, once),
+        f"exp of [0, 1, 2] is {actual.tolist()} instead of {once.tolist()}",
     )
     need(isinstance(op, n.Op), record)
     rule = tried("the gradient rule", op.grad, n.NDArray([1, 1, 1]), op(x), x)
@@ -101,14 +103,14 @@ def exponential(op):
     with n.record():
         y = op(x) * 3
     tried("y.backward()", lambda: (y.backward(),))
-    found, case = x.grad.data, "the gradient of `exp(x) * 3` at [0, 1, 2]"
+    actual, case = x.grad.data, "the gradient of `exp(x) * 3` at [0, 1, 2]"
     need(
-        not np.allclose(found, once),
+        not np.allclose(actual, once),
         f"{case} equals that of `exp(x)`: the rule doesn't use g, the gradient of the result",
     )
     need(
-        np.allclose(found, 3 * once, rtol=1e-4),
-        f"{case} is {found.tolist()} instead of {(3 * once).tolist()}: what is the derivative "
+        np.allclose(actual, 3 * once, rtol=1e-4),
+        f"{case} is {actual.tolist()} instead of {(3 * once).tolist()}: what is the derivative "
         "of exp?",
     )
     return "the rule reuses the result, which is already computed"

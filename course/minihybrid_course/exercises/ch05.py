@@ -56,11 +56,11 @@ def improves(programs, advice, praise, pass_):
             )
             seen.add(node)
         need(set(now.heads) <= seen, f"in `{text}`, the output isn't a node of the new graph")
-        wanted, found = (n.run(g, n.NDArray(x))[0].data for g in (graph, now))
+        expected, actual = (n.run(g, n.NDArray(x))[0].data for g in (graph, now))
         need(
-            np.array_equal(found, wanted),
+            np.array_equal(actual, expected),
             f"the pass changes the semantics of `{text}`: for x = {x.tolist()}, the result was "
-            f"{wanted.tolist()} before and is {found.tolist()} after",
+            f"{expected.tolist()} before and is {actual.tolist()} after",
         )
         alive = n.behind(now.heads)
         dead = [node.name for node in now.nodes if node.op and node not in alive]
@@ -120,8 +120,8 @@ EXERCISES = {
             "the array would become a constant of the program, so it's rejected",
             TypeError,
             r"(?i)array",
-            lambda found: (
-                f"it returned {kind(found)}: make the function multiply x by one of nano's "
+            lambda result: (
+                f"it returned {kind(result)}: make the function multiply x by one of nano's "
                 "NDArrays; to nano, lists, NumPy arrays and nd arrays aren't values"
             ),
             {

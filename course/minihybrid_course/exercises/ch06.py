@@ -79,7 +79,7 @@ EXERCISES = {
             "nano reports the attribute it missed, not the call you forgot",
             AttributeError,
             r"'graph'",
-            lambda found: "the files were written, because this network had already been called",
+            lambda result: "the files were written, because this network had already been called",
             {
                 r"no attribute": "something else is missing here: create a network, and export it",
                 r"export": "that's the engine's message: export nano's network",

@@ -86,10 +86,10 @@ def in_parts(function):
     """Check 7.3: equal to one step on the whole batch, once and twice."""
     before = Scored().weight.data().asnumpy()
     for batches in (1, 2):
-        wanted, *_ = trained(whole, 1, batches)
+        expected, *_ = trained(whole, 1, batches)
         for parts in (1, 2, 4):
             case = f"train_in_parts with {parts} part{'s' * (parts != 1)}"
-            found, steps, most = tried(case, trained, function, parts, batches)
+            actual, steps, most = tried(case, trained, function, parts, batches)
             need(
                 steps == batches,
                 f"{case} called trainer.step {steps // batches} times; call it once, after the "
@@ -99,14 +99,14 @@ def in_parts(function):
                 most <= 4 // parts,
                 f"{case} called the network on {most} of 4 rows at once, which is too much memory",
             )
-            if np.allclose(found, wanted, atol=1e-5):
+            if np.allclose(actual, expected, atol=1e-5):
                 continue
             need(
                 batches == 1,
                 f"{case} is right for the first batch, but not for the second: the gradients of "
                 "the first are still there, and the second adds to them",
             )
-            share = np.median((found - before) / (wanted - before))
+            share = np.median((actual - before) / (expected - before))
             need(
                 not math.isclose(share, parts, rel_tol=1e-3),
                 f"{case} moved the weight {share:.0f} times as far as a step on the whole batch: "
@@ -155,7 +155,7 @@ EXERCISES = {
             "silently follow an old gradient",
             HybridError,
             r"backward has not written",
-            lambda found: (
+            lambda result: (
                 "the step succeeded, because every gradient was fresh; call it a second time"
             ),
             {

@@ -24,7 +24,7 @@ from minihybrid_course.exercises.judging import (
 # -- timing --------------------------------------------------------------------------------
 def averages(function):
     """Check 8.1: a call costs 100, and one more each time; a candidate costs its mean."""
-    for order, wanted in (
+    for order, expected in (
         ("A", {"A": 100}),
         ("AB", {"A": 100, "B": 101}),
         ("ABB", {"A": 100, "B": 101.5}),
@@ -32,17 +32,17 @@ def averages(function):
         ("AAAB", {"A": 101, "B": 103}),
         ("AABBBBA", {"A": 307 / 3, "B": 103.5}),
     ):
-        found = tried(f"mean_costs({order!r})", function, order)
-        need(isinstance(found, dict), f"expected a dictionary, but got {kind(found)}")
+        means = tried(f"mean_costs({order!r})", function, order)
+        need(isinstance(means, dict), f"expected a dictionary, but got {kind(means)}")
         need(
-            found.keys() == wanted.keys(),
-            f"for {order!r}, expected the candidates {sorted(wanted)}, but got {sorted(found)}",
+            means.keys() == expected.keys(),
+            f"for {order!r}, expected the candidates {sorted(expected)}, but got {sorted(means)}",
         )
-        for name, cost in wanted.items():
+        for name, cost in expected.items():
             need(
-                isinstance(found[name], (int, float)) and math.isclose(found[name], cost),
+                isinstance(means[name], (int, float)) and math.isclose(means[name], cost),
                 f"for {order!r}, the mean cost of {name} is {cost:g}, but you return "
-                f"{found[name]}: the call at position t costs 100 + t",
+                f"{means[name]}: the call at position t costs 100 + t",
             )
     return "ABC favors A by two calls, and ABCCBA is fair"
 
@@ -60,7 +60,7 @@ def words(make):
 
         early = []
         tried("a `with` block of Words('tea')", used)
-    said = out.getvalue()
+    printed = out.getvalue()
     need(
         not early[0].strip(),
         "it prints when the block starts, but the time is known only at its end",
@@ -71,9 +71,11 @@ def words(make):
         "the clock, so call that one as well",
     )
     need(watch.elapsed_s >= 0.009, f"{watch.elapsed_s} s is too short for a block that slept 0.01")
-    need(said.strip(), "the clock stops, but no line is printed")
-    need("tea" in said, f"the line `{said.strip()}` doesn't contain the description")
-    need(any(c.isdigit() for c in said), f"the line `{said.strip()}` doesn't contain the time")
+    need(printed.strip(), "the clock stops, but no line is printed")
+    need("tea" in printed, f"the line `{printed.strip()}` doesn't contain the description")
+    need(
+        any(c.isdigit() for c in printed), f"the line `{printed.strip()}` doesn't contain the time"
+    )
     need(
         "__enter__" not in vars(type(watch)),
         "it has its own __enter__, but Timer's already starts the clock",
@@ -83,19 +85,23 @@ def words(make):
 
 def pays(function):
     """Check 8.4: the first call divided by the savings of each later one."""
-    for times, wanted in (((1.0, 3e-4, 1e-4), 5000), ((2.0, 1.5, 0.5), 2), ((0.5, 2.0, 1.0), 0.5)):
-        found = tried(f"pays_after{times}", function, *times)
-        need(isinstance(found, (int, float)), f"expected a number, but got {kind(found)}")
+    for times, expected in (
+        ((1.0, 3e-4, 1e-4), 5000),
+        ((2.0, 1.5, 0.5), 2),
+        ((0.5, 2.0, 1.0), 0.5),
+    ):
+        actual = tried(f"pays_after{times}", function, *times)
+        need(isinstance(actual, (int, float)), f"expected a number, but got {kind(actual)}")
         need(
-            math.isclose(found, wanted, rel_tol=1e-6),
-            f"pays_after{times} is {found:g} instead of {wanted:g}: each later call saves "
+            math.isclose(actual, expected, rel_tol=1e-6),
+            f"pays_after{times} is {actual:g} instead of {expected:g}: each later call saves "
             f"{times[1] - times[2]:g} of the {times[0]:g} seconds that the first one took",
         )
     for times in ((1.0, 1e-4, 1e-4), (1.0, 1e-4, 3e-4)):
-        found = tried(f"pays_after{times}, where nothing is saved,", function, *times)
+        actual = tried(f"pays_after{times}, where nothing is saved,", function, *times)
         need(
-            found == math.inf,
-            f"pays_after{times} is {found}, but nothing is saved there, so it never pays off: "
+            actual == math.inf,
+            f"pays_after{times} is {actual}, but nothing is saved there, so it never pays off: "
             'return `float("inf")`',
         )
     return "and if nothing is saved, it never pays off"
@@ -112,7 +118,7 @@ EXERCISES = {
             "a result can't be timed, and the message shows the right line",
             TypeError,
             r"needs a function",
-            lambda found: "it timed something: pass the network's output instead of the network",
+            lambda result: "it timed something: pass the network's output instead of the network",
             {r"positional argument": "measure needs something to measure", **ELSEWHERE},
         ),
     ),

@@ -44,18 +44,18 @@ WEIGHTS = {  # what is compared on [[1, 0]] -> the weights of two layers, the sa
 def compares(function):
     """Check 9.3: the same outputs, bit for bit."""
     x = nd.array([[1, 0]])
-    for text, (*weights, wanted) in WEIGHTS.items():
+    for text, (*weights, expected) in WEIGHTS.items():
         block, other = map(dense, weights)
-        found = tried(f"for {text}, the function", function, block, other, x)
+        answer = tried(f"for {text}, the function", function, block, other, x)
         need(
-            isinstance(found, (bool, np.bool_)),
-            f"for {text}, expected True or False, but got {kind(found)}",
+            isinstance(answer, (bool, np.bool_)),
+            f"for {text}, expected True or False, but got {kind(answer)}",
         )
         need(
-            found == wanted,
-            f"for {text}, it returns {found}, but their outputs for x are "
+            answer == expected,
+            f"for {text}, it returns {answer}, but their outputs for x are "
             f"{block(x).asnumpy().tolist()} and {other(x).asnumpy().tolist()}, which are "
-            f"{'the same' if wanted else 'different'}",
+            f"{'the same' if expected else 'different'}",
         )
     return "it compares the outputs, bit for bit, and nothing else"
 
@@ -94,7 +94,7 @@ EXERCISES = {
             "the message lists the existing names, and data is the input",
             AttrError,
             r"has no variable 'x'",
-            lambda found: "the import worked: claim that the input is called x",
+            lambda result: "the import worked: claim that the input is called x",
             {
                 r"has no variable": "the claimed name should be x",
                 r"No such file|does not exist|not found": "the files don't exist; export first",

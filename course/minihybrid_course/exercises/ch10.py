@@ -33,19 +33,19 @@ def halves(function):
         for _ in range(8):
             single = np.where(single > 1, single / 2, single)
         for active in (False, True):
-            found = calls(function, nd.array(x), active)[0]
+            actual = calls(function, nd.array(x), active)[0]
             case = f"for x = {x.tolist()}{', hybridized,' if active else ''}"
-            need(found.shape == x.shape, f"{case} the result has shape {found.shape}")
-            wanted = x / 2**turns
+            need(actual.shape == x.shape, f"{case} the result has shape {actual.shape}")
+            expected = x / 2**turns
             need(
-                np.array_equal(found, wanted) or not np.array_equal(found, single),
-                f"{case} each element decides for itself, which gives {found.tolist()}; the "
-                f"largest has to decide for all of them: {wanted.tolist()}",
+                np.array_equal(actual, expected) or not np.array_equal(actual, single),
+                f"{case} each element decides for itself, which gives {actual.tolist()}; the "
+                f"largest has to decide for all of them: {expected.tolist()}",
             )
             need(
-                np.array_equal(found, wanted),
-                f"{case} the result is {found.tolist()} instead of {wanted.tolist()}: x has to be "
-                f"halved {turns} time{'s' * (turns != 1)}",
+                np.array_equal(actual, expected),
+                f"{case} the result is {actual.tolist()} instead of {expected.tolist()}: x has to "
+                f"be halved {turns} time{'s' * (turns != 1)}",
             )
     return "the graph contains eight iterations, and the ones past the end keep x"
 
@@ -62,13 +62,13 @@ def prints_graph(function):
         case = f"for {len(names)} array{'s' * (len(names) > 1)}"
         arrays = [nd.ones((2, 3)) for _ in names]
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            (found,) = tried(case, lambda arrays=arrays: (function(program, *arrays),))
+            (result,) = tried(case, lambda arrays=arrays: (function(program, *arrays),))
         text = out.getvalue()
         need(
             not any(isinstance(value, NDArray) for value in seen),
             f"{case}, the function got arrays, so it computed: trace passes it symbols",
         )
-        returned = "; it returns a Graph, so print its show()" * isinstance(found, Graph)
+        returned = "; it returns a Graph, so print its show()" * isinstance(result, Graph)
         need(text.strip(), f"{case}, nothing is printed{returned}")
         need(
             "tanh" in text and text.count("elemwise_add") >= len(names) - 1,

@@ -24,12 +24,12 @@ def checkpoints(function):
     x = nd.array(data)
     x.attach_grad()
     x.grad[:] = 7
-    found = tried("checkpoint(f, x)", function, f, x)
+    result = tried("checkpoint(f, x)", function, f, x)
     need(
-        isinstance(found, tuple) and len(found) == 2,
-        f"expected a pair of the result and a function, but checkpoint returns {kind(found)}",
+        isinstance(result, tuple) and len(result) == 2,
+        f"expected a pair of the result and a function, but checkpoint returns {kind(result)}",
     )
-    y, gradient = found
+    y, gradient = result
     need(isinstance(y, NDArray), f"the result is {kind(y)}, but should be an array")
     need(y.node is None, f"the result has a node, {y.node}, so a tape was kept; don't record")
     need(runs == 1, f"f ran {runs} times before any gradient was requested; once is enough")
@@ -94,7 +94,7 @@ EXERCISES = {
             "the message names the missing call, and when to make it",
             HybridError,
             r"a variable has no place on the tape",
-            lambda found: "this array has a gradient; use one without attach_grad()",
+            lambda result: "this array has a gradient; use one without attach_grad()",
             {
                 r"not on the tape": "y has no tape; compute it inside autograd.record()",
                 r"is not defined": "this is Python's own error: run the cells above",

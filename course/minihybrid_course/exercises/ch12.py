@@ -23,11 +23,11 @@ from minihybrid_course.exercises.judging import (
 )
 
 
-def same(what, found, wanted, x):
+def same(what, actual, expected, x):
     """Report the first wrong element of an array, with its x."""
-    found = found.asnumpy()
-    need(found.shape == x.shape, f"{what} has shape {found.shape}, but x has {x.shape}")
-    for one, right, at in zip(found, wanted, x, strict=True):
+    actual = actual.asnumpy()
+    need(actual.shape == x.shape, f"{what} has shape {actual.shape}, but x has {x.shape}")
+    for one, right, at in zip(actual, expected, x, strict=True):
         need(
             np.isclose(one, right, rtol=1e-4, atol=1e-6),
             f"{what} is {one:.4g} instead of {right:.4g} for x = {at:g}",
@@ -53,13 +53,13 @@ def steps_softly(op):
     x = np.float32([0, 0.5, -0.5, 4])
     for slope in (1, 3):
         name, size = f"softstep(x, slope={slope})", 1 + abs(x * slope)
-        found = tried(name, op, nd.array(x), slope=slope)
-        same(name, found, x * slope / size, x)
-        found = tried(f"the gradient of {name}", slope_of, op, x, slope)
-        same(f"the gradient of {name}", found, slope / size**2, x)
+        actual = tried(name, op, nd.array(x), slope=slope)
+        same(name, actual, x * slope / size, x)
+        actual = tried(f"the gradient of {name}", slope_of, op, x, slope)
+        same(f"the gradient of {name}", actual, slope / size**2, x)
         compiled = function(lambda x, slope=slope: op(x, slope=slope))  # for a GPU: at once
-        found = tried(f"compiled, {name}", compiled, nd.array(x, ctx=simulated_gpu()))
-        same(f"compiled from expr, {name}", found, x * slope / size, x)
+        actual = tried(f"compiled, {name}", compiled, nd.array(x, ctx=simulated_gpu()))
+        same(f"compiled from expr, {name}", actual, x * slope / size, x)
     return "eager, grad and expr agree, for each slope"
 
 
@@ -87,9 +87,9 @@ EXERCISES = {
             "loading succeeds, since there's a graph to look at; running it needs the definition",
             HybridError,
             r"squareminus",
-            lambda found: (
+            lambda result: (
                 "the graph was loaded, but hasn't been run yet: call eval(x=...)"
-                if isinstance(found, Symbol)
+                if isinstance(result, Symbol)
                 else "the graph was loaded and run; does the text really contain squareminus?"
             ),
             {r"not JSON": "that text isn't a graph", **ELSEWHERE},

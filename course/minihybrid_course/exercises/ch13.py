@@ -26,20 +26,20 @@ COUNTED = {  # small ones first
 
 def counts(function):
     """Check 13.3: operators by name, with the number of calls."""
-    for text, (traced, wanted) in COUNTED.items():
-        found = tried(f"count_operators of `{text}`", function, traced, (3,))
+    for text, (traced, expected) in COUNTED.items():
+        result = tried(f"count_operators of `{text}`", function, traced, (3,))
         need(
-            hasattr(found, "items"),
-            f"for `{text}`, expected names and counts, but got {kind(found)}",
+            hasattr(result, "items"),
+            f"for `{text}`, expected names and counts, but got {kind(result)}",
         )
-        names = dict(found)
+        names = dict(result)
         need(
             None not in names and "null" not in names,
             f"for `{text}`, variables are counted as well: their `op` is None",
         )
-        need(names == wanted, f"for `{text}`, it returns {names} instead of {wanted}")
-    found = tried("with two shapes it", function, lambda x, y: x * y, (3,), (3,))
-    need(dict(found) == {"elemwise_mul": 1}, f"for `x * y`, it returns {dict(found)}")
+        need(names == expected, f"for `{text}`, it returns {names} instead of {expected}")
+    result = tried("with two shapes it", function, lambda x, y: x * y, (3,), (3,))
+    need(dict(result) == {"elemwise_mul": 1}, f"for `x * y`, it returns {dict(result)}")
     return "each operator with its number of calls"
 
 
@@ -77,7 +77,7 @@ EXERCISES = {
             "a traced function must return symbols computed from its inputs",
             HybridError,
             r"must return|returns? ",
-            lambda found: f"it returned {kind(found)}: make the function return a Python number",
+            lambda result: f"it returned {kind(result)}: make the function return a Python number",
             ELSEWHERE,
         ),
     ),

@@ -35,18 +35,21 @@ def residual(make):
     block.initialize()
     x = nd.array([[1, 2, 3], [4, 5, -6]])
     for how in ("", " after hybridize()"):
-        found = tried(f"the block{how}", block, x)
-        wanted, name = (x + inner(x)).asnumpy(), f"the block{how}"
-        need(np.shape(found) == wanted.shape, f"{name} returns shape {np.shape(found)}, not (2, 3)")
-        found = found.asnumpy()
+        actual = tried(f"the block{how}", block, x)
+        expected, name = (x + inner(x)).asnumpy(), f"the block{how}"
         need(
-            not np.allclose(found, inner(x).asnumpy()),
+            np.shape(actual) == expected.shape,
+            f"{name} returns shape {np.shape(actual)}, not (2, 3)",
+        )
+        actual = actual.asnumpy()
+        need(
+            not np.allclose(actual, inner(x).asnumpy()),
             f"{name} returns the inner block's output, without the input",
         )
         need(
-            np.allclose(found, wanted, atol=1e-5),
-            f"{name} returns {found.tolist()}, but the input plus the inner block's output is "
-            f"{wanted.tolist()}",
+            np.allclose(actual, expected, atol=1e-5),
+            f"{name} returns {actual.tolist()}, but the input plus the inner block's output is "
+            f"{expected.tolist()}",
         )
         block.hybridize()
     x.attach_grad()
@@ -110,7 +113,9 @@ EXERCISES = {
             "the message names the operator, the shape it got and the shape it needs",
             ShapeError,
             r"\(\d+, 6\)",
-            lambda found: f"it returned shape {np.shape(found)}: it knows 5 columns, so pass it 6",
+            lambda result: (
+                f"it returned shape {np.shape(result)}: it knows 5 columns, so pass it 6"
+            ),
             {r"shape": "the shapes don't match, but not because of 6 columns", **ELSEWHERE},
         ),
     ),

@@ -40,14 +40,14 @@ SIGNS = {  # small ones first: the function, and how many operators are left
 
 def drops_signs(pass_):
     """Check 15.3: pairs of minus signs go, and the semantics stay."""
-    for text, (function, wanted) in SIGNS.items():
+    for text, (function, expected) in SIGNS.items():
         graph = dce(graph_of(function, x=(2,), y=(2,)))
         now = after(pass_, graph, text)
         means_the_same(graph, now, text, NUMBERS)
         count = dce(now).n_ops
         need(
-            count == wanted,
-            f"after the pass and dce, `{text}` has {count} operators, but {wanted} are "
+            count == expected,
+            f"after the pass and dce, `{text}` has {count} operators, but {expected} are "
             "enough: there are still two consecutive signs",
         )
     return "pairs of signs are removed, single ones stay"
@@ -146,7 +146,7 @@ EXERCISES = {
             "the node in the message belongs to the old graph",
             GraphError,
             r"does not come before",
-            lambda found: (
+            lambda result: (
                 "pass your pass to optimise, which checks it, and use a graph with two replacements"
             ),
             {

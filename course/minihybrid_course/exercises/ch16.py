@@ -12,21 +12,21 @@ def turned(pass_):
     """Check 16.2: a pass that reverses the nodes, and optimise reports it."""
     need(callable(pass_), f"expected a pass, which is a function, but got {kind(pass_)}")
     graph = of_two(lambda x, y: x * y + x)
-    found = tried("the pass", pass_, graph)
-    need(hasattr(found, "heads"), f"a pass must return a Graph, but yours returns {kind(found)}")
+    new = tried("the pass", pass_, graph)
+    need(hasattr(new, "heads"), f"a pass must return a Graph, but yours returns {kind(new)}")
     need(
-        len(found.nodes) == len(graph.nodes),
-        f"{len(found.nodes)} of {len(graph.nodes)} nodes are left; change only their order",
+        len(new.nodes) == len(graph.nodes),
+        f"{len(new.nodes)} of {len(graph.nodes)} nodes are left; change only their order",
     )
     need(
-        tuple(found.nodes) != tuple(graph.nodes),
+        tuple(new.nodes) != tuple(graph.nodes),
         "the nodes have the old order; [::-1] reverses a list",
     )
     need(
-        tuple(found.nodes) == tuple(graph.nodes)[::-1],
-        f"the order is {', '.join(node.name for node in found.nodes)}, which isn't the reverse",
+        tuple(new.nodes) == tuple(graph.nodes)[::-1],
+        f"the order is {', '.join(node.name for node in new.nodes)}, which isn't the reverse",
     )
-    return refused(graph, found)
+    return refused(graph, new)
 
 
 EXERCISES = {

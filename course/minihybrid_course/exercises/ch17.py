@@ -33,10 +33,10 @@ def softsign(kernel):
         f"expected a kernel, with @kernel(F, F, F) above it, but got {kind(kernel)}",
     )
     x, w = np.float32([[1, -1, 3], [0, -4, 0.5]]), np.float32([10, 20, 30])
-    wanted = w * x / (1 + abs(x))
-    found = written(kernel, x.ravel(), w, size=6).reshape(2, 3)
+    expected = w * x / (1 + abs(x))
+    actual = written(kernel, x.ravel(), w, size=6).reshape(2, 3)
     for i, j in np.ndindex(2, 3):
-        one, right = found[i, j], wanted[i, j]
+        one, right = actual[i, j], expected[i, j]
         need(not np.isnan(one), f"nothing was written for row {i}, column {j}")
         need(
             np.isclose(one, right, rtol=1e-5),
@@ -47,19 +47,19 @@ def softsign(kernel):
     single = w * x / (1 + abs(x))
     double = (w.astype("float64") * x / (1.0 + abs(x.astype("float64")))).astype("float32")
     half = (w * x / (1.0 + abs(x.astype("float64")))).astype("float32")
-    found = np.full_like(x, np.nan)
-    for one, result in zip(x, found, strict=True):
+    actual = np.full_like(x, np.nan)
+    for one, result in zip(x, actual, strict=True):
         uncounted(kernel, one.ravel(), w, result.reshape(-1))
     need(
-        np.array_equal(found, single)
-        or not any(np.array_equal(found, wide) for wide in (double, half)),
+        np.array_equal(actual, single)
+        or not any(np.array_equal(actual, wide) for wide in (double, half)),
         "compiled, it computes in float64, as the last digits show: a literal without a type "
         "widens the operations that use it",
     )
     return "the same loops as the generator's, in float32 throughout"
 
 
-def ran(found):
+def ran(result):
     """The message if 17.2 raised no error."""
     return (
         "the text ran to the end: make the last iteration read one element too far, and call "

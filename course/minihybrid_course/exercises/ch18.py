@@ -58,8 +58,8 @@ EXERCISES = {
             "the operator definition checks the shapes before any plan is built",
             ShapeError,
             r"the inner lengths \d+ and \d+ must be equal",
-            lambda found: (
-                f"it returned a product of shape {np.shape(found)}: these inner lengths match"
+            lambda result: (
+                f"it returned a product of shape {np.shape(result)}: these inner lengths match"
             ),
             {
                 r"shape|axes|axis": "the shapes are rejected, but not for their inner lengths",

@@ -37,7 +37,7 @@ EXERCISES = {
             "Numba needs the type of each name, and says so from the compiler's process",
             HybridError,
             r"expp",
-            lambda found: "the text was compiled; is `expp` in it, inside the function?",
+            lambda result: "the text was compiled; is `expp` in it, inside the function?",
             {
                 r"did not compile": "it did not compile, but not because of `expp`",
                 r"invalid syntax|unexpected indent": "Python cannot even read this text",

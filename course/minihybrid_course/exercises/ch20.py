@@ -31,7 +31,7 @@ EXERCISES = {
             "the first plan asks how many threads there are; eager operators do not",
             Exception,
             r"MINIHYBRID_NUM_THREADS is",
-            lambda found: (
+            lambda result: (
                 "the program ran to its end: eager operators never ask; call a function "
                 "that makes a plan"
             ),

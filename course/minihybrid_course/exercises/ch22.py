@@ -22,12 +22,12 @@ ARRAYS = {  # small ones first: the case in words, and what the file holds
 }
 
 
-def is_dictionary(what, found, names):
+def is_dictionary(what, result, names):
     """A reader gives a dictionary with the file's names."""
-    need(isinstance(found, dict), f"{what} it gives {kind(found)}, but a dictionary is needed")
+    need(isinstance(result, dict), f"{what} it gives {kind(result)}, but a dictionary is needed")
     need(
-        list(found) == list(names),
-        f"{what} the names are {list(found)}, but {list(names)} stand in the file, as text",
+        list(result) == list(names),
+        f"{what} the names are {list(result)}, but {list(names)} stand in the file, as text",
     )
 
 
@@ -36,16 +36,16 @@ def reads_params(read):
     for case, arrays in ARRAYS.items():
         what = f"for a file with {case}"
         data = pack_arrays(list(arrays.values()), list(arrays))
-        found = tried(f"{what} the reader", read, data)
-        is_dictionary(what, found, arrays)
-        for name, wanted in arrays.items():
-            array = np.asarray(found[name])
+        result = tried(f"{what} the reader", read, data)
+        is_dictionary(what, result, arrays)
+        for name, expected in arrays.items():
+            array = np.asarray(result[name])
             for field in ("dtype", "shape"):
-                have, needed = getattr(array, field), getattr(wanted, field)
+                have, needed = getattr(array, field), getattr(expected, field)
                 need(have == needed, f"{what} {name!r} has {field} {have}, but {needed} is needed")
             need(
-                np.array_equal(array, wanted),
-                f"{what} {name!r} holds {array.tolist()}, but {wanted.tolist()} is there",
+                np.array_equal(array, expected),
+                f"{what} {name!r} holds {array.tolist()}, but {expected.tolist()} is there",
             )
     return f"{len(ARRAYS)} files were read, to the last name"
 
@@ -75,18 +75,18 @@ def as_tanh(text):
 def swaps(swap):
     """Judge 22.4: relu becomes tanh, in both forms, and nothing else changes."""
     for case, text in texts():
-        found = tried(f"swap of the file of `{case}`", swap, text)
-        need(isinstance(found, str), f"swap gives {kind(found)}, but the new text is needed")
+        swapped = tried(f"swap of the file of `{case}`", swap, text)
+        need(isinstance(swapped, str), f"swap gives {kind(swapped)}, but the new text is needed")
         try:
-            graph = json.loads(found)
+            graph = json.loads(swapped)
         except ValueError as error:
             raise NotYet(f"for `{case}` the new text is no JSON: {error}") from None
-        wanted = as_tanh(text)
+        expected = as_tanh(text)
         need(
-            isinstance(graph, dict) and len(graph.get("nodes", ())) == len(wanted["nodes"]),
+            isinstance(graph, dict) and len(graph.get("nodes", ())) == len(expected["nodes"]),
             f"for `{case}` the new text has not the nodes of the old one",
         )
-        for new, right in zip(graph["nodes"], wanted["nodes"], strict=True):
+        for new, right in zip(graph["nodes"], expected["nodes"], strict=True):
             need(
                 new.get("name") == right["name"],
                 f"for `{case}` the node {right['name']!r} is called {new.get('name')!r} now: a "

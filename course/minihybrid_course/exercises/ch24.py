@@ -16,9 +16,9 @@ from minihybrid_course.exercises.judging import (
     NotYet,
     Part,
     Parts,
+    error_text,
     kind,
     need,
-    told,
     tried,
 )
 
@@ -51,14 +51,14 @@ def refuses_names(plain):
     )
     for value, data in OPENS:
         what = f"opening the pickle of {value!r}"
-        found = tried(what, lambda data=data: plain(io.BytesIO(data)).load())
-        need(found == value, f"the pickle of {value!r} opens as {found!r}")
+        result = tried(what, lambda data=data: plain(io.BytesIO(data)).load())
+        need(result == value, f"the pickle of {value!r} opens as {result!r}")
     for name, data in NAMED.items():
         try:
-            found = plain(io.BytesIO(data)).load()
+            result = plain(io.BytesIO(data)).load()
         except Exception:
             continue
-        raise NotYet(f"the name {name} was looked up, and {found!r} came: it must always fail")
+        raise NotYet(f"the name {name} was looked up, and {result!r} came: it must always fail")
     return "dictionaries, lists, texts and numbers open, and no name is looked up"
 
 
@@ -103,12 +103,12 @@ BAD = {  # what a file says -> the file
 
 def trusts_nothing(read):
     """Judge 24.4: good files are read, and each bad one is refused by an error."""
-    for case, (data, wanted) in GOOD.items():
+    for case, (data, expected) in GOOD.items():
         what = f"for a file with {case}"
-        found = tried(f"{what} the reader", read, data)
-        is_dictionary(what, found, wanted)
-        for name, array in wanted.items():
-            have = np.asarray(found[name])
+        result = tried(f"{what} the reader", read, data)
+        is_dictionary(what, result, expected)
+        for name, array in expected.items():
+            have = np.asarray(result[name])
             need(
                 have.dtype == array.dtype and have.shape == array.shape and (have == array).all(),
                 f"{what} {name!r} is {have.tolist()} of {have.dtype}, but {array.tolist()} of "
@@ -116,12 +116,14 @@ def trusts_nothing(read):
             )
     for case, data in BAD.items():
         try:
-            found = read(data)
+            result = read(data)
         except MemoryError as error:
-            raise NotYet(f"a file {case}: {told(error)}; look before you take memory") from None
+            raise NotYet(
+                f"a file {case}: {error_text(error)}; look before you take memory"
+            ) from None
         except Exception:
             continue
-        raise NotYet(f"a file {case}, and the reader gave {str(found)[:60]}; it must refuse it")
+        raise NotYet(f"a file {case}, and the reader gave {str(result)[:60]}; it must refuse it")
     return f"{len(GOOD)} good files were read, and {len(BAD)} bad ones refused"
 
 

@@ -51,8 +51,8 @@ def puzzle(reads, spec, inputs, grid, block, most):
     """The `Exercise` of a puzzle: a kernel that does what a function of NumPy says."""
 
     def judge(kernel):
-        found = checked(kernel, spec, inputs, grid, block, max_loads=most)
-        return replace(found, sentence=found.sentence.removeprefix(f"{kernel.name} is "))
+        verdict = checked(kernel, spec, inputs, grid, block, max_loads=most)
+        return replace(verdict, sentence=verdict.sentence.removeprefix(f"{kernel.name} is "))
 
     blocks = f"{grid} blocks" if grid != 1 else "one block"
     launch = (
@@ -75,8 +75,8 @@ def checked(kernel, spec, inputs, grid, block, **most):
 
 def does(kernel, what, spec, inputs, grid, block, **most):
     """A kernel does what a specification says, on the simulated GPU; `what` is the case."""
-    found = checked(kernel, spec, inputs, grid, block, **most)
-    need(found.right, f"{what}: {found.sentence.removeprefix('not yet: ')}")
+    verdict = checked(kernel, spec, inputs, grid, block, **most)
+    need(verdict.right, f"{what}: {verdict.sentence.removeprefix('not yet: ')}")
 
 
 def positive(a):
@@ -113,8 +113,8 @@ def adds_up(kernel):
 
 def adds_rows(kernel):
     """Check 25.10: a tree in each block, whose threads share their sums without atomics."""
-    found = PUZZLE["25.10"].judge(kernel)
-    need(found.right, found.sentence.removeprefix("not yet: "))
+    verdict = PUZZLE["25.10"].judge(kernel)
+    need(verdict.right, verdict.sentence.removeprefix("not yet: "))
     counts = kernel.counts
     atomics = counts.total("atomics") + counts.total("atomics", "shared")
     need(atomics == 0, f"{atomics} atomic operations add one after another: add with a tree")
@@ -123,7 +123,7 @@ def adds_rows(kernel):
         f"each block has {counts.barriers} barrier{'s' * (counts.barriers != 1)}: a tree needs one "
         "before each of its steps",
     )
-    return found
+    return verdict
 
 
 PUZZLE = {number: puzzle(*parts) for number, parts in PUZZLES.items()}

@@ -41,7 +41,7 @@ EXERCISES = {
             "the simulator names the line and the thread; a real GPU may never show it",
             KernelError,
             r"no thread of the block has written it|race for",
-            lambda found: "the kernel ran: is the first barrier really gone from the text?",
+            lambda result: "the kernel ran: is the first barrier really gone from the text?",
             {
                 r"out of bounds|must be a flat": (
                     "the arrays must be NumPy's, flat, with 400 numbers each"

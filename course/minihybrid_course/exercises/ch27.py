@@ -112,7 +112,9 @@ EXERCISES = {
             "a thread writes the next element into a tile that others are still reading",
             RaceError,
             r"race for s\w*\[",
-            lambda found: "the kernel ran without a race, so it still alternates between two tiles",
+            lambda result: (
+                "the kernel ran without a race, so it still alternates between two tiles"
+            ),
             {
                 r"race for": "this race isn't in a tile in shared memory",
                 r"out of bounds": "the launch has too many threads for these arrays",

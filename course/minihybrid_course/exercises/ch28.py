@@ -47,7 +47,7 @@ EXERCISES = {
             "the simulated driver tracks every allocation; a real GPU might raise no error",
             HybridError,
             r"no memory was allocated, or it was freed",
-            lambda found: "the network ran: did you free the arena of its own plan?",
+            lambda result: "the network ran: did you free the arena of its own plan?",
             {
                 r"freed before": "cuMemFree itself failed: this address has already been freed",
                 **ELSEWHERE,

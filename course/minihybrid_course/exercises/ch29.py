@@ -66,8 +66,8 @@ def calms(train):
     """Check 29.3: one compilation, and the same weights."""
     need(callable(train), f"expected a function, but got {kind(train)}")
     done = lambda *args: (train(*args), True)[1]  # noqa: E731, a loop returns nothing
-    net, found = trained(lambda *args: tried("the function", done, *args))
-    _, wanted = trained(stormy)
+    net, actual = trained(lambda *args: tried("the function", done, *args))
+    _, expected = trained(stormy)
     reasons = net.plans.reasons
     need(reasons, "the network was never compiled: leave it hybridized, and call it")
     where = f"after {len(reasons)} compilations of 4 batches"
@@ -80,9 +80,9 @@ def calms(train):
         need(why is None, f"{where}, one reason is `{why}`: {advice}")
     need(len(reasons) == 1, f"{where}, the reasons are {', '.join(reasons)}")
     need(
-        np.allclose(found, wanted, rtol=1e-4),
-        f"one compilation, but the weights and the bias are {found.round(3).tolist()} instead of "
-        f"{wanted.round(3).tolist()}: the temperature must still divide the result, and padded "
+        np.allclose(actual, expected, rtol=1e-4),
+        f"one compilation, but the weights and the bias are {actual.round(3).tolist()} instead of "
+        f"{expected.round(3).tolist()}: the temperature must still divide the result, and padded "
         "rows mustn't contribute to the loss",
     )
     return "one plan for all batches, and the same weights"
@@ -94,19 +94,19 @@ def pads(pad_to):
     for n, size in ((1, 2), (2, 2), (3, 4), (5, 8), (8, 8)):
         x = nd.array(np.arange(1, 1 + 3 * n).reshape(n, 3), dtype="int32")
         case = f"for {n} row{'s' * (n > 1)} and the sizes {sizes}"
-        found = tried(f"{case}, the function", pad_to, x, sizes)
+        padded = tried(f"{case}, the function", pad_to, x, sizes)
         need(
-            isinstance(found, NDArray),
-            f"{case}, it must return an NDArray, but it returns {kind(found)}",
+            isinstance(padded, NDArray),
+            f"{case}, it must return an NDArray, but it returns {kind(padded)}",
         )
-        shape = found.shape
+        shape = padded.shape
         need(shape == (size, 3), f"{case}, the shape is {shape} instead of {(size, 3)}")
-        need(np.array_equal(found[:n].asnumpy(), x.asnumpy()), f"{case}, the first rows differ")
-        rest = found[n:].asnumpy()
+        need(np.array_equal(padded[:n].asnumpy(), x.asnumpy()), f"{case}, the first rows differ")
+        rest = padded[n:].asnumpy()
         need(not rest.any(), f"{case}, the appended rows aren't zero: {rest.tolist()}")
         need(
-            found.dtype == x.dtype,
-            f"{case}, the dtype is {np.dtype(found.dtype)} instead of int32, which would be a new "
+            padded.dtype == x.dtype,
+            f"{case}, the dtype is {np.dtype(padded.dtype)} instead of int32, which would be a new "
             "cache key",
         )
     need(
@@ -164,21 +164,21 @@ def remembers(length):
     """Check 29.6: comparisons decide with the hint, and fits repeats them."""
     need(isinstance(length, type), f"pass the class itself instead of {kind(length)}")
     fresh = tried("Length(5)", length, 5)
-    found = tried("before any comparison, `Length(5).fits(2)`", fresh.fits, 2)
-    need(found is True, f"before any comparison, every length fits, but fits(2) is {kind(found)}")
+    answer = tried("before any comparison, `Length(5).fits(2)`", fresh.fits, 2)
+    need(answer is True, f"before any comparison, every length fits, but fits(2) is {kind(answer)}")
     for text, branch in BRANCHES.items():
         for hint in (1, 4, 5, 9):
             symbol = tried(f"Length({hint})", length, hint)
             case = f"with the hint {hint}, `{text}`"
-            found = tried(case, branch, symbol)
+            answer = tried(case, branch, symbol)
             right = branch(hint)
-            need(found is right, f"{case} is {kind(found)} instead of {right}")
+            need(answer is right, f"{case} is {kind(answer)} instead of {right}")
             for n in range(1, 11):
-                found = tried(f"after `{text}`, fits({n})", symbol.fits, n)
+                answer = tried(f"after `{text}`, fits({n})", symbol.fits, n)
                 same = path(branch, n) == path(branch, hint)
                 need(
-                    found is same,
-                    f"{case} is evaluated, and then fits({n}) is {kind(found)} instead of {same}: "
+                    answer is same,
+                    f"{case} is evaluated, and then fits({n}) is {kind(answer)} instead of {same}: "
                     + (
                         f"for n = {n}, the comparisons have the same outcomes"
                         if same
@@ -221,7 +221,7 @@ EXERCISES = {
             "a product of n and a constant is neither of both",
             TypeError,
             r"neither constant nor n",
-            lambda found: f"infer returned {found}: each axis is constant or n",
+            lambda result: f"infer returned {result}: each axis is constant or n",
             {
                 r"missing .* argument|unexpected keyword": "pass the operator's attributes by name",
                 r"cannot reshape|broadcast|not aligned": "NumPy rejects these shapes for any n",

@@ -23,27 +23,28 @@ def curves(curvature):
     """Check 30.3: the Hessian times a vector."""
     for text, (f, product) in FUNCTIONS.items():
         given = [nd.array(a, dtype="float64") for a in (X, V)]
-        found = tried(f"curvature of `{text}`", curvature, f, *given)
+        result = tried(f"curvature of `{text}`", curvature, f, *given)
         need(
-            hasattr(found, "asnumpy"),
-            f"for `{text}`, it returns a {type(found).__name__}, but one array is needed: choose "
+            hasattr(result, "asnumpy"),
+            f"for `{text}`, it returns a {type(result).__name__}, but one array is needed: choose "
             "the entry of the pullback's tuple, or the second result of mx.jvp",
         )
-        wanted, numbers = product(X, V), found.asnumpy()
+        expected, numbers = product(X, V), result.asnumpy()
         where = f"for `{text}` at {X.tolist()} with v = {V.tolist()}"
         need(
-            numbers.shape == wanted.shape,
-            f"{where}, the result has shape {numbers.shape}, but that of x, {wanted.shape}, is "
+            numbers.shape == expected.shape,
+            f"{where}, the result has shape {numbers.shape}, but that of x, {expected.shape}, is "
             "needed: differentiate the gradient, not the function",
         )
         need(
-            np.allclose(numbers, wanted, rtol=1e-10) or not np.allclose(numbers, wanted, rtol=1e-5),
+            np.allclose(numbers, expected, rtol=1e-10)
+            or not np.allclose(numbers, expected, rtol=1e-5),
             f"{where}, only the first digits are right: differences of gradients are rounded, so "
             "take the gradient's tangent, with mx.jvp",
         )
         need(
-            np.allclose(numbers, wanted, rtol=1e-10),
-            f"{where}, the product is {wanted.tolist()}, but yours is {numbers.tolist()}",
+            np.allclose(numbers, expected, rtol=1e-10),
+            f"{where}, the product is {expected.tolist()}, but yours is {numbers.tolist()}",
         )
     return "the gradient's tangent is the Hessian times v"
 
@@ -82,9 +83,9 @@ EXERCISES = {
             "a cotangent has the shape of the output",
             ShapeError,
             r"vjp: cotangents have shapes",
-            lambda found: (
+            lambda result: (
                 "mx.vjp only returns the pullback"
-                if isinstance(found, tuple) and callable(found[-1])
+                if isinstance(result, tuple) and callable(result[-1])
                 else "the cotangent has the shape of the output; use a function that changes it"
             ),
             {

@@ -45,21 +45,21 @@ def merges(merge):
     return "both halves are corrected to the larger maximum, in any order"
 
 
-def compared(case, found, wanted):
+def compared(case, state, expected):
     """A merged state is the one that is wanted."""
     need(
-        isinstance(found, (tuple, list)) and len(found) == 3,
-        f"{case}: expected a state (top, total, mine), but got {kind(found)}",
+        isinstance(state, (tuple, list)) and len(state) == 3,
+        f"{case}: expected a state (top, total, mine), but got {kind(state)}",
     )
-    for name, got, want in zip(("top", "total", "mine"), found, wanted, strict=True):
-        got = np.asarray(got)
+    for name, actual, right in zip(("top", "total", "mine"), state, expected, strict=True):
+        actual = np.asarray(actual)
         need(
-            got.shape == want.shape,
-            f"{case}: {name} has shape {got.shape}, but {want.shape} is needed",
+            actual.shape == right.shape,
+            f"{case}: {name} has shape {actual.shape}, but {right.shape} is needed",
         )
         need(
-            np.allclose(got, want, rtol=1e-9),
-            f"{case}: {name} is {got.round(4).tolist()}, but must be {want.round(4).tolist()}",
+            np.allclose(actual, right, rtol=1e-9),
+            f"{case}: {name} is {actual.round(4).tolist()}, but must be {right.round(4).tolist()}",
         )
 
 
@@ -124,7 +124,7 @@ EXERCISES = {
             "a thread loads the next keys and values while another still uses these",
             RaceError,
             r"race for tile\[[12]",
-            lambda found: "the kernel ran without a race: is the last barrier gone?",
+            lambda result: "the kernel ran without a race: is the last barrier gone?",
             {
                 r"race for tile\[3|no thread": "this is the race for the scores; keep the barrier "
                 "before the loop over i, and remove the one after it",

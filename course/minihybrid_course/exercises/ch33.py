@@ -47,14 +47,14 @@ def decodes(e4m3):
     """Check 33.2 on all bytes, region by region."""
     for region, numbers in REGIONS.items():
         for byte in numbers:
-            found, wanted = tried(f"e4m3(0x{byte:02X})", e4m3, byte), float8(byte)
+            actual, expected = tried(f"e4m3(0x{byte:02X})", e4m3, byte), float8(byte)
             need(
-                isinstance(found, (int, float, np.number)),
-                f"e4m3(0x{byte:02X}) must be a number, but is {kind(found)}",
+                isinstance(actual, (int, float, np.number)),
+                f"e4m3(0x{byte:02X}) must be a number, but is {kind(actual)}",
             )
             need(
-                found == wanted or math.isnan(found) and math.isnan(wanted),
-                f"e4m3(0x{byte:02X}) is {found}, but must be {wanted}: it's {region}",
+                actual == expected or math.isnan(actual) and math.isnan(expected),
+                f"e4m3(0x{byte:02X}) is {actual}, but must be {expected}: it's {region}",
             )
     return "all 256 bytes are decoded"
 
@@ -71,21 +71,22 @@ def steps(step):
         ("a NaN", [np.nan, 1], 8.0),
     ):
         grad, before = np.float16(grad), weight.copy()
-        found = tried(f"step for {case}", step, weight, grad, scale, 0.5)
+        result = tried(f"step for {case}", step, weight, grad, scale, 0.5)
         need(
-            isinstance(found, (tuple, list)) and len(found) == 2,
-            f"{case}: expected the new weight and the new scale, but got {kind(found)}",
+            isinstance(result, (tuple, list)) and len(result) == 2,
+            f"{case}: expected the new weight and the new scale, but got {kind(result)}",
         )
         need((weight == before).all(), f"{case}: the old weight was overwritten")
         finite = np.isfinite(grad).all()
-        wanted = weight - np.float32(0.5 / scale) * grad.astype(np.float32) if finite else weight
-        new, now = np.asarray(found[0]), scale if finite else scale / 2
+        expected = weight - np.float32(0.5 / scale) * grad.astype(np.float32) if finite else weight
+        new, now = np.asarray(result[0]), scale if finite else scale / 2
         need(
-            new.shape == (2,) and np.allclose(wanted - before, new - before, rtol=1e-2, atol=1e-12),
+            new.shape == (2,)
+            and np.allclose(expected - before, new - before, rtol=1e-2, atol=1e-12),
             f"{case}: the weight changes by {(new - before).tolist()}, but must change by "
-            f"{(wanted - before).tolist()}",
+            f"{(expected - before).tolist()}",
         )
-        need(found[1] == now, f"{case}: the new scale is {found[1]}, but must be {now}")
+        need(result[1] == now, f"{case}: the new scale is {result[1]}, but must be {now}")
         need(new.dtype == np.float32, f"{case}: the new weight is {new.dtype}, not float32")
     return "small gradients arrive, and an overflow costs one step"
 
@@ -104,13 +105,13 @@ def calibrates(calibrated):
         ("three batches, share 0.999", many, 0.999),
     ):
         sizes = np.sort(np.concatenate([np.abs(b).ravel() for b in batches]))
-        wanted = sizes[math.ceil(share * len(sizes)) - 1] / 127
-        found = tried(f"calibrated for {case}", calibrated, batches, share)
-        need(np.shape(found) == (), f"{case}: a scale is one number, but got {kind(found)}")
+        expected = sizes[math.ceil(share * len(sizes)) - 1] / 127
+        actual = tried(f"calibrated for {case}", calibrated, batches, share)
+        need(np.shape(actual) == (), f"{case}: a scale is one number, but got {kind(actual)}")
         need(
-            math.isclose(found, wanted, rel_tol=1e-5),
-            f"{case}: the bound is 127 * {found / 1:.5f} = {found * 127:.3f}, but must be "
-            f"{wanted * 127:.3f}",
+            math.isclose(actual, expected, rel_tol=1e-5),
+            f"{case}: the bound is 127 * {actual / 1:.5f} = {actual * 127:.3f}, but must be "
+            f"{expected * 127:.3f}",
         )
     return "the outliers saturate, and the rest keeps its resolution"
 
@@ -160,7 +161,7 @@ EXERCISES = {
             "divided by the scale in float16, small gradients would be 0 again",
             AttrError,
             "'multi_precision': True",
-            lambda found: "this Trainer keeps float32 copies, or its weights aren't float16",
+            lambda result: "this Trainer keeps float32 copies, or its weights aren't float16",
             {"a gluon.Trainer is needed": "pass a Trainer", **ELSEWHERE},
         ),
     ),

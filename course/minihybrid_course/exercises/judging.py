@@ -85,12 +85,12 @@ def judged(title, judge, *args):
     """The `Verdict` of a judge, whatever the reader's lines do; `title` is said of right ones."""
     try:
         with np.errstate(all="ignore"):
-            found = limited(judge, *args)
-            return found if isinstance(found, Verdict) else Verdict(True, f"{title}: {found}")
+            result = limited(judge, *args)
+            return result if isinstance(result, Verdict) else Verdict(True, f"{title}: {result}")
     except (NotYet, Endless) as error:
         return Verdict(False, f"not yet: {error}")
     except Exception as error:
-        return Verdict(False, f"not yet: {told(error)}")
+        return Verdict(False, f"not yet: {error_text(error)}")
 
 
 def need(right, sentence):
@@ -147,7 +147,7 @@ def uncounted(function, *args):
         sys.settrace(before)
 
 
-def told(error):
+def error_text(error):
     """An error in words, with the reader's last line on the way to it."""
     text, where = f"{type(error).__name__}: {' '.join(str(error).split())}", ""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
@@ -164,14 +164,14 @@ def tried(what, function, *args, **kwargs):
     """The result of the reader's function; `what` is the call in words."""
     need(callable(function), f"expected a function, but got {kind(function)}")
     try:
-        found = function(*args, **kwargs)
+        result = function(*args, **kwargs)
     except Endless as error:
         raise NotYet(f"{what}: {error}") from None
     except Exception as error:
-        raise NotYet(f"{what} raises {told(error)}") from None
-    there = found is not None and found is not ...
+        raise NotYet(f"{what} raises {error_text(error)}") from None
+    there = result is not None and result is not ...
     need(there, f"{what} returns nothing: is a `return` missing?")
-    return found
+    return result
 
 
 def kind(answer):
@@ -193,7 +193,7 @@ def kind(answer):
 
 
 # -- numbers and words -------------------------------------------------------------------
-def said(value):
+def normalized(value):
     """How a number, a few words or a shape are compared: not type, case, spaces or quotes."""
     if isinstance(value, (str, tuple)):
         value = str(value)
@@ -203,7 +203,7 @@ def said(value):
 
 def fingerprint(salt, value):
     """What stands here in place of a right answer."""
-    return hashlib.blake2s(f"{salt}:{said(value)}".encode(), digest_size=5).hexdigest()
+    return hashlib.blake2s(f"{salt}:{normalized(value)}".encode(), digest_size=5).hexdigest()
 
 
 def forms(value, name):
@@ -265,7 +265,9 @@ class Parts:
         for part, value in zip(self.parts, values, strict=True):
             if part.right in {fingerprint(self.salt, form) for form in forms(value, part.name)}:
                 continue
-            why = {said(v): text for v, text in part.wrong.items()}.get(said(value), part.advice)
+            why = {normalized(v): text for v, text in part.wrong.items()}.get(
+                normalized(value), part.advice
+            )
             raise NotYet(f"{part.name} is not {value}: {why}")
         return self.praise
 
@@ -293,12 +295,12 @@ class Refusal:
         """Judge an error, or what a function raises."""
         if callable(answer) and not isinstance(answer, type):
             try:
-                found = answer()
+                result = answer()
             except Exception as error:
                 answer = error
             else:
-                need(found is not ..., "put the call that makes the error in place of the dots")
-                raise NotYet(f"there was no error: {self.taken(found)}")
+                need(result is not ..., "put the call that makes the error in place of the dots")
+                raise NotYet(f"there was no error: {self.taken(result)}")
         need(
             isinstance(answer, Exception),
             f"expected an error, or a function that raises it, such as `lambda: ...`, but got "
@@ -308,22 +310,23 @@ class Refusal:
         if isinstance(answer, self.kind) and re.search(self.words, text):
             return self.praise
         for words, why in self.others.items():
-            need(not re.search(words, text), f"{told(answer)}; {why}")
+            need(not re.search(words, text), f"{error_text(answer)}; {why}")
         raise NotYet(
-            f"this is a different error, {told(answer)}; the exercise is about {self.kind.__name__}"
+            f"this is a different error, {error_text(answer)}; the exercise is about "
+            f"{self.kind.__name__}"
         )
 
 
 # -- passes ------------------------------------------------------------------------------
 def after(pass_, graph, text):
     """The graph that a pass makes, if it is one."""
-    found = tried(f"{getattr(pass_, '__name__', 'the pass')} of `{text}`", pass_, graph)
+    result = tried(f"{getattr(pass_, '__name__', 'the pass')} of `{text}`", pass_, graph)
     need(
-        isinstance(found, Graph),
-        f"a pass must return a Graph, but for `{text}` yours returns {kind(found)}",
+        isinstance(result, Graph),
+        f"a pass must return a Graph, but for `{text}` yours returns {kind(result)}",
     )
     seen = set()
-    for node in found.nodes:
+    for node in result.nodes:
         for old, _ in node.inputs:
             need(
                 old in seen,
@@ -331,20 +334,20 @@ def after(pass_, graph, text):
                 "use the inputs passed to the rule, not those of the old node",
             )
         seen.add(node)
-    gone = {v.name for v in graph.variables} - {v.name for v in found.variables}
+    gone = {v.name for v in graph.variables} - {v.name for v in result.variables}
     need(not gone, f"in `{text}` the variable {min(gone, default='')} is gone")
-    return found
+    return result
 
 
 def means_the_same(before, now, text, given):
     """Both graphs give the same numbers; `given` has an array for each name."""
     given = {v.name: given[v.name] for v in before.variables}
-    for wanted, found in zip(*(expand(g).evaluate(given) for g in (before, now)), strict=True):
-        shapes = f"`{text}` has shape {found.shape}, but had {wanted.shape}"
-        need(found.shape == wanted.shape, f"after the pass, {shapes}")
+    for expected, actual in zip(*(expand(g).evaluate(given) for g in (before, now)), strict=True):
+        shapes = f"`{text}` has shape {actual.shape}, but had {expected.shape}"
+        need(actual.shape == expected.shape, f"after the pass, {shapes}")
         numbers = ", ".join(f"{name} = {value.tolist()}" for name, value in given.items())
         need(
-            np.allclose(found, wanted, rtol=1e-4, atol=1e-5),
+            np.allclose(actual, expected, rtol=1e-4, atol=1e-5),
             f"the pass changes the semantics of `{text}`: for {numbers}, the result was "
-            f"{wanted.tolist()} before and is {found.tolist()} after",
+            f"{expected.tolist()} before and is {actual.tolist()} after",
         )

@@ -94,10 +94,10 @@ def bill(hybrid, *inputs):
     for panel, count in zip((left, right), counts, strict=True):
         high = max(110 * round(count / max(counts), 1), LINE)
         # Many are rounded: how many it is depends on the version of Python, too.
-        told = plural(count, "function") if count < 20 else f"about {round(count, -1)} functions"
-        told_of.append(f"{told} of Python")
-        panel.box(0, panel.row(high), WIDTH, high, f"Python: {told}", "python")
-        panel.tell(f"Python: {told}.")
+        calls = plural(count, "function") if count < 20 else f"about {round(count, -1)} functions"
+        told_of.append(f"{calls} of Python")
+        panel.box(0, panel.row(high), WIDTH, high, f"Python: {calls}", "python")
+        panel.tell(f"Python: {calls}.")
     for node in traced:
         _loop(left, [node.op.name], sum(s.nbytes for s in node.specs))
     nodes = [n for n in plan.graph.nodes if n.op and not n.op.view]
@@ -151,9 +151,9 @@ def _parts(eager, batch):
     empty, parts, value, idle = batch[:0], [], batch, batch[:0]
     whole = _fastest({"full": lambda: eager(batch), "empty": lambda: eager(empty)})
     for i, layer in enumerate(eager):
-        found = _fastest({"full": partial(layer, value), "empty": partial(layer, idle)})
-        overhead = min(found.values())
-        parts.append((f"{type(layer).__name__} {i}", overhead, found["full"] - overhead))
+        times = _fastest({"full": partial(layer, value), "empty": partial(layer, idle)})
+        overhead = min(times.values())
+        parts.append((f"{type(layer).__name__} {i}", overhead, times["full"] - overhead))
         value, idle = layer(value), layer(idle)
     return [("", max(whole["empty"] - sum(part[1] for part in parts), 0), 0), *parts]
 
@@ -230,8 +230,8 @@ def who_calls(net, **calls):
                         left + (k + 0.5) * across, last[k], left + (k + 0.5) * across, y - 1
                     )
                 last[k] = y + 26
-    for name, found in came.items():
-        ways = ", ".join(itertools.compress(stations, found))
+    for name, passed in came.items():
+        ways = ", ".join(itertools.compress(stations, passed))
         panel.tell(f"{name.replace('_', ' ')}: {ways}.")
     least = min(came, key=lambda name: sum(came[name]))
     reached = f"{sum(came[least])} of {len(stations)} stages"

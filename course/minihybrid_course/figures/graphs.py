@@ -146,18 +146,18 @@ def tape(y, symbol, **names):
 
     names:   arrays of yours by the names that they should have.
     """
-    told = {array.node: name for name, array in names.items()}
+    name_of = {array.node: name for name, array in names.items()}
     left, right = Panel("the tape: each node has its value"), Panel("the graph: only shapes")
     graph = Graph.of(symbol)
-    found = infer(graph, {})
+    specs = infer(graph, {})
     for panel, nodes, value in (
         (left, topological([(y.node, y.index)]), lambda n: shown(n.values[0], 24)),
-        (right, graph.nodes, lambda n: str(found[n][0])),
+        (right, graph.nodes, lambda n: str(specs[n][0])),
     ):
 
         def lines(node, value=value):
             return [
-                node.op.name if node.op else told.get(node, node.name or "variable"),
+                node.op.name if node.op else name_of.get(node, node.name or "variable"),
                 value(node),
             ]
 
@@ -177,7 +177,7 @@ def shape_flow(symbol, **known):
     """
     graph = Graph.of(symbol)
     given = {name: Spec(tuple(shape), None) for name, shape in known.items()}
-    found, ways = infer(graph, given), {}
+    specs, ways = infer(graph, given), {}
     forwards = {}  # node -> its specs, as far as its inputs alone can tell
     for node in graph.nodes:
         if node.op is None:
@@ -186,7 +186,7 @@ def shape_flow(symbol, **known):
             forwards[node] = node.op.specs_of([forwards[n][i] for n, i in node.inputs], node.attrs)[
                 1
             ]
-        shape, at_once = found[node][0].shape, forwards[node][0].shape
+        shape, at_once = specs[node][0].shape, forwards[node][0].shape
         ways[node] = (
             "given"
             if node.op is None and node.name in known
@@ -200,7 +200,7 @@ def shape_flow(symbol, **known):
     panel = Panel("which shape is found from where")
 
     def lines(node):
-        shape = found[node][0].shape
+        shape = specs[node][0].shape
         text = "?" if shape is None else "x".join("?" if n < 0 else str(n) for n in shape)
         sign = {"given": "given", "down": "from above", "back": "from below", "unknown": "open"}
         return [_words(node)[0], text, sign[ways[node]]]
@@ -228,9 +228,13 @@ def grouped(graph, **ways):
     ways:    title -> (node -> the name of its group, of those that compute).
     """
     panels = [_grouped(graph, title.replace("_", " "), groups) for title, groups in ways.items()]
-    cyclic = [panel.title for panel in panels if any("each other" in told for told in panel.told)]
-    found = f"; cyclic, so it can't run: {', '.join(cyclic)}" * bool(cyclic)
-    return Figure(f"Each group becomes one kernel{found}", *panels)
+    cyclic = [
+        panel.title
+        for panel in panels
+        if any("each other" in sentence for sentence in panel.sentences)
+    ]
+    note = f"; cyclic, so it can't run: {', '.join(cyclic)}" * bool(cyclic)
+    return Figure(f"Each group becomes one kernel{note}", *panels)
 
 
 def _grouped(graph, title, groups):
@@ -254,12 +258,12 @@ def _grouped(graph, title, groups):
     _draw(panel, graph.nodes, lines, look)
     for one, other in sorted(waits):
         if (other, one) not in waits:
-            told = f"group {one} needs group {other}"
+            sentence = f"group {one} needs group {other}"
         elif one < other:
-            told = f"groups {one} and {other} need each other"
+            sentence = f"groups {one} and {other} need each other"
         else:
             continue  # said already
-        panel.note(told)
-        panel.tell(f"{told}.")
+        panel.note(sentence)
+        panel.tell(f"{sentence}.")
     panel.tell(f"{plural(len(names), 'group')}.")
     return panel

@@ -119,8 +119,8 @@ def _travel(graph):
             ends, ink = ((*left, *right), "given") if comes else ((*right, *left), "gone")
             panel.arrow(*ends, ink, 1.8, dashed=not comes)
             verb = "reads" if comes else "writes"
-            told = f"{names[ref[0]]}, {ref[0].specs[ref[1]].nbytes:,} bytes."
-            panel.tell(f"{' + '.join(lines)} {verb} {told}")
+            moved = f"{names[ref[0]]}, {ref[0].specs[ref[1]].nbytes:,} bytes."
+            panel.tell(f"{' + '.join(lines)} {verb} {moved}")
         y += room
     panel.note("solid arrow: read; dashed: written")
     return panel
@@ -179,9 +179,9 @@ def cache_lines(n, steps, size=4, line=64):
     across = WIDTH / (2 * each)
     for step in steps:
         count = len({i * step // each for i in range(n)})
-        told = f"stride {step}: {plural(count, 'line')}, {count * line:,} bytes fetched"
-        panel.note(told)
-        panel.tell(f"{told}.")
+        sentence = f"stride {step}: {plural(count, 'line')}, {count * line:,} bytes fetched"
+        panel.note(sentence)
+        panel.tell(f"{sentence}.")
         y = panel.row(20, 8)
         for k in range(2 * each):
             ink = {"ink": "array", "fill": 0.7} if k % step == 0 else {"fill": 0}

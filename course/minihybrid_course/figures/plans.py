@@ -100,7 +100,7 @@ def training_step(model, trainer):
     """
     plans = list(model.plans.values())
     ways = [p for p in plans if p.training and p.title.endswith("backward")]
-    updates = [u for found in trainer._compiled.values() for u in found]
+    updates = [u for group in trainer._compiled.values() for u in group]
     if not ways or not updates:
         raise HybridError(
             "training_step: the model was not trained yet; call it inside autograd.record(), "

@@ -72,8 +72,8 @@ def _spied(function, values):
         line, known = before
         if line is not None:
             new = [v for k, v in frame.f_locals.items() if k not in known or known[k] is not v]
-            found = arg if event == "return" else new[-1] if new else None
-            seen.append((lines[line - first].strip(), "" if found is None else f"{found}"))
+            value = arg if event == "return" else new[-1] if new else None
+            seen.append((lines[line - first].strip(), "" if value is None else f"{value}"))
         before[:] = frame.f_lineno, dict(frame.f_locals)
         return note
 
@@ -91,16 +91,16 @@ def readers(op):
     panel, left = Panel(f"the definition of {op.name}"), 96
     for field, (who, why) in READERS.items():
         value = getattr(op, field)
-        said = [why, *wrapped(value, WIDTH - left - 16)] if isinstance(value, str) else [why]
-        said = said if value is not None else [f"{why}: empty"]
-        high = LINE * (1 + len(said)) + 8
+        lines = [why, *wrapped(value, WIDTH - left - 16)] if isinstance(value, str) else [why]
+        lines = lines if value is not None else [f"{why}: empty"]
+        high = LINE * (1 + len(lines)) + 8
         y = panel.row(high, 8)
         panel.box(0, y, 56, high, field, "kernel", bold=True)
         panel.arrow(60, y + high / 2, left - 4, y + high / 2)
         panel.box(left, y, WIDTH - left, high, ink="plain" if value is None else "array")
-        for i, line in enumerate([who, *said]):
+        for i, line in enumerate([who, *lines]):
             panel.text(left + 8, y + LINE * (i + 1), line, anchor="start", bold=i == 0)
-        panel.tell(f"{who}: {field}, {' '.join(said)}.")
+        panel.tell(f"{who}: {field}, {' '.join(lines)}.")
     n = sum(getattr(op, field) is not None for field in READERS)
     return Figure(f"One definition of {op.name} serves {n} parts of the engine", panel)
 

@@ -78,14 +78,14 @@ def tree(launch, *arguments, array="s"):
             panel.box(
                 i * across + 2, y, across - 4, 28, f"t{elements[i]}" if i in elements else "", **now
             )
-        told = []
+        reads_of = []
         for i, t in elements.items() if above is not None else ():
             for source in sorted(reads[phase, t]):
                 ends = (source + 0.5) * across, above + 28, (i + 0.5) * across, y - 2
                 panel.arrow(*ends, "given", 1.2)
-            told.append(f"{array}[{i}] from {' and '.join(map(str, sorted(reads[phase, t])))}")
+            reads_of.append(f"{array}[{i}] from {' and '.join(map(str, sorted(reads[phase, t])))}")
         written = f"{plural(len(elements), 'thread')} write"
-        panel.tell(f"Step {phase}: {', '.join(told) or written}.")
+        panel.tell(f"Step {phase}: {', '.join(reads_of) or written}.")
         above = y
     panel.note("t0: written by thread 0; a barrier stands between two rows")
     caption = f"A tree adds {size} elements in {len(writes) - 1} steps, a loop in {size - 1} steps"
@@ -97,33 +97,33 @@ def stream(hybrid, *inputs):
 
     hybrid:  a hybridized net on a simulated GPU; it is called twice.
     """
-    asked = {}
+    launched = {}
     for name, net in (("eager", line_by_line(hybrid)), ("hybridized", hybrid)):
         net(*inputs)
         device = inputs[0].data.device
         before = device.n_launches
         with watch() as seen:
             net(*inputs)
-        asked[name] = device.n_launches - before, [launch.kernel for launch in seen]
+        launched[name] = device.n_launches - before, [launch.kernel for launch in seen]
     panels = []
-    for name, (n_asked, kernels) in asked.items():
-        panel = Panel(f"{name}: {plural(n_asked, 'launch')}, {plural(len(kernels), 'kernel')}")
+    for name, (n_launches, kernels) in launched.items():
+        panel = Panel(f"{name}: {plural(n_launches, 'launch')}, {plural(len(kernels), 'kernel')}")
         y = panel.row(LINE)
         panel.text(50, y + 12, "CPU")
         panel.text(WIDTH - 95, y + 12, "GPU stream")
         last = None
         for k, kernel in enumerate(kernels):
             y = panel.row(26, 12)
-            if k < n_asked:
+            if k < n_launches:
                 panel.box(0, y, 100, 26, "launch", "python")
                 panel.arrow(104, y + 13, 146, y + 13)
             if last is not None:
-                panel.arrow(WIDTH - 95, last, WIDTH - 95, y - 1, dashed=n_asked > 1)
+                panel.arrow(WIDTH - 95, last, WIDTH - 95, y - 1, dashed=n_launches > 1)
             panel.box(150, y, WIDTH - 150, 26, kernel, "kernel")
             last = y + 26
-        panel.tell(f"{plural(n_asked, 'launch')} for {', '.join(kernels)}.")
+        panel.tell(f"{plural(n_launches, 'launch')} for {', '.join(kernels)}.")
         panels.append(panel)
-    eager, hybridized = (plural(n, "launch") for n, _ in asked.values())
+    eager, hybridized = (plural(n, "launch") for n, _ in launched.values())
     return Figure(f"Line by line, a call needs {eager}; hybridized, {hybridized}", *panels)
 
 

@@ -83,18 +83,18 @@ def registers(loads, who="thread"):
             x, below = (k % columns + 1) * cell + 8, y + (k // columns + 1) * cell + 8
             panel.box(x, below, cell - 3, cell - 3, "+", "kernel")
         sums = plural(rows * columns, "multiply-add")
-        told = f"{rows + columns} loads, {sums}: {each:.3g} each"
-        panel.note(told)
-        panel.tell(f"{told}.")
+        sentence = f"{rows + columns} loads, {sums}: {each:.3g} each"
+        panel.note(sentence)
+        panel.tell(f"{sentence}.")
         panels.append(panel)
     return Figure("Each element in a register serves a row or a column of the tile", *panels)
 
 
-def _first(asked, array):
+def _first(requested, array):
     """(the addresses of the first request to read an array, bytes of an element)."""
-    _, groups, spaces = asked
-    found = next(where for key, where in groups.items() if key[:2] == (array, "read"))
-    return found, spaces[array][1]
+    _, groups, spaces = requested
+    addresses = next(where for key, where in groups.items() if key[:2] == (array, "read"))
+    return addresses, spaces[array][1]
 
 
 def pieces(launches, *arguments, arrays):
@@ -104,13 +104,13 @@ def pieces(launches, *arguments, arrays):
     """
     panels, high = [], 20
     for title, launch in launches.items():
-        panel, asked = Panel(title), requests(launch, *arguments)
+        panel, requested = Panel(title), requests(launch, *arguments)
         for array in arrays:
-            addresses, size = _first(asked, array)
+            addresses, size = _first(requested, array)
             count = n_pieces(addresses, size)
-            told = f"{plural(len(addresses), 'element')} in {plural(count, 'sector')}"
-            panel.note(f"{array}: {told}")
-            panel.tell(f"{array}: {told}.")
+            text = f"{plural(len(addresses), 'element')} in {plural(count, 'sector')}"
+            panel.note(f"{array}: {text}")
+            panel.tell(f"{array}: {text}.")
             each, across, y = PIECE // size, WIDTH / 4, 0
             for k, piece in enumerate(sorted({byte // PIECE for byte in addresses})):
                 y = panel.row(high, 4) if k % 4 == 0 else y

@@ -2,7 +2,7 @@
 
     for chapter in chapters():
         for question in chapter.questions():
-            print(question.asked)
+            print(question.wording)
 
 Texts are Markdown until `html` makes HTML of them; links are dropped, for a sheet of paper
 or a lecture hall has nowhere to go.
@@ -42,7 +42,7 @@ class Question:
 
     cell: nbformat.NotebookNode
     before: str  # the text above it
-    asked: str
+    wording: str
     boxes: list  # what is to be filled in: {"label", "answer", perhaps "options"}
     tells: bool  # whether the text of a cell that answers says it, beside its output
     folded: list  # [(title, text)]: the answer or a hint, as the page folds it
@@ -66,18 +66,18 @@ class Chapter:
 
     def questions(self):
         """The chapter's predictions, in order."""
-        found, shown = [], set()
+        result, shown = [], set()
         for cell in self.cells:
             if "predict" in cell.metadata:
-                found.append(question(cell))
+                result.append(question(cell))
             elif "answer" in tags(cell):
-                found[-1].answers.append(cell)
-        for asked in found:
-            first = asked.answers[0] if asked.answers else asked.cell
-            needs = needed(asked, self.cells[: self.cells.index(first)])
-            asked.needs = [c for c in needs if c.id not in shown]
-            shown |= {c.id for c in asked.needs + asked.answers}
-        return found
+                result[-1].answers.append(cell)
+        for each in result:
+            first = each.answers[0] if each.answers else each.cell
+            needs = needed(each, self.cells[: self.cells.index(first)])
+            each.needs = [c for c in needs if c.id not in shown]
+            shown |= {c.id for c in each.needs + each.answers}
+        return result
 
 
 @cache
@@ -98,11 +98,11 @@ def question(cell):
     before, mark, rest = cell.source.partition("> **Predict.**")
     quoted = re.match(r"(?:^>.*\n?)*", mark + rest, re.MULTILINE)[0]
     text = QUOTED.sub("", quoted)
-    asked = FOLDED.sub("", text).strip().removeprefix("**Predict.**").strip()
+    wording = FOLDED.sub("", text).strip().removeprefix("**Predict.**").strip()
     folded = [(title, body.strip()) for title, body in FOLDED.findall(text)]
     form = cell.metadata["predict"]
     boxes, tells = form.get("boxes", []), form.get("tells", False)
-    return Question(cell, before.strip(), asked, boxes, tells, folded)
+    return Question(cell, before.strip(), wording, boxes, tells, folded)
 
 
 # -- what a question needs -----------------------------------------------------------------
@@ -117,27 +117,27 @@ def python(cell):
 
 def defines(cell):
     """The names that a cell gives a value to, imported ones left out."""
-    found = set()
+    names = set()
     for node in python(cell).body:
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                found.add(name)
+                names.add(name)
             case ast.Assign(targets=targets):
-                found |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-    return found - {"_"}
+                names |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    return names - {"_"}
 
 
-def needed(asked, above):
+def needed(question, above):
     """The cells above that define what a question, or a cell that answers it, speaks of."""
-    names = set(re.findall(r"[A-Za-z_]\w*", " ".join(re.findall(r"`([^`]+)`", asked.asked))))
-    for cell in asked.answers:
+    names = set(re.findall(r"[A-Za-z_]\w*", " ".join(re.findall(r"`([^`]+)`", question.wording))))
+    for cell in question.answers:
         names |= {n.id for n in ast.walk(python(cell)) if isinstance(n, ast.Name)}
-    found = []
+    cells = []
     for cell in reversed(above):
         if cell.cell_type == "code" and (here := names & defines(cell)):
             names -= here  # by the last cell that gives it a value
-            found += [] if hidden(cell) else [cell]
-    return found[::-1]
+            cells += [] if hidden(cell) else [cell]
+    return cells[::-1]
 
 
 def hidden(cell):

@@ -49,12 +49,15 @@ def there(address):
             raise ClassroomError(
                 f"{address} has no workers; start `dask worker {address}`"
             ) from None
-        said = client.run(describe_isolation)
-        yield Pool(client), list(dict.fromkeys(s for sentences in said.values() for s in sentences))
+        answers = client.run(describe_isolation)
+        yield (
+            Pool(client),
+            list(dict.fromkeys(s for sentences in answers.values() for s in sentences)),
+        )
 
 
 if __name__ == "__main__":
     parser = options()
     parser.add_argument("--scheduler", required=True, help="such as tcp://teacher:8786")
-    asked = parser.parse_args()
-    main(asked, there(asked.scheduler))
+    args = parser.parse_args()
+    main(args, there(args.scheduler))

@@ -50,9 +50,9 @@ def must_be_ready():
     """Raise ClassroomError, with the remedy, if no sandbox can start."""
     if not shutil.which("docker"):
         raise ClassroomError("GRADE_WITH=docker needs the program docker, which is not on the PATH")
-    found = subprocess.run(["docker", "image", "inspect", IMAGE], capture_output=True, text=True)
-    if found.returncode:
-        reason = (found.stderr.strip().splitlines() or ["no reason given"])[-1]
+    process = subprocess.run(["docker", "image", "inspect", IMAGE], capture_output=True, text=True)
+    if process.returncode:
+        reason = (process.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise ClassroomError(
             f"docker shows no image {IMAGE} ({reason}); start Docker, and make it: {BUILD}"
         )

@@ -32,7 +32,7 @@ def zips(name, results, pages):
     Moodle finds a student by a folder's second part between underscores, the participant.
     Canvas finds one by a file's first two parts that are numbers, the user and the attachment.
     """
-    found = {}
+    files_of = {}
     for one in results:
         student, number, attachment = one["student"], one["number"], one["attachment"]
         if not number:
@@ -42,8 +42,8 @@ def zips(name, results, pages):
             kind, place = "canvas", f"{student}_{number}_{attachment}_{name}.html"
         else:
             kind, place = "moodle", f"{student}_{number}_assignfeedback_file_/{name}.html"
-        found.setdefault(kind, {})[place] = pages[one["key"]]
-    return {kind: _zip(files) for kind, files in found.items()}
+        files_of.setdefault(kind, {})[place] = pages[one["key"]]
+    return {kind: _zip(files) for kind, files in files_of.items()}
 
 
 def _zip(files):
@@ -79,10 +79,10 @@ def main():
     parser.add_argument("course", type=Path)
     parser.add_argument("--assignment", required=True, help="its number, such as 1")
     parser.add_argument("--graded", type=Path, help="usually course/submitted-graded")
-    asked = parser.parse_args()
-    graded = asked.graded or asked.course / "submitted-graded"
+    args = parser.parse_args()
+    graded = args.graded or args.course / "submitted-graded"
     try:
-        left = lay(asked.course, full_name(asked.assignment), graded)
+        left = lay(args.course, full_name(args.assignment), graded)
     except (ClassroomError, OSError) as error:
         sys.exit(f"{error}")
     for student in left:

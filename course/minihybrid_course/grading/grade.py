@@ -202,15 +202,15 @@ def options():
     return parser
 
 
-def main(asked, place=None):
-    folder = asked.folder.resolve()
-    out = (asked.out or folder.parent / f"{folder.name}-graded").resolve()
-    place = place or here(asked.jobs)
+def main(args, place=None):
+    folder = args.folder.resolve()
+    out = (args.out or folder.parent / f"{folder.name}-graded").resolve()
+    place = place or here(args.jobs)
     try:
-        variants = roster(asked.roster, asked.variant) if asked.roster else None
-        rows = adjust.changes(asked.adjust) if asked.adjust else []
-        changes = {"rows": rows, "late_percent": asked.late, "free_days": asked.free_days}
-        results = grade(folder, asked.assignment, asked.variant, out, place, variants, changes)
+        variants = roster(args.roster, args.variant) if args.roster else None
+        rows = adjust.changes(args.adjust) if args.adjust else []
+        changes = {"rows": rows, "late_percent": args.late, "free_days": args.free_days}
+        results = grade(folder, args.assignment, args.variant, out, place, variants, changes)
     except (ClassroomError, FileNotFoundError, NotADirectoryError) as error:
         sys.exit(f"{error}")
     elapsed_s = sum(one.get("elapsed_s", 0) for one in results)

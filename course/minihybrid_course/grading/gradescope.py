@@ -98,12 +98,12 @@ def main():
     parser.add_argument("--assignment", required=True, help="its number, such as 1")
     parser.add_argument("--variant", type=int, default=0)
     parser.add_argument("--run", action="store_true", help="grade, in Gradescope's container")
-    asked = parser.parse_args()
-    name = full_name(asked.assignment)
-    if asked.run:
-        return run(name, asked.variant)
-    path = ROOT / f"_build/gradescope/{name}-{asked.variant}.zip"
-    build(name, asked.variant, path)
+    args = parser.parse_args()
+    name = full_name(args.assignment)
+    if args.run:
+        return run(name, args.variant)
+    path = ROOT / f"_build/gradescope/{name}-{args.variant}.zip"
+    build(name, args.variant, path)
     print(path)
 
 

@@ -53,8 +53,8 @@ def comment(one):
     if "refused" in one and one["points"] is None:
         return safe(one["notes"][-1])
     lost = [t["id"] for t in one["tests"] if t["points"] < t["of"]]
-    said = [f"{t['id']}: {t['comment']}" for t in one["tests"] if t.get("comment")]
-    return "; ".join([f"lost in: {', '.join(lost)}" if lost else "all tests passed", *said])
+    comments = [f"{t['id']}: {t['comment']}" for t in one["tests"] if t.get("comment")]
+    return "; ".join([f"lost in: {', '.join(lost)}" if lost else "all tests passed", *comments])
 
 
 def tables(name, results):

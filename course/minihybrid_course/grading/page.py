@@ -44,11 +44,11 @@ def page(name, marked):
 def _test(test):
     kind = "lost" if test["points"] < test["of"] else "won"
     reason = test["wrong"] or ("an assertion failed" if test["wrong"] == "" else "")
-    said = "".join(f"<br>{escape(text)}" for text in (reason, test.get("comment")) if text)
+    notes = "".join(f"<br>{escape(text)}" for text in (reason, test.get("comment")) if text)
     points = f"{test['points']:g} of {test['of']:g} points"
     if not test["of"]:
         points = f"{test['points']:g} points of extra credit"
-    return f'<li class="{kind}"><code>{escape(test["id"])}</code>: {points}{said}</li>'
+    return f'<li class="{kind}"><code>{escape(test["id"])}</code>: {points}{notes}</li>'
 
 
 def _cell(name, text):

@@ -78,14 +78,14 @@ def main():
     parser.add_argument("--out", type=Path)
     parser.add_argument("--course", type=Path, help="nbgrader's folder of the course")
     parser.add_argument("--roster", help="a table: student[, variant]; each gets a folder")
-    asked = parser.parse_args()
-    out = asked.out or ROOT / "_build/assignments"
-    folders = {out if asked.out else out / str(asked.variant): asked.variant}
-    if asked.roster:
-        folders = {out / s: v for s, v in roster(asked.roster, asked.variant).items()}
+    args = parser.parse_args()
+    out = args.out or ROOT / "_build/assignments"
+    folders = {out if args.out else out / str(args.variant): args.variant}
+    if args.roster:
+        folders = {out / s: v for s, v in roster(args.roster, args.variant).items()}
     text_of = functools.cache(lambda *which: nbformat.writes(released(*which)))
     for name, (place, variant) in itertools.product(names(), folders.items()):
-        folder = asked.course / "release" / name if asked.course else place
+        folder = args.course / "release" / name if args.course else place
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.ipynb").write_text(text_of(name, variant), encoding="utf-8")
         shutil.copy(NANO, folder)

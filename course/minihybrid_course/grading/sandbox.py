@@ -191,9 +191,9 @@ def isolation():
     if sys.platform == "linux":
         reason = "the program bwrap is missing; install bubblewrap"
         if shutil.which(BWRAP_PROGRAM):
-            found, reason = first_that_starts(BWRAP)
-            if found:
-                return found
+            prefix, reason = first_that_starts(BWRAP)
+            if prefix:
+                return prefix
     if os.environ.get("UNSAFE") == "1":
         return first_that_starts(UNSAFE)[0] or (UNSAFE, False)
     raise ClassroomError(

@@ -56,8 +56,8 @@ def main():
     parser.add_argument("--out", type=Path, default=ROOT / "_build/sheets")
     out = parser.parse_args().out
     paths = write(out)
-    asked = sum(len(chapter.questions()) for chapter in chapters())
-    print(f"{asked} questions on {len(paths) // 2} sheets: {out / 'index.html'}")
+    n_questions = sum(len(chapter.questions()) for chapter in chapters())
+    print(f"{n_questions} questions on {len(paths) // 2} sheets: {out / 'index.html'}")
     if not write_pdf(paths):
         print(NO_PDF)
 

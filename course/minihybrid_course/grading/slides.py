@@ -36,7 +36,7 @@ class Slide:
     title: str
     whole: str = ""
     cells: list = field(default_factory=list)
-    asked: Question | None = None
+    question: Question | None = None
 
     @property
     def text(self):
@@ -50,8 +50,8 @@ class Slide:
 
     def has_room_for(self, cell):
         """Whether a cell may stand below the others; a question has its answers only."""
-        if self.asked:
-            return cell in self.asked.answers
+        if self.question:
+            return cell in self.question.answers
         lines = sum(n_lines(c) for c in [*self.cells, cell])
         return not self.cells or lines <= MOST_LINES
 
@@ -64,29 +64,29 @@ def slides(chapter):
     """The slides of a chapter, in order."""
     first, questions = chapter.cells[0], {q.cell.id: q for q in chapter.questions()}
     opening = first.source.partition("\n")[2].strip()
-    found = [Slide(f"{chapter.number}. {chapter.title}", opening)]
+    result = [Slide(f"{chapter.number}. {chapter.title}", opening)]
     setup = next(c for c in chapter.cells if c.cell_type == "code")
     for cell in chapter.cells[1:]:
         if cell.cell_type == "markdown":
-            found += of_text(cell, found[-1].title if len(found) > 1 else "", questions)
+            result += of_text(cell, result[-1].title if len(result) > 1 else "", questions)
         elif cell is not setup and not {"hide-cell", "starter"} & set(tags(cell)):
-            if not found[-1].has_room_for(cell) or len(found) == 1:
-                found.append(Slide(found[-1].title if len(found) > 1 else ""))
-            found[-1].cells.append(cell)
-    return [s for s in found if s.text or s.asked or s.cells]
+            if not result[-1].has_room_for(cell) or len(result) == 1:
+                result.append(Slide(result[-1].title if len(result) > 1 else ""))
+            result[-1].cells.append(cell)
+    return [s for s in result if s.text or s.question or s.cells]
 
 
 def of_text(cell, title, questions):
     """The slides of a cell of text: one for each of its headings, and one for a question."""
-    found, parts = [], HEADING.split(cell.source)
+    result, parts = [], HEADING.split(cell.source)
     for part in parts:
         heading = re.match(r"#+ (.*)\n*", part)
         title, body = (heading[1], part[heading.end() :]) if heading else (title, part)
-        asked = questions[cell.id] if QUOTED.search(body) else None
+        question = questions[cell.id] if QUOTED.search(body) else None
         text = FOLDED.sub("", QUOTED.sub("", body)).strip()
-        if text or asked or (heading and part is parts[-1]):  # or a heading above programs
-            found.append(Slide(title, text, asked=asked))
-    return found
+        if text or question or (heading and part is parts[-1]):  # or a heading above programs
+            result.append(Slide(title, text, question=question))
+    return result
 
 
 def shown(text):
@@ -119,20 +119,20 @@ def program(cell):
 
 def outputs(cell):
     """What a cell shows, as HTML."""
-    found, alt = [], cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+    parts, alt = [], cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
     for out in cell.outputs:
         data = out.get("data", {})
         if "text/html" in data:
-            found.append(f'<div class="figure">{data["text/html"]}</div>')
+            parts.append(f'<div class="figure">{data["text/html"]}</div>')
         elif "image/png" in data:
             picture = f'src="data:image/png;base64,{data["image/png"].strip()}" alt="{escape(alt)}"'
-            found.append(f'<div class="figure"><img {picture}></div>')
+            parts.append(f'<div class="figure"><img {picture}></div>')
         else:
             text = f"{out.ename}: {out.evalue}" if out.output_type == "error" else ""
             text = text or out.get("text") or data["text/plain"]
             plain = escape(COLOURS.sub("", text).rstrip())
-            found.append(f'<pre class="out" tabindex="0">{plain}</pre>')
-    return "\n".join(found)
+            parts.append(f'<pre class="out" tabindex="0">{plain}</pre>')
+    return "\n".join(parts)
 
 
 def colours():
@@ -157,7 +157,7 @@ def write(out):
         (out / f"{chapter.stem}.html").write_text(text, encoding="utf-8")
     index = page("lectures.html", chapters=chapters(), slides=made)
     (out / "index.html").write_text(index, encoding="utf-8")
-    return {stem: len(found) for stem, found in made.items()}
+    return {stem: len(pages) for stem, pages in made.items()}
 
 
 def main():

@@ -139,20 +139,20 @@ def points(cell):
 
 def defined(cell):
     """The names that a cell of code defines; none if it isn't valid Python."""
-    found = set()
+    names = set()
     try:
         body = ast.parse(cell["source"]).body
     except (SyntaxError, ValueError, RecursionError):
-        return found
+        return names
     for node in body:
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                found.add(name)
+                names.add(name)
             case ast.Assign(targets=targets):
-                found.update(t.id for t in targets if isinstance(t, ast.Name))
+                names.update(t.id for t in targets if isinstance(t, ast.Name))
             case ast.ImportFrom(names=imported) | ast.Import(names=imported):
-                found.update(name.asname or name.name for name in imported)
-    return found
+                names.update(name.asname or name.name for name in imported)
+    return names
 
 
 def names_of(notebook, *kinds):

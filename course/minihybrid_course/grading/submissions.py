@@ -62,12 +62,12 @@ def is_folder(entry):
 
 def files_in(folder):
     """The files below a folder, in order, at most `MOST_LEVELS` folders deep."""
-    found = []
+    paths = []
     for place, folders, names in os.walk(folder):
         if len(Path(place).relative_to(folder).parts) >= MOST_LEVELS:
             folders.clear()
-        found += [Path(place, file) for file in names]
-    return sorted(found)
+        paths += [Path(place, file) for file in names]
+    return sorted(paths)
 
 
 def submission_of(entry, name):
