@@ -40,7 +40,7 @@ TESTS = [
 nox.options.error_on_missing_interpreters = False  # the table says it
 
 
-def found(version):
+def python_path(version):
     """Path of that Python, or None."""
     try:
         return base_python(version)
@@ -62,7 +62,7 @@ def wheel_sources(folder):
 def add_session(name, python, **packages):
     """Our wheel with those versions in an environment of its own, and `TESTS`."""
 
-    @nox.session(name=name, python=found(python) or python)
+    @nox.session(name=name, python=python_path(python) or python)
     def run(session):
         result = RESULTS / f"{name}.xml"
         result.unlink(missing_ok=True)
@@ -102,7 +102,7 @@ def table(session):
 
 def verdict(name, python):
     """One line on a set's last run."""
-    if not found(python):
+    if not python_path(python):
         return f"NOT SHOWN: there is no Python {python} on the PATH"
     result = RESULTS / f"{name}.xml"
     if not result.exists():

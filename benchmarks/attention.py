@@ -166,8 +166,8 @@ def measure(lengths, measured, rounds):
     columns, peaks = "length way mode ours_bytes torch_bytes".split(), []
     for form in [(n, way, "step") for n in measured for way in ("operator", "composed")]:
         engines = [Engine(name) for name in ENGINES]  # no memory is left from another form
-        found = [engine.ask("memory", *form) for engine in engines]
-        peaks.append(dict(zip(columns, (*form, *found), strict=True)))
+        answers = [engine.ask("memory", *form) for engine in engines]
+        peaks.append(dict(zip(columns, (*form, *answers), strict=True)))
         for engine in engines:
             engine.end()
     return times, peaks
@@ -203,8 +203,8 @@ def main():
     if len(sys.argv) == 1:
         from machine import describe
 
-        found = {"machine": describe(), "times": times, "peaks": peaks}
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+        results = {"machine": describe(), "times": times, "peaks": peaks}
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

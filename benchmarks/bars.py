@@ -27,9 +27,9 @@ class Verdict:
 
     def cells(self):
         show = {"ratio": "{:.2f}".format, "s": duration, "bytes": megabytes}[self.unit]
-        found = "not run" if self.found is None else show(self.found)
+        value = "not run" if self.found is None else show(self.found)
         verdict = "passed" if self.passed else "**missed**"
-        return (self.workload, self.bar, show(self.limit), found, self.against, verdict)
+        return (self.workload, self.bar, show(self.limit), value, self.against, verdict)
 
 
 def of_mode(rows, mode):
@@ -41,21 +41,21 @@ def of_mode(rows, mode):
 
 def best(rows, key):
     """The rivals' row with the least `key`; None if there is none."""
-    found = [row for row in rows if row.rival != OURS and row.times_s and key(row) is not None]
-    return min(found, key=key, default=None)
+    timed = [row for row in rows if row.rival != OURS and row.times_s and key(row) is not None]
+    return min(timed, key=key, default=None)
 
 
 def ratio(row, other):
     return row.median_s / other.median_s if row and other else None
 
 
-def verdicts(found, n_threads):
-    """All bars that this run can judge.  found: workload -> its rows."""
+def verdicts(rows_of, n_threads):
+    """All bars that this run can judge.  rows_of: workload -> its rows."""
     return [
         verdict
-        for workload, rows in found.items()
+        for workload, rows in rows_of.items()
         if workload in WORKLOADS and WORKLOADS[workload].bars
-        for verdict in _judge(workload, rows, found.get("plain", []), n_threads)
+        for verdict in _judge(workload, rows, rows_of.get("plain", []), n_threads)
     ]
 
 

@@ -95,10 +95,10 @@ def needle(name):
 
 def autodidax(name):
     """No product of matrices, and no maximum: from what it has, both are made."""
-    found = [Path(p, f"{name}.py") for p in sys.path if Path(p, f"{name}.py").exists()]
-    if not found:
+    paths = [Path(p, f"{name}.py") for p in sys.path if Path(p, f"{name}.py").exists()]
+    if not paths:
         raise ImportError(f"there is no {name}.py")
-    text, names = found[0].read_text(encoding="utf-8"), {"__name__": name}
+    text, names = paths[0].read_text(encoding="utf-8"), {"__name__": name}
     sys.modules[name] = type(sys)(name)
     with redirect_stdout(io.StringIO()):
         exec(text.partition("\n# ## Part 3")[0], names)

@@ -134,11 +134,11 @@ def serve(engine):
     clock = time.process_time if os.environ["OMP_NUM_THREADS"] == "1" else time.perf_counter
     case, functions = None, {}
     for line in sys.stdin:
-        *asked, mode = json.loads(line)
-        if case != asked:
-            functions = densenet(mx) if asked[0] == NET else layer(mx, *asked)
+        *request, mode = json.loads(line)
+        if case != request:
+            functions = densenet(mx) if request[0] == NET else layer(mx, *request)
             functions = {m: prepare() for m, prepare in functions.items()}
-            case = asked
+            case = request
             for function in functions.values():
                 function()
         function, times = functions[mode], []
@@ -187,10 +187,10 @@ def keep(case, ours, theirs):
     """Enter a row into the results, in the order of the cases."""
     rows = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
     columns = "name batch mode ours_s mxnet_s".split()
-    found = {(r["name"], r["batch"], r["mode"]): r for r in rows}
-    found[case] = dict(zip(columns, (*case, ours, theirs), strict=True))
+    by_case = {(r["name"], r["batch"], r["mode"]): r for r in rows}
+    by_case[case] = dict(zip(columns, (*case, ours, theirs), strict=True))
     order = [*LAYERS, NET]
-    rows = sorted(found.values(), key=lambda r: (order.index(r["name"]), r["batch"]))
+    rows = sorted(by_case.values(), key=lambda r: (order.index(r["name"]), r["batch"]))
     RESULTS.write_text(json.dumps({"machine": describe(), "rows": rows}, indent=1) + "\n")
 
 

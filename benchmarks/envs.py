@@ -128,14 +128,14 @@ def python_of(rival):
     env = HERE / rival
     python = env / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     stamp = env / "installed.txt"  # written last: a half-made environment has none
-    wanted = "\n".join(requirements)
+    listed = "\n".join(requirements)
     with locked(HERE / f"{rival}.lock"):
-        if not stamp.exists() or stamp.read_text() != wanted:
+        if not stamp.exists() or stamp.read_text() != listed:
             print(f"{rival}: installing {', '.join(requirements)} ...", file=sys.stderr)
             shutil.rmtree(env, ignore_errors=True)
             _run(base_python(version), "-m", "venv", env)
             _run(python, "-m", "pip", "install", "--quiet", *requirements)
-            stamp.write_text(wanted)
+            stamp.write_text(listed)
     return python
 
 
@@ -144,12 +144,12 @@ def node_package(name):
     npm = shutil.which("npm")
     if not npm:
         raise NotAvailable("npm is not installed")
-    wanted = f"{name}@{NODE[name]}"
+    package = f"{name}@{NODE[name]}"
     with locked(HERE / f"{name}.lock"):
-        if not (HERE / name / wanted).exists():
+        if not (HERE / name / package).exists():
             shutil.rmtree(HERE / name, ignore_errors=True)
-            _run(npm, "install", "--silent", "--prefix", HERE / name, wanted)
-            (HERE / name / wanted).touch()
+            _run(npm, "install", "--silent", "--prefix", HERE / name, package)
+            (HERE / name / package).touch()
     return HERE / name / "node_modules" / name
 
 
@@ -168,11 +168,11 @@ def base_python(version):
     running = "{}.{}".format(*sys.version_info)
     if version in (None, running):
         return sys.executable
-    found = shutil.which(f"python{version}")
-    if not found:
+    path = shutil.which(f"python{version}")
+    if not path:
         raise NotAvailable(f"needs Python {version}, which is not on the PATH")
     return _run(
-        found, "-c", "import sys; print(sys.executable)", PYENV_VERSION=version
+        path, "-c", "import sys; print(sys.executable)", PYENV_VERSION=version
     )  # without it, pyenv's shim finds none
 
 

@@ -60,7 +60,7 @@ print(bench(net, x))
 
 def tutorial(n):
     """[[eager_s, hybridized_s]] of n fresh processes, each with an empty cache."""
-    found = []
+    pairs = []
     for _ in tqdm(range(n), desc="the tutorials' loop", leave=False):
         with tempfile.TemporaryDirectory() as folder:
             run = subprocess.run(
@@ -70,8 +70,8 @@ def tutorial(n):
                 check=True,
                 env={**os.environ, "MINIHYBRID_CACHE_DIR": folder, "MINIHYBRID_WAIT": "0"},
             )
-        found.append([float(word) for word in run.stdout.split()])
-    return found
+        pairs.append([float(word) for word in run.stdout.split()])
+    return pairs
 
 
 def calls(session, workload, rival, mode, module=None):
@@ -125,10 +125,10 @@ def measure(session, workload, rivals, repeats):
     return sorted(rows, key=lambda row: statistics.median(row["total_s"]))
 
 
-def table(found):
+def table(measured):
     """The figures as text in Markdown."""
     lines = []
-    for workload, rows in found.items():
+    for workload, rows in measured.items():
         lines += [f"| {workload} | first call | {N_CALLS} calls, with the first |", "|---|--:|--:|"]
         lines += [
             f"| {row['rival']} {row['mode']} | {1e3 * row['first_s']:.1f} ms | "
@@ -169,7 +169,7 @@ def main():
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         session = Session(Path(scratch), n_threads=1)
-        found = {
+        measured = {
             workload: measure(session, workload, given.rivals.split(","), given.repeats)
             for workload in ("mlp", "lenet")
         }
@@ -177,10 +177,10 @@ def main():
     pairs = tutorial(10)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "first_calls.json").write_text(
-        json.dumps({"machine": describe(), "rows": found, "tutorial_s": pairs}) + "\n"
+        json.dumps({"machine": describe(), "rows": measured, "tutorial_s": pairs}) + "\n"
     )
-    plot(found["mlp"]).savefig(RESULTS / "first_calls.svg", metadata={"Date": None})
-    print(table(found))
+    plot(measured["mlp"]).savefig(RESULTS / "first_calls.svg", metadata={"Date": None})
+    print(table(measured))
     for eager_s, hybridized_s in pairs:
         print(
             f"tutorial: eager {1e3 * eager_s:.1f} ms, hybridized "

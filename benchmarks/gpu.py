@@ -60,8 +60,8 @@ class Row:
             if self.most is not None
             else ""
         )
-        found = "" if self.found is None else f"{self.found:.3g} {self.unit}".strip()
-        return self.what, found, bar, self.verdict, self.note
+        value = "" if self.found is None else f"{self.found:.3g} {self.unit}".strip()
+        return self.what, value, bar, self.verdict, self.note
 
 
 class Clock:
@@ -75,25 +75,27 @@ class Clock:
 
     def seconds(self, call):
         """The median of repeats, after one that is not counted."""
-        device, cu, found = self.device, self.device.driver, []
+        device, cu, times_s = self.device, self.device.driver, []
         for _ in range(REPEATS + 1):
             device.check(cu.cuEventRecord(self.start, self.stream), "timing")
             call()
             device.check(cu.cuEventRecord(self.end, self.stream), "timing")
             device.check(cu.cuEventSynchronize(self.end), "timing")
-            found.append(device.check(cu.cuEventElapsedTime(self.start, self.end), "timing") / 1e3)
-        return statistics.median(found[1:])
+            times_s.append(
+                device.check(cu.cuEventElapsedTime(self.start, self.end), "timing") / 1e3
+            )
+        return statistics.median(times_s[1:])
 
 
 def wall_seconds(call, synchronize):
     """The median time of a call and the wait for its end, as a program sees it."""
-    found = []
+    times_s = []
     for _ in range(10 * REPEATS):
         start = time.perf_counter()
         call()
         synchronize()
-        found.append(time.perf_counter() - start)
-    return statistics.median(found)
+        times_s.append(time.perf_counter() - start)
+    return statistics.median(times_s)
 
 
 # -- the parts of the table ------------------------------------------------------------
@@ -133,8 +135,8 @@ def bandwidth(context, n, clock):
     net.hybridize()
     arrays = [nd.ones((n,), ctx=context) for _ in range(4)]
     out = net(*arrays)
-    wanted = 2 / (1 + np.exp(-1))
-    assert np.allclose(out.asnumpy(), wanted), "the fused kernel's answer is wrong"
+    expected = 2 / (1 + np.exp(-1))
+    assert np.allclose(out.asnumpy(), expected), "the fused kernel's answer is wrong"
     if clock is None:
         yield Row("5 fused operators", None, "of a copy", note="simulated")
         return
@@ -251,23 +253,23 @@ def main(args=None):
     _, name = device.driver.cuDeviceGetName(256, device.handle)
     about = {"gpu": bytes(name).split(b"\0")[0].decode(), **describe()}
     print(f"# {about['gpu']}\n")
-    found = []
+    rows = []
     for row in rows_of(context, not given.simulated):
-        found.append(row)
+        rows.append(row)
         print(*row.cells(), sep=" | ", flush=True)
     print(
         "\n"
-        + markdown([("what", "found", "bar", "verdict", "note"), *(row.cells() for row in found)])
+        + markdown([("what", "found", "bar", "verdict", "note"), *(row.cells() for row in rows)])
     )
     out = given.out or (None if given.simulated else RESULTS)
     if out:
         out.write_text(
             json.dumps(
-                {"about": about, "rows": [asdict(row) | {"verdict": row.verdict} for row in found]},
+                {"about": about, "rows": [asdict(row) | {"verdict": row.verdict} for row in rows]},
                 indent=1,
             )
         )
-    return found
+    return rows
 
 
 if __name__ == "__main__":

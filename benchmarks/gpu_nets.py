@@ -165,17 +165,17 @@ def answers(net, context):
     """NumPy arrays by name: a net's answer, the losses of two steps, all parameters
     after them, and the answer then."""
     block, data, labels = built(net, context, np.random.default_rng(3))
-    found = {"answer": block(data)}
+    arrays = {"answer": block(data)}
     step = step_of(net, block, data, labels)
-    found["first loss"], found["second loss"] = step(), step()
-    found |= {p.name: p.data() for p in block.collect_params().values()}
-    found["trained answer"] = block(data)
-    return {name: array.asnumpy() for name, array in found.items()}
+    arrays["first loss"], arrays["second loss"] = step(), step()
+    arrays |= {p.name: p.data() for p in block.collect_params().values()}
+    arrays["trained answer"] = block(data)
+    return {name: array.asnumpy() for name, array in arrays.items()}
 
 
-def difference(found, wanted):
+def difference(actual, expected):
     """The largest difference of two sets of answers, as a share of each one's size."""
     return max(
         float(np.linalg.norm(a - b) / (np.linalg.norm(b) + 1e-6))
-        for a, b in zip(found.values(), wanted.values(), strict=True)
+        for a, b in zip(actual.values(), expected.values(), strict=True)
     )

@@ -102,17 +102,17 @@ def walk(kind, n, around):
 
 def seconds(kind, n):
     """stage -> seconds of the processor, which other programs lengthen less."""
-    found = {}
+    times_s = {}
 
     def around(name, function, *args):
         start = time.process_time()
         result = function(*args)
-        found[name] = found.get(name, 0) + time.process_time() - start
+        times_s[name] = times_s.get(name, 0) + time.process_time() - start
         return result
 
     gc.collect()
     walk(kind, n, around)
-    return found
+    return times_s
 
 
 def table(results):

@@ -46,12 +46,12 @@ def measure(repeats):
     for _ in range(1 + repeats):
         for name, code in PROGRAMS.items():
             seconds[name].append(processor_s(code))
-    return {name: found[1:] for name, found in seconds.items()}
+    return {name: times_s[1:] for name, times_s in seconds.items()}
 
 
 def table(seconds):
     """The medians, and how often that of `import numpy`."""
-    medians = {name: statistics.median(found) for name, found in seconds.items()}
+    medians = {name: statistics.median(times_s) for name, times_s in seconds.items()}
     unit = medians["import numpy"]
     return "\n".join(f"{n:22} {s * 1000:5.0f} ms {s / unit:5.2f}" for n, s in medians.items())
 

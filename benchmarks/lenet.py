@@ -12,19 +12,19 @@ SHAPES = [(6, 1, 5, 5), (16, 6, 5, 5), (120, 400), (84, 120), (10, 84)]
 
 
 def arrays(rng, batch):
-    found = {"data": rng.standard_normal((batch, 1, 28, 28)), "label": rng.integers(0, 10, batch)}
+    result = {"data": rng.standard_normal((batch, 1, 28, 28)), "label": rng.integers(0, 10, batch)}
     for i, shape in enumerate(SHAPES):
         scale = np.sqrt(2 / np.prod(shape[1:]))
-        found[f"weight{i}"] = rng.standard_normal(shape) * scale
-        found[f"bias{i}"] = rng.standard_normal(shape[0]) * 0.1
-    return found
+        result[f"weight{i}"] = rng.standard_normal(shape) * scale
+        result[f"bias{i}"] = rng.standard_normal(shape[0]) * 0.1
+    return result
 
 
 def windows(x, pad, size=5, stride=1):
-    found = sliding_window_view(
+    view = sliding_window_view(
         np.pad(x, [(0, 0), (0, 0), (pad, pad), (pad, pad)]), (size, size), axis=(2, 3)
     )
-    return found[:, :, ::stride, ::stride]
+    return view[:, :, ::stride, ::stride]
 
 
 def convolve(x, weight, pad, stride=1):

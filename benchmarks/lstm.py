@@ -11,10 +11,10 @@ SHAPES = {"from_x": (4 * N, N_IN), "from_h": (4 * N, N), "bias_x": (4 * N,), "bi
 
 
 def arrays(rng):
-    found = {"data": rng.standard_normal((STEPS, BATCH, N_IN))}
+    result = {"data": rng.standard_normal((STEPS, BATCH, N_IN))}
     for name, shape in SHAPES.items():
-        found[name] = rng.standard_normal(shape) * (0.1 if len(shape) == 1 else N**-0.5)
-    return found
+        result[name] = rng.standard_normal(shape) * (0.1 if len(shape) == 1 else N**-0.5)
+    return result
 
 
 def sigmoid(x):

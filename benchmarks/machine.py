@@ -41,7 +41,7 @@ def _caches():
 
 def limits(n_threads):
     """Environment variables that hold every rival to `n_threads` of this processor."""
-    found = dict.fromkeys(
+    variables = dict.fromkeys(
         [
             "MINIHYBRID_NUM_THREADS",
             "OMP_NUM_THREADS",
@@ -57,4 +57,4 @@ def limits(n_threads):
     )
     eigen = "true" if n_threads > 1 else "false"
     no_gpu = {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu", "DEV": "CPU"}
-    return {**found, **no_gpu, "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={eigen}"}
+    return {**variables, **no_gpu, "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={eigen}"}

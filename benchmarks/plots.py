@@ -30,10 +30,10 @@ def style(rival):
     return {"color": color, "marker": marker}
 
 
-def draw(found, roofs, machine, n_threads, stem):
+def draw(rows_of, roofs, machine, n_threads, stem):
     """Write `<stem>-<workload>.svg`, `<stem>-sweep.svg` and `<stem>-roofline.svg`."""
     versions = sorted(
-        {f"{row.rival} {row.version}" for rows in found.values() for row in rows if row.version}
+        {f"{row.rival} {row.version}" for rows in rows_of.values() for row in rows if row.version}
     )
     source = (
         f"{machine['cpu']}, {machine['date']}, threads: {n_threads}\n"
@@ -44,12 +44,12 @@ def draw(found, roofs, machine, n_threads, stem):
     with matplotlib.rc_context(RC):
         figures = {
             name: times(ALL[name].title, rows)
-            for name, rows in found.items()
+            for name, rows in rows_of.items()
             if any(row.times_s for row in rows)
         }
-        if any(ALL[name].net == "mlp" for name in found):
-            figures["sweep"] = sweep(found)
-        figures["roofline"] = roofline(found, roofs)
+        if any(ALL[name].net == "mlp" for name in rows_of):
+            figures["sweep"] = sweep(rows_of)
+        figures["roofline"] = roofline(rows_of, roofs)
         for name, figure in figures.items():
             figure.text(0.01, 0.0, source, fontsize=6, va="top", color="#555555")
             figure.savefig(f"{stem}-{name}.svg", bbox_inches="tight", metadata={"Date": None})
@@ -86,19 +86,19 @@ def times(title, rows):
     return figure
 
 
-def sweep(found):
+def sweep(rows_of):
     """Time per call of the MLP against the batch, the best mode of each framework."""
     batches = {
         name: int(name.partition("-")[2] or 1)
         for name in WORKLOADS
-        if WORKLOADS[name].net == "mlp" and name in found
+        if WORKLOADS[name].net == "mlp" and name in rows_of
     }
     figure = Figure(figsize=(6.5, 4.5), layout="constrained")
     axes = figure.subplots()
     for i, rival in enumerate(STYLES):
         best_s = {}
         for name, batch in batches.items():
-            mine = [r.median_s for r in found[name] if r.rival == rival and r.times_s]
+            mine = [r.median_s for r in rows_of[name] if r.rival == rival and r.times_s]
             if mine:
                 best_s[batch] = min(mine)
         if best_s:
@@ -124,11 +124,11 @@ def sweep(found):
     return figure
 
 
-def roofline(found, roofs):
+def roofline(rows_of, roofs):
     """Speed against operations per byte: ours filled, the best rival's empty."""
     figure = Figure(figsize=(7.5, 5), layout="constrained")
     axes = figure.subplots()
-    work = {name: w for name, w in WORKLOADS.items() if name in found}
+    work = {name: w for name, w in WORKLOADS.items() if name in rows_of}
     x = np.array([w.flops / w.nbytes for w in work.values()])
     span = np.geomspace(x.min() / 2, x.max() * 4, 100)
     axes.plot(span, np.minimum(roofs.flops_per_s, span * roofs.bytes_per_s) / 1e9, color="#000000")
@@ -147,8 +147,8 @@ def roofline(found, roofs):
     )
     for (name, w), intensity in zip(work.items(), x, strict=True):
         for row, face in (
-            (of_mode(found[name], "hybridized"), STYLES[OURS][0]),
-            (best(found[name], lambda row: row.median_s), "none"),
+            (of_mode(rows_of[name], "hybridized"), STYLES[OURS][0]),
+            (best(rows_of[name], lambda row: row.median_s), "none"),
         ):
             if row:
                 speed = w.flops / row.median_s / 1e9

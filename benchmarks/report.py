@@ -46,10 +46,10 @@ class Roofs:
         )
 
 
-def roofs(found):
+def roofs(rows_of):
     """From the rows of the workloads `matmul` and `copy`, the fastest of each."""
     matmul, copy = (
-        min((row for row in found[name] if row.times_s), key=lambda row: row.median_s)
+        min((row for row in rows_of[name] if row.times_s), key=lambda row: row.median_s)
         for name in ("matmul", "copy")
     )
     return Roofs(
@@ -110,14 +110,14 @@ Yardstick (a NumPy matrix product): {before.cells()[0]} before, \
 """
 
 
-def report(found, yardsticks, machine, n_threads, n_rounds):
-    """The whole text.  found: workload -> rows, including `matmul` and `copy`."""
-    seen = roofs(found)
+def report(rows_of, yardsticks, machine, n_threads, n_rounds):
+    """The whole text.  rows_of: workload -> rows, including `matmul` and `copy`."""
+    seen = roofs(rows_of)
     parts = []
-    for workload, rows in found.items():
+    for workload, rows in rows_of.items():
         end = footer(machine, seen, yardsticks[workload], n_threads, n_rounds)
         parts.append(f"**{ALL[workload].title}**\n\n{table(workload, rows, seen)}\n\n{end}")
-    verdicts = bars.verdicts(found, n_threads)
+    verdicts = bars.verdicts(rows_of, n_threads)
     missed = [verdict for verdict in verdicts if not verdict.passed]
     parts.append(
         f"**Bars**: {len(verdicts) - len(missed)} passed, "

@@ -25,27 +25,27 @@ RESULTS = Path(__file__).parent / "results"
 
 def measure(workloads, rivals, n_processes, n_rounds, n_threads):
     """Workload -> rows, and workload -> yardsticks; the roofs of the machine first."""
-    found, yardsticks = {}, {}
+    rows_of, yardsticks = {}, {}
     with TemporaryDirectory() as scratch:
         session = Session(Path(scratch), n_threads)
         for workload in [*ROOFS, *workloads]:
             who = dict.fromkeys([*rivals, "numpy"]) if workload in ROOFS else rivals
             rows, timings = session.run(workload, who, n_rounds, n_processes)
-            found[workload] = rows
+            rows_of[workload] = rows
             yardsticks[workload] = [timing.times_s for timing in timings]
-    return found, yardsticks
+    return rows_of, yardsticks
 
 
-def save(stem, found, yardsticks, n_threads, n_rounds):
+def save(stem, rows_of, yardsticks, n_threads, n_rounds):
     """Write the table, every round, and the pictures; returns the table."""
-    machine, seen = describe(), roofs(found)
-    text = report(found, yardsticks, machine, n_threads, n_rounds)
+    machine, seen = describe(), roofs(rows_of)
+    text = report(rows_of, yardsticks, machine, n_threads, n_rounds)
     latest = {
         "machine": machine,
         "threads": n_threads,
         "rounds": n_rounds,
         "roofs": asdict(seen),
-        "bars": [{**asdict(v), "passed": v.passed} for v in verdicts(found, n_threads)],
+        "bars": [{**asdict(v), "passed": v.passed} for v in verdicts(rows_of, n_threads)],
         "workloads": {
             workload: {
                 "title": ALL[workload].title,
@@ -54,13 +54,13 @@ def save(stem, found, yardsticks, n_threads, n_rounds):
                 "yardstick_s": yardsticks[workload],
                 "rows": [asdict(row) for row in rows],
             }
-            for workload, rows in found.items()
+            for workload, rows in rows_of.items()
         },
     }
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{stem}.json").write_text(json.dumps(latest) + "\n")
     (RESULTS / f"{stem}.md").write_text(text)
-    draw(found, seen, machine, n_threads, RESULTS / stem)
+    draw(rows_of, seen, machine, n_threads, RESULTS / stem)
     return text
 
 
@@ -112,12 +112,12 @@ def main():
     failed = []
     for n_threads in args.threads:
         stem = "latest" if n_threads == args.threads[0] else f"latest-{n_threads}"
-        found, yardsticks = measure(
+        rows_of, yardsticks = measure(
             args.workloads, args.rivals, args.processes, args.rounds, n_threads
         )
-        print(save(stem, found, yardsticks, n_threads, args.rounds))
+        print(save(stem, rows_of, yardsticks, n_threads, args.rounds))
         failed += [
-            row for rows in found.values() for row in rows if row.problem and row.rival == OURS
+            row for rows in rows_of.values() for row in rows if row.problem and row.rival == OURS
         ]
     if failed:
         sys.exit(f"{failed[0].name} did not run: {failed[0].problem}")

@@ -66,8 +66,8 @@ def ours(form):
     from minihybrid import np as mnp
 
     make = mnp.ones if form.startswith("np") else nd.ones
-    found = {name: make((64,)) for name in "ab"} | {name: make((8, 8)) for name in "AB"}
-    a, b = found["a"], found["b"]
+    names = {name: make((64,)) for name in "ab"} | {name: make((8, 8)) for name in "AB"}
+    a, b = names["a"], names["b"]
 
     @mx.function
     def f(*arrays, **more):
@@ -78,14 +78,14 @@ def ours(form):
         with autograd.record():
             return function(*inputs)
 
-    found |= {"nd": nd, "np": mnp, "npx": npx, "f": f, "recorded": recorded}
-    found["g"] = mx.function(lambda x, y, z: (x * y, [y - z, x + z]))
-    found |= {"pair": [a, b], "nested": [(a,), (b, [a])], "named": {"p": a, "q": b}}
+    names |= {"nd": nd, "np": mnp, "npx": npx, "f": f, "recorded": recorded}
+    names["g"] = mx.function(lambda x, y, z: (x * y, [y - z, x + z]))
+    names |= {"pair": [a, b], "nested": [(a,), (b, [a])], "named": {"p": a, "q": b}}
     if not form.endswith("tape"):
-        return found, autograd.pause
+        return names, autograd.pause
     for name in "abAB":
-        found[name].attach_grad()
-    return found, autograd.record
+        names[name].attach_grad()
+    return names, autograd.record
 
 
 def theirs(form):
@@ -93,9 +93,9 @@ def theirs(form):
     import torch
 
     taped = form.endswith("tape")
-    found = {name: torch.ones(64, requires_grad=taped) for name in "ab"}
-    found |= {name: torch.ones(8, 8, requires_grad=taped) for name in "AB"}
-    return found | {"torch": torch}, torch.enable_grad
+    names = {name: torch.ones(64, requires_grad=taped) for name in "ab"}
+    names |= {name: torch.ones(8, 8, requires_grad=taped) for name in "AB"}
+    return names | {"torch": torch}, torch.enable_grad
 
 
 def serve(engine):
@@ -138,13 +138,13 @@ class Engine:
 
 def cases():
     """[(form, name, our statement, PyTorch's or None)] of all rows."""
-    found = [
+    rows = [
         (form + tape, name, statements[form == "np"], statements[2])
         for tape in ("", ", tape")
         for form in ("nd", "np")
         for name, statements in OPERATORS.items()
     ]
-    return found + [("hybridized", name, call, None) for name, call in HYBRIDIZED.items()]
+    return rows + [("hybridized", name, call, None) for name, call in HYBRIDIZED.items()]
 
 
 def measure(chosen, rounds):

@@ -23,11 +23,13 @@ CONSTANT = ("mean", "var", "data", "label")  # what a step leaves as it is
 def arrays(rng, name):
     """Those of the net, and what it should have answered."""
     net = STEPS[name][0]
-    found = walks.arrays(rng, net)
+    result = walks.arrays(rng, net)
     shape = walks.shapes_of(net)[2]
     is_class = STEPS[name][1] == "adam"
-    found["label"] = rng.integers(0, shape[1], shape[0]) if is_class else rng.standard_normal(shape)
-    return found
+    result["label"] = (
+        rng.integers(0, shape[1], shape[0]) if is_class else rng.standard_normal(shape)
+    )
+    return result
 
 
 def nbytes(name):

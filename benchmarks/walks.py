@@ -180,10 +180,10 @@ class Shapes:
     """Values are shapes; which weights were asked for, and the operations of products."""
 
     def __init__(self):
-        self.asked, self.flops = {}, 0
+        self.shapes, self.flops = {}, 0
 
     def array(self, kind, *shape):
-        self.asked[f"{kind}{len(self.asked)}"] = shape
+        self.shapes[f"{kind}{len(self.shapes)}"] = shape
         return shape
 
     def conv(self, x, w, stride, groups):
@@ -227,7 +227,7 @@ def shapes_of(net):
     walk, data = WALKS[net]
     seen = Shapes()
     out = walk(seen, data)
-    return seen.asked, seen.flops, out
+    return seen.shapes, seen.flops, out
 
 
 def nbytes(net):
@@ -237,10 +237,10 @@ def nbytes(net):
 
 
 def arrays(rng, net):
-    found = {"data": rng.standard_normal(WALKS[net][1])}
+    result = {"data": rng.standard_normal(WALKS[net][1])}
     for name, shape in shapes_of(net)[0].items():
-        found[name] = KINDS[name.rstrip("0123456789")](rng, shape)
-    return found
+        result[name] = KINDS[name.rstrip("0123456789")](rng, shape)
+    return result
 
 
 class NumpyOps(Named):

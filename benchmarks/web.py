@@ -70,32 +70,32 @@ def rows(name, net, shape, ort, folder):
     x = nd.array(np.random.default_rng(0).normal(size=shape), dtype="float32")
     net.initialize(init.Xavier("gaussian", "in", 2))  # deep answers vanish with smaller ones
     net.hybridize()
-    wanted = net(x).asnumpy()
+    expected = net(x).asnumpy()
     path = str(folder / name)
     jobs = [[format, net.export(path, format=format)] for format in ("wasm",)]
     jobs.append([str(ort), net.export(path, format="onnx")])
     files = [ort / f"dist/ort{end}" for end in (".wasm.bundle.min.mjs", "-wasm-simd-threaded.wasm")]
     numbers = x.asnumpy().ravel().tolist()
-    told = [[*job, numbers, shape] for job in jobs]
-    (folder / "jobs.json").write_text(json.dumps(told))
+    requests = [[*job, numbers, shape] for job in jobs]
+    (folder / "jobs.json").write_text(json.dumps(requests))
     script = ["node", HERE / "run_web.mjs", folder / "jobs.json", folder / "answers.json"]
     subprocess.run(script, check=True)
     yield name, "minihybrid, Python", "", round(least(lambda: net(x).asnumpy())), ""
     answers = json.loads((folder / "answers.json").read_text())
-    for (engine, own), found in zip(jobs, answers, strict=True):
+    for (engine, own), answer in zip(jobs, answers, strict=True):
         ours = engine == "wasm"
         label = f"minihybrid, {engine}" if ours else "onnxruntime-web, wasm"
         size = kilobytes(*own, *([] if ours else files))
-        if isinstance(found, str):
-            yield name, label, size, found, ""
+        if isinstance(answer, str):
+            yield name, label, size, answer, ""
             continue
-        got = np.array(found[1], "float64").reshape(wanted.shape)
+        actual = np.array(answer[1], "float64").reshape(expected.shape)
         yield (
             name,
             label,
             size,
-            round(found[0]),
-            f"{np.abs(got - wanted).max() / np.abs(wanted).max():.1e}",
+            round(answer[0]),
+            f"{np.abs(actual - expected).max() / np.abs(expected).max():.1e}",
         )
 
 

@@ -51,10 +51,10 @@ class Worker:
         result = self.call()
         first_s = time.perf_counter() - start_s
         if isinstance(result, tuple):  # a training step: losses and weights
-            found = np.concatenate([self.rival.to_numpy(r).ravel() for r in result])
+            values = np.concatenate([self.rival.to_numpy(r).ravel() for r in result])
         else:
-            found = self.rival.to_numpy(result)
-        np.save(answer, found)
+            values = self.rival.to_numpy(result)
+        np.save(answer, values)
         return {"first_s": first_s}
 
     def time(self, n_calls):

@@ -64,8 +64,8 @@ def read(path):
 def tagged(cell, kind):
     """The step that a cell's tag names, as `nano-3` does, or None."""
     for tag in cell.metadata.get("tags", ()):
-        if found := re.fullmatch(rf"{kind}-(\d+)", tag):
-            return int(found[1])
+        if match := re.fullmatch(rf"{kind}-(\d+)", tag):
+            return int(match[1])
     return None
 
 

@@ -165,7 +165,7 @@ def times(net):
     eager, hybrid = copy.deepcopy(net), copy.deepcopy(net)
     eager.hybridize(False)
     hybrid.hybridize()
-    found = fastest({"eager": lambda: eager(one), "hybrid": lambda: hybrid(one)})
+    fast = fastest({"eager": lambda: eager(one), "hybrid": lambda: hybrid(one)})
     layers, value, empty = [], one, one[:0]
     for name, layer in zip(("dense0", "relu", "dense1"), eager, strict=True):
         pair = fastest({"us": partial(layer, value), "overhead_us": partial(layer, empty)})
@@ -174,8 +174,8 @@ def times(net):
         value, empty = layer(value), layer(empty)
     plan = next(iter(hybrid.plans.values()))
     return {
-        "eager_us": found["eager"],
-        "hybrid_us": found["hybrid"],
+        "eager_us": fast["eager"],
+        "hybrid_us": fast["hybrid"],
         "layers": layers,
         "n_kernels": plan.n_kernels,
     }

@@ -21,8 +21,8 @@ def made():
                 continue
             for part in re.split(r"^(?=#+ Exercise )", "".join(cell["source"]), flags=re.MULTILINE):
                 if number := re.match(r"#+ Exercise (\d+\.\d+)", part):
-                    found = [" ".join(text.split()) for text in HINT.findall(part)]
-                    hints.setdefault(number[1], []).extend(found)
+                    texts = [" ".join(text.split()) for text in HINT.findall(part)]
+                    hints.setdefault(number[1], []).extend(texts)
     return json.dumps(hints, indent=1, ensure_ascii=False) + "\n"
 
 

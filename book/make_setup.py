@@ -20,7 +20,7 @@ import importlib.util
 import os
 
 if not importlib.util.find_spec("minihybrid"):
-    %pip install -q {wanted}
+    %pip install -q {requirement}
 
 import minihybrid as mx
 from minihybrid import autograd, nd, sym
@@ -29,12 +29,12 @@ from minihybrid.gluon import nn
 os.environ["MINIHYBRID_WAIT"] = "1"  # calls wait for their kernels, see chapter 20"""
 
 
-def wanted(stem, on_index=ON_INDEX):
+def requirement(stem, on_index=ON_INDEX):
     """What pip is asked for: a name, or the archive of the repository.
 
-    >>> wanted("03_hybridize", on_index=True)
+    >>> requirement("03_hybridize", on_index=True)
     'minihybrid'
-    >>> wanted("23_other_engines", on_index=True)
+    >>> requirement("23_other_engines", on_index=True)
     '"minihybrid[chapters]"'
     """
     name, extra = PROJECT["name"], EXTRAS.get(stem, "")
@@ -46,7 +46,7 @@ def wanted(stem, on_index=ON_INDEX):
 
 def source(stem):
     """The text of a chapter's first cell."""
-    return CELL.format(wanted=wanted(stem))
+    return CELL.format(requirement=requirement(stem))
 
 
 def with_setup(text, stem):

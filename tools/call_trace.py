@@ -71,7 +71,7 @@ def walked():
         stage()
     for op in OPS.values():
         op.checked.clear()
-    seen, found = set(), []
+    seen, stages = set(), []
 
     def trace(frame, event, _):
         module = modules.get(frame.f_code.co_filename)
@@ -79,12 +79,12 @@ def walked():
             return None
         if event == "line" and (module, frame.f_lineno) not in seen:
             seen.add((module, frame.f_lineno))
-            found[-1][1].setdefault(module, []).append(frame.f_lineno)
+            stages[-1][1].setdefault(module, []).append(frame.f_lineno)
         return trace
 
     before = sys.gettrace()
     for name, stage in zip(STAGES, calls(), strict=True):
-        found.append((name, {}))
+        stages.append((name, {}))
         sys.settrace(trace)
         try:
             stage()
@@ -92,15 +92,16 @@ def walked():
             sys.settrace(before)
     order = {m: k for k, m in enumerate(READING_ORDER)}
     return [
-        (name, {m: sorted(lines[m]) for m in sorted(lines, key=order.get)}) for name, lines in found
+        (name, {m: sorted(lines[m]) for m in sorted(lines, key=order.get)})
+        for name, lines in stages
     ]
 
 
 def statements(module, numbers):
     """The first lines of the statements that lines belong to, however they are broken."""
     tree = ast.parse(path_of(module).read_text(encoding="utf-8"))
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
-    return {max(s.lineno for s in found if s.lineno <= n <= s.end_lineno) for n in numbers}
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    return {max(s.lineno for s in nodes if s.lineno <= n <= s.end_lineno) for n in numbers}
 
 
 def count(road):

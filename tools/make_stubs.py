@@ -99,21 +99,21 @@ def default(value):
 
 def parameters(function):
     """The text between the brackets; a default follows after every default."""
-    found, last, optional = [], None, False
+    parts, last, optional = [], None, False
     for p in inspect.signature(function).parameters.values():
         if last is p.POSITIONAL_ONLY and p.kind is not last:
-            found.append("/")
+            parts.append("/")
         if p.kind is p.KEYWORD_ONLY and last not in (p.KEYWORD_ONLY, p.VAR_POSITIONAL):
-            found.append("*")
+            parts.append("*")
         text = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "") + p.name
         if p.default is not p.empty:
             kind = ": Any" * (p.default is not None)  # else editors take its type for the only one
             text, optional = f"{text}{kind}={default(p.default)}", True
         elif optional and p.kind is p.POSITIONAL_OR_KEYWORD:
             text += "=..."
-        found.append(text)
+        parts.append(text)
         last = p.kind
-    return ", ".join([*found, "/"] if last is inspect.Parameter.POSITIONAL_ONLY else found)
+    return ", ".join([*parts, "/"] if last is inspect.Parameter.POSITIONAL_ONLY else parts)
 
 
 def gives(op, usual):
@@ -126,16 +126,16 @@ def gives(op, usual):
 
 def define(name, function, result, decorator=""):
     """One function or method, with the first paragraph of what it says of itself."""
-    said = "" if name.startswith("__") else inspect.getdoc(function) or ""
-    said = said.partition("\n\n")[0]
-    said = said and f'    """{said}"""\n'
+    doc = "" if name.startswith("__") else inspect.getdoc(function) or ""
+    doc = doc.partition("\n\n")[0]
+    doc = doc and f'    """{doc}"""\n'
     marked = "  # type: ignore" if name in SIGNS else ""
     inside = parameters(function)
     if result == SAME:
         first, comma, rest = inside.partition(",")
         inside = f"{first}: {SAME}{comma}{rest}"
     head = f"{decorator}def {name}({inside}) -> {result}:{marked}\n"
-    return head + (said or "    ...\n")
+    return head + (doc or "    ...\n")
 
 
 def indented(text):
@@ -176,8 +176,8 @@ def class_of(kind, bases, usual=SAME):
         if not name.startswith("_") or name.startswith("__") and inspect.isfunction(value)
         if not _is_parent_s(kind, value)
     )
-    said = f'"""{inspect.getdoc(kind).partition(chr(10))[0]}"""\n'
-    return f"class {kind.__name__}{bases}:\n{indented(said + body)}\n"
+    doc = f'"""{inspect.getdoc(kind).partition(chr(10))[0]}"""\n'
+    return f"class {kind.__name__}{bases}:\n{indented(doc + body)}\n"
 
 
 def space(name, thing, usual):

@@ -117,9 +117,9 @@ def texts(path: Path) -> Iterator[tuple[str, str]]:
         for i, cell in enumerate(json.loads(source)["cells"]):
             if cell["cell_type"] == "markdown":
                 yield f"[{i}]", "".join(cell["source"])
-                asked = cell["metadata"].get("predict", {})
-                labels = [box["label"] for box in asked.get("boxes", [])]
-                yield f"[{i}] form", "\n\n".join([asked.get("hint", ""), *labels])
+                form = cell["metadata"].get("predict", {})
+                labels = [box["label"] for box in form.get("boxes", [])]
+                yield f"[{i}] form", "\n\n".join([form.get("hint", ""), *labels])
     elif path.suffix == ".py":
         yield from strings(source)
     else:
@@ -128,12 +128,12 @@ def texts(path: Path) -> Iterator[tuple[str, str]]:
 
 def findings(text: str) -> Iterator[tuple[str, str]]:
     """(rule, excerpt) for each fault in one text; semicolons are counted by file."""
-    found = sentences(plain(text))
+    checked = sentences(plain(text))
     for paragraph in (" ".join(p.split()) for p in re.split(r"\n\s*\n", plain(text))):
         for name, pattern in PATTERNS.items():
             for match in pattern.finditer(paragraph):
                 yield name, paragraph[max(0, match.start() - 20) : match.end() + 30]
-    for sentence in found:
+    for sentence in checked:
         if len(sentence.split()) > LONGEST:
             yield "long sentence", f"{len(sentence.split())} words: {sentence[:60]}"
 
@@ -142,7 +142,7 @@ def of_file(path: Path) -> Iterator[tuple[str, str, str]]:
     """(place, rule, excerpt) for each fault in a file."""
     words, last = 0, []
     for place, text in texts(path):
-        yield from ((place, *found) for found in findings(text))
+        yield from ((place, *finding) for finding in findings(text))
         words += len(plain(text).split())
         last += [(place, m[0] + m[1]) for m in re.finditer(r".{,30};(?=(.{,30}))", plain(text))]
     if path.suffix != ".py":  # error messages put their remedy behind one
@@ -154,8 +154,8 @@ def files() -> list[Path]:
     """Every page, notebook and assignment of the book, without the notebooks with gaps."""
     notebooks = ("[0-9]*.ipynb", "recipes/*.ipynb", "assignments/*.ipynb")
     globs = ("*.md", "book/*.md", *(f"notebooks/{name}" for name in notebooks))
-    found = [path for glob in globs for path in sorted(ROOT.glob(glob))]
-    return [path for path in found if path.name != "CHANGELOG.md"]  # history stays as it was
+    paths = [path for glob in globs for path in sorted(ROOT.glob(glob))]
+    return [path for path in paths if path.name != "CHANGELOG.md"]  # history stays as it was
 
 
 def main(arguments: list[str]) -> None:
@@ -163,12 +163,12 @@ def main(arguments: list[str]) -> None:
     paths = [Path(a).resolve() for a in arguments if not a.startswith("--")] or files()
     for path in paths:
         name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
-        found = list(of_file(path))
+        results = list(of_file(path))
         if count:
-            by_rule = Counter(rule for _, rule, _ in found).most_common()
-            print(f"{len(found):5}  {name}  {', '.join(f'{rule} {n}' for rule, n in by_rule)}")
+            by_rule = Counter(rule for _, rule, _ in results).most_common()
+            print(f"{len(results):5}  {name}  {', '.join(f'{rule} {n}' for rule, n in by_rule)}")
         else:
-            for place, rule, excerpt in found:
+            for place, rule, excerpt in results:
                 print(f"{name}:{place}: {rule}: {excerpt}")
 
 

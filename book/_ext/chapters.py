@@ -43,12 +43,12 @@ def title_of(source):
 
 def titled(cells):
     """Give every folded cell its title, in the order of the page."""
-    found = set()
+    titles = set()
     for cell in cells:
         if FOLDED & set(cell["metadata"].get("tags", [])):
             title = cell["metadata"].pop("title", None) or title_of("".join(cell["source"]))
-            more = ", continued" if title in found else ""
-            found.add(title)
+            more = ", continued" if title in titles else ""
+            titles.add(title)
             prompts = dict.fromkeys(("code_prompt_show", "code_prompt_hide"), title + more)
             cell["metadata"].setdefault("mystnb", {}).update(prompts)
 

@@ -48,8 +48,8 @@ def course():
 
 def plan(n_weeks):
     """The plan of so many weeks: [(slugs of chapters, numbers of assignments), ...]."""
-    found = next(p for p in course()["plan"] if len(p["weeks"]) == n_weeks)
-    return [(week["chapters"], week.get("assignments", [])) for week in found["weeks"]]
+    chosen = next(p for p in course()["plan"] if len(p["weeks"]) == n_weeks)
+    return [(week["chapters"], week.get("assignments", [])) for week in chosen["weeks"]]
 
 
 def needs(slug):
@@ -61,15 +61,15 @@ def needs(slug):
 @cache
 def assignments():
     """{number: (title, its first text, {test: points})}."""
-    found = {}
+    table = {}
     for path in sorted(ASSIGNMENTS.glob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         text = "".join(cells[0]["source"])
         graded = [c["metadata"]["nbgrader"] for c in cells if "nbgrader" in c["metadata"]]
         points = {g["grade_id"]: g["points"] for g in graded if g.get("grade")}
         title = re.match(r"# Assignment \d+: (.*)", text)[1]
-        found[int(path.stem[0])] = title, text, points
-    return found
+        table[int(path.stem[0])] = title, text, points
+    return table
 
 
 def needs_of(assignment):
@@ -186,17 +186,17 @@ def fold(title, node):
 
 def discussion():
     """Questions, each with its answer folded below it."""
-    found = []
+    result = []
     for one in course()["discussion"]:
-        asked = prose(one["question"])
-        asked += [nodes.Text(" ("), *linked([one["chapter"]]).children, nodes.Text(")")]
-        found += [asked, *fold("Answer", prose(one["answer"]))]
-    return found
+        question = prose(one["question"])
+        question += [nodes.Text(" ("), *linked([one["chapter"]]).children, nodes.Text(")")]
+        result += [question, *fold("Answer", prose(one["answer"]))]
+    return result
 
 
 def wrong():
     """What is wrong in assignments, each with the points that it loses."""
-    found = []
+    result = []
     table = tomllib.loads((ASSIGNMENTS / "wrong.toml").read_text(encoding="utf-8"))
     for name, entries in sorted(table.items()):
         title, _, points = assignments()[int(name[0])]
@@ -204,24 +204,24 @@ def wrong():
         for one in entries:
             lost = sum(points[test] for test in one["loses"])
             rows.append((prose(f"`{one['cell']}`"), prose(one["why"]), str(lost)))
-        found += [nodes.rubric(text=f"Assignment {name[0]}: {title}"), as_table(rows)]
-    return found
+        result += [nodes.rubric(text=f"Assignment {name[0]}: {title}"), as_table(rows)]
+    return result
 
 
 def answers():
     """[(exercise, a wrong answer, why it is wrong), ...], as the checkers know them."""
-    found = []
+    rows = []
     for number, exercise in TABLE.items():
         if isinstance(exercise.judge, Parts):
             for part in exercise.judge.parts:
-                found += [(number, f"{part.name}: {v}", why) for v, why in part.wrong.items()]
-            found += [(number, str(v), why) for v, why in exercise.judge.whole.items()]
-    return found
+                rows += [(number, f"{part.name}: {v}", why) for v, why in part.wrong.items()]
+            rows += [(number, str(v), why) for v, why in exercise.judge.whole.items()]
+    return rows
 
 
 def exercises():
     """The wrong answers as tables, one folded for each chapter."""
-    found = []
+    result = []
     for slug, (stem, *_) in chapters().items():
         number = int(stem[:2])
         known = [a for a in answers() if int(a[0].partition(".")[0]) == number]
@@ -229,8 +229,8 @@ def exercises():
         for exercise, answer, why in known:
             anchor = f"#exercise-{exercise.replace('.', '-')}"
             rows.append((commas([link(stem, exercise, anchor)]), answer, prose(why)))
-        found += fold(name_of(slug), as_table(rows)) if known else []
-    return found
+        result += fold(name_of(slug), as_table(rows)) if known else []
+    return result
 
 
 def attacks():

@@ -29,35 +29,35 @@ def entries(paragraph):
 
     Lines of prose before the first entry have the name None.
     """
-    found = []
+    result = []
     for line in paragraph.splitlines():
         entry = ENTRY.match(line)
         rest = line[entry.end() :] if entry else line.strip()
         if has_columns(rest):
             return None
-        in_prose = found and found[-1][0] is None
+        in_prose = result and result[-1][0] is None
         if entry and (entry[1] in NAMES or has_columns(line) or not in_prose):
-            found.append((entry[1], rest))
-        elif found and (found[-1][0] == "What is left out" or found[-1][0] and line[0] == " "):
-            found[-1] = found[-1][0], found[-1][1] + "\n" + rest
-        elif line[0] != " " and (in_prose or not found):
-            found.append((None, line))
+            result.append((entry[1], rest))
+        elif result and (result[-1][0] == "What is left out" or result[-1][0] and line[0] == " "):
+            result[-1] = result[-1][0], result[-1][1] + "\n" + rest
+        elif line[0] != " " and (in_prose or not result):
+            result.append((None, line))
         else:
             return None
-    return found
+    return result
 
 
 def as_text(paragraph):
     """A paragraph as lines of reStructuredText."""
-    found = None if paragraph.startswith(">>>") else entries(paragraph)
-    if found is None:
+    parts = None if paragraph.startswith(">>>") else entries(paragraph)
+    if parts is None:
         language = "pycon" if paragraph.startswith(">>>") else "text"
         yield from (f".. code-block:: {language}", "   :class: docstring", "")
         yield from ("   " + line for line in paragraph.splitlines())
         yield ""
         return
-    prose = [text for name, text in found if name is None]
-    named = found[len(prose) :]
+    prose = [text for name, text in parts if name is None]
+    named = parts[len(prose) :]
     if prose:
         yield from (*map(escape, prose), "")
     if named:

@@ -147,10 +147,10 @@ def form(term, made):
 def uses(text, known, emphasised=False):
     """(start, end, term) of the terms in a text that are not known yet; they are then."""
     finder = pattern(emphasised)
-    for found in [finder.fullmatch(text.rstrip(".:"))] if emphasised else finder.finditer(text):
-        if found and (term := list(meanings())[int(found.lastgroup[1:])]) not in known:
+    for match in [finder.fullmatch(text.rstrip(".:"))] if emphasised else finder.finditer(text):
+        if match and (term := list(meanings())[int(match.lastgroup[1:])]) not in known:
             known.add(term)
-            yield *found.span(), term
+            yield *match.span(), term
 
 
 def texts(document):

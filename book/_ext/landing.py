@@ -51,19 +51,19 @@ EXERCISE = re.compile(  # its number, stars and minutes
 @cache
 def chapters():
     """{file without its number: (stem, title, its Markdown, number of code cells)}."""
-    found = {}
+    table = {}
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         texts = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
         title = re.match(r"# (?:Build one: (?=(.*))|(?=([^:,\n]*)))", texts[0])
         title = title[1] or title[2]
-        found[path.stem[3:]] = (
+        table[path.stem[3:]] = (
             path.stem,
             title[0].upper() + title[1:],
             "\n\n".join(texts),
             len(cells) - len(texts),
         )
-    return found
+    return table
 
 
 def minutes(slug):
@@ -85,8 +85,8 @@ def tried(slugs, stars):
     >>> tried(["tour"], "★★★")
     0
     """
-    found = (one for slug in slugs for one in EXERCISE.findall(chapters()[slug][2]))
-    return sum(int(minutes) for _, level, minutes in found if level == stars)
+    matches = (one for slug in slugs for one in EXERCISE.findall(chapters()[slug][2]))
+    return sum(int(minutes) for _, level, minutes in matches if level == stars)
 
 
 def exercise(stem, number):

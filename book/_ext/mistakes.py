@@ -54,11 +54,11 @@ def ran(program, name="your.py"):
             error = caught
         finally:
             os.chdir(here)
-    said = [f"{w.category.__name__}: {w.message}\n" for w in warned]
-    return printed.getvalue() + "".join(said), error
+    warnings_shown = [f"{w.category.__name__}: {w.message}\n" for w in warned]
+    return printed.getvalue() + "".join(warnings_shown), error
 
 
-def told(program):
+def output_of(program):
     """What the reader sees: what is printed, and the error in one line."""
     printed, error = ran(program)
     return printed.rstrip() + f"\n{type(error).__name__}: {error}" * (error is not None)
@@ -92,11 +92,11 @@ class Mistakes(SphinxDirective):
         section = nodes.section(ids=[re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")])
         section += nodes.title("", "", *prose(title).children)
         section += code(mistake["wrong"], "python")
-        section += code(told(mistake["wrong"]), "text", "told")
+        section += code(output_of(mistake["wrong"]), "text", "told")
         section += prose(mistake["why"], "Cause: ")
         section += prose(mistake["cure"], "Remedy: ")
         section += code(mistake["right"], "python")
-        if printed := told(mistake["right"]):
+        if printed := output_of(mistake["right"]):
             section += code(printed, "text", "told", "right")
         return section
 

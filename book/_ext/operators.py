@@ -47,12 +47,12 @@ OF_KIND = {  # what an input takes, where it does not take every number
 
 def public(module):
     """{record: its public names} of the operators that a module of `ops` enters."""
-    found = {}
+    names_of = {}
     for name, op in OPS.items():
         name = name.replace("_contrib_", "contrib.")  # as programs write it, nd.contrib.X
         if not name.startswith("_") and Path(PLACES[op][0].co_filename).stem == module:
-            found.setdefault(op, []).append(name)
-    return found
+            names_of.setdefault(op, []).append(name)
+    return names_of
 
 
 def title(names):
@@ -147,8 +147,8 @@ def gradients(lines, call, names):
 
 def gradient(op, name):
     """To which inputs a gradient flows back in one of the samples, in words."""
-    found = [gradients(*program(case, name)) for case in cases(op)]
-    reached = [(key, g) for grads in found for key, g in grads.items() if not np.isnan(g).all()]
+    all_grads = [gradients(*program(case, name)) for case in cases(op)]
+    reached = [(key, g) for grads in all_grads for key, g in grads.items() if not np.isnan(g).all()]
     flows = dict.fromkeys(key for key, g in reached if np.any(g))
     if flows and op.variadic:
         return "for every input"
@@ -202,10 +202,10 @@ class Operators(SphinxDirective):
     final_argument_whitespace = True
 
     def run(self):
-        found = {}
+        names_of = {}
         for module in self.arguments[0].split():
-            found |= public(module)
-        return [self.entry(op, names) for op, names in found.items()]
+            names_of |= public(module)
+        return [self.entry(op, names) for op, names in names_of.items()]
 
     def entry(self, op, names):
         name = title(names)

@@ -158,10 +158,10 @@ def ratios(threads=1):
 
 def groups():
     """For each group of workloads: how many, how they end, and the mean of the ratios."""
-    found = raced(read())
+    rows_of = raced(read())
     lines = [("group", "workloads", "ahead", "draw", "behind", "ratio, geometric mean")]
     for group, names in GROUPS.items():
-        rows = [found[name] for name in names if name in found]
+        rows = [rows_of[name] for name in names if name in rows_of]
         words = [verdict(w).partition(",")[0] for w in rows]
         logs = [np.log(median_s(fastest(w, True)) / median_s(fastest(w, False))) for w in rows]
         counts = (str(words.count(word)) for word in ("ahead", "draw", "behind"))
@@ -223,9 +223,9 @@ def bars(missed_only=False):
     lines = [("workload", "bar", "at most", "found", "beside", "")]
     for bar in read()["bars"]:
         if not (missed_only and bar["passed"]):
-            limit, found = (amount(bar[key], bar["unit"]) for key in ("limit", "found"))
+            limit, measured = (amount(bar[key], bar["unit"]) for key in ("limit", "found"))
             word = "passed" if bar["passed"] else "missed"
-            lines.append((bar["workload"], bar["bar"], limit, found, bar["against"], word))
+            lines.append((bar["workload"], bar["bar"], limit, measured, bar["against"], word))
     return lines
 
 
@@ -246,13 +246,13 @@ def first_calls():
 
 def grading_kinds():
     """What a submission of each kind took, and its points."""
-    found = json.loads((FOLDER / "grading.json").read_text())
+    figures = json.loads((FOLDER / "grading.json").read_text())
     lines = [("submission", "number", "half took at most", "longest", "points")]
-    for kind, row in found["kinds"].items():
+    for kind, row in figures["kinds"].items():
         times = (f"{row[key]:.1f} s" for key in ("median_s", "most_s"))
         low, high = row["points"][0], row["points"][-1]
         points = f"{low}" if low == high else f"{low} to {high}"
-        lines.append((kind, str(row["number"]), *times, f"{points} of {found['of']}"))
+        lines.append((kind, str(row["number"]), *times, f"{points} of {figures['of']}"))
     return lines
 
 
@@ -384,16 +384,16 @@ def promises():
     return f"{len(words)} bars: {words.count('passed')} passed, {words.count('missed')} missed."
 
 
-def grading(found=None):
+def grading(figures=None):
     """What grading a class took, and what hostile classmates and a killed grader changed."""
-    found = found or json.loads((FOLDER / "grading.json").read_text())
-    n, m, peak, kills = (found[key] for key in ("number", "machine", "peak_bytes", "kills"))
-    each_s = (found["students_s"] + found["grader_s"]) / n
-    hostile = found["kinds"]["hostile"]["number"]
+    figures = figures or json.loads((FOLDER / "grading.json").read_text())
+    n, m, peak, kills = (figures[key] for key in ("number", "machine", "peak_bytes", "kills"))
+    each_s = (figures["students_s"] + figures["grader_s"]) / n
+    hostile = figures["kinds"]["hostile"]["number"]
     return (
-        f"{n} submissions of {found['assignment']} took {found['wall_s'] / 60:.1f} minutes with "
-        f"{found['jobs']} at a time ({m['cpu']}, {m['cores']} cores, {m['date']}). "
-        f"That is {found['wall_s'] / n:.1f} s and {each_s:.1f} processor seconds each. "
+        f"{n} submissions of {figures['assignment']} took {figures['wall_s'] / 60:.1f} minutes "
+        f"with {figures['jobs']} at a time ({m['cpu']}, {m['cores']} cores, {m['date']}). "
+        f"That is {figures['wall_s'] / n:.1f} s and {each_s:.1f} processor seconds each. "
         f"The process of a student who wasn't hostile had at most {peak['student'] / 1e6:.0f} MB, "
         f"a hostile one's {peak['hostile'] / 1e6:.0f} MB, and the grader "
         f"{peak['grader'] / 1e6:.0f} MB. The grader was killed {counted(kills['number'], 'time')} "
@@ -405,10 +405,10 @@ def grading(found=None):
     )
 
 
-def error_rate(found=None):
+def error_rate(figures=None):
     """What random programs found: at which commit, and which planted faults were caught."""
-    found = found or json.loads((FOLDER / "soak.json").read_text())
-    part = found["programs"]
+    figures = figures or json.loads((FOLDER / "soak.json").read_text())
+    part = figures["programs"]
     n, modes, (first, last) = part["programs"], part["modes"], part["seeds"]
     words = (
         f"{counted(part['differences'], 'difference')} in {n:,} programs at commit "
@@ -417,12 +417,12 @@ def error_rate(found=None):
         f"also ran as kernels in plain Python, {modes['gpu']:,} on the simulated GPU and "
         f"{modes['cpu']:,} compiled."
     )
-    if faults := found.get("faults"):
+    if faults := figures.get("faults"):
         words += (
             f" Of {faults['planted']} faults planted in the engine on {faults['date']}, "
             f"such programs caught {faults['caught']}."
         )
-    if mxnet := found.get("mxnet"):
+    if mxnet := figures.get("mxnet"):
         words += (
             f" Beside MXNet 1.9.1 on {mxnet['date']}: {mxnet['programs']:,} programs, "
             f"{mxnet['unexplained']} unexplained."

@@ -134,7 +134,7 @@ def changed(python, *expected):
 
 def test_the_archive_changes_nothing(runtime, sources):
     python, names = runtime
-    actual = changed(python, make_setup.wanted("03_hybridize").replace(*home(sources)))
+    actual = changed(python, make_setup.requirement("03_hybridize").replace(*home(sources)))
     assert list(actual) == ["minihybrid"] and actual["minihybrid"].endswith("HEAD.zip")
 
 
@@ -144,14 +144,14 @@ def test_the_index_changes_nothing(runtime, sources):
     index.mkdir(parents=True, exist_ok=True)
     (wheel,) = sources.glob("*.whl")
     (index / "index.html").write_text(f'<a href="{wheel.as_uri()}">{wheel.name}</a>')
-    expected = make_setup.wanted("03_hybridize", on_index=True)
+    expected = make_setup.requirement("03_hybridize", on_index=True)
     actual = changed(python, "--isolated", "--index-url", index.parent.as_uri(), expected)
     assert actual == {"minihybrid": wheel.as_uri()}
 
 
 def test_what_two_chapters_need_changes_nothing(runtime, sources):
     python, names = runtime
-    expected = make_setup.wanted("23_other_engines").replace(*home(sources)).strip('"')
+    expected = make_setup.requirement("23_other_engines").replace(*home(sources)).strip('"')
     actual = changed(python, expected)
     assert {"minihybrid", "onnx", "onnxruntime"} <= set(actual)
     assert set(actual) & names == set()

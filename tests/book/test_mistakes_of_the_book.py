@@ -45,7 +45,7 @@ def test_a_mistake_ends_in_one_sentence_and_its_cure_runs(mistake):
         assert is_a_sentence(error), error
     shown, wrong = mistakes.ran(mistake["right"])
     assert wrong is None, wrong
-    assert mistakes.told(mistake["wrong"]) != mistakes.told(mistake["right"])
+    assert mistakes.output_of(mistake["wrong"]) != mistakes.output_of(mistake["right"])
     assert "Warning" not in shown
 
 

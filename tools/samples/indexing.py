@@ -228,7 +228,7 @@ def ordered():
 
 
 def drawn():
-    found = {
+    samples = {
         "_random_randint": [
             of(low=-2, high=5, shape=(2, 3)),
             of(low=0, high=100, shape=4, dtype="int64"),
@@ -254,7 +254,7 @@ def drawn():
             last = chance(*shape) if name == "negative_binomial" else pos(*shape)
             return [pos(*shape)] * (params - 1) + [last]
 
-        found |= {
+        samples |= {
             f"_random_{name}": [of(shape=(2, 3)), of(shape=5, dtype="float64", **other)],
             f"_random_{name}_like": [of((2, 3), **other), of((0, 3))],
             # Numbers that were drawn have no gradient towards the parameters.
@@ -265,7 +265,7 @@ def drawn():
             f"_sample_{name}": [of(*arrays(2), smooth=False, shape=shape) for shape in ((), (3, 2))]
             + [of(*arrays(0), smooth=False, shape=2)],
         }
-    return found
+    return samples
 
 
 def factorised():
