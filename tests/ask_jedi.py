@@ -18,7 +18,7 @@ if __name__ == "__main__":
     for line in json.load(sys.stdin):
         script = jedi.Script(source.read_text("utf-8") + line, path=source, project=project)
         if line.endswith("("):
-            answers.append([found.to_string() for found in script.get_signatures()])
+            answers.append([signature.to_string() for signature in script.get_signatures()])
         else:
-            answers.append([found.name for found in script.complete()])
+            answers.append([completion.name for completion in script.complete()])
     print(json.dumps(answers))

@@ -43,11 +43,11 @@ def every(job):
 
 
 if __name__ == "__main__":
-    asked = json.load(sys.stdin)
+    request = json.load(sys.stdin)
     with multiprocessing.Pool() as pool:
         json.dump(
             pool.map(
-                every, [(text, asked["capabilities"]) for text in asked["texts"]], chunksize=1
+                every, [(text, request["capabilities"]) for text in request["texts"]], chunksize=1
             ),
             sys.stdout,
         )

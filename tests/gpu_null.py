@@ -17,7 +17,7 @@ from minihybrid.runtime.device import device_of
 from minihybrid.runtime.launch import Recorded
 
 
-def noted(driver):
+def recorded(driver):
     """The first arguments of all launches so far, graphs' nodes included."""
     value = ctypes.c_uint64()
     n = driver.noted(0, ctypes.byref(value))
@@ -30,9 +30,9 @@ def main():
 
     def new(call):
         """What a call adds to the notes."""
-        before = len(noted(driver))
+        before = len(recorded(driver))
         call()
-        return noted(driver)[before:]
+        return recorded(driver)[before:]
 
     one = Recorded(device, [scaled(Operand(ARRAY, 0), Operand(PARAM, 0), Operand(ARRAY, 1))], 0)
     chain = Recorded(device, CHAIN, 512)

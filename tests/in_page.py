@@ -107,16 +107,16 @@ async def outputs_of(notebook):
 
     shell, streams = Shell.instance(), (sys.stdout, sys.stderr)
     sys.stdout, sys.stderr = Stream("stdout", outputs), Stream("stderr", outputs)
-    found = {}
+    results = {}
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
             source = shell.transform_cell("".join(cell["source"]))
             await shell.run_cell_async(source, store_history=True, transformed_cell=source)
             shell.events.trigger("post_execute")  # shows figures
-            found[cell["id"]] = [*outputs]
+            results[cell["id"]] = [*outputs]
             outputs.clear()
     sys.stdout, sys.stderr = streams
-    return found
+    return results
 
 
 if __name__ == "__main__":

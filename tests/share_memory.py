@@ -16,8 +16,8 @@ def refused(function, error, message):
     """Whether a call raises an error with these words."""
     try:
         function()
-    except error as found:
-        return message in str(found)
+    except error as caught:
+        return message in str(caught)
     return False
 
 

@@ -64,7 +64,7 @@ def failing(notebook):
             yield cell.id, errors
 
 
-def asked(path, python, folder, twice=False):
+def problems_of(path, python, folder, twice=False):
     """What `failing` finds in a notebook that a process of its own runs."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", __file__, path, python, folder, *["twice"] * twice],

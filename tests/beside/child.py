@@ -18,16 +18,16 @@ def answers(mx, program):
 
     What stops it stands under "error", as a text.
     """
-    found = {}
+    result = {}
     try:
-        _answer(mx, program, found)
+        _answer(mx, program, result)
     except Exception as error:  # whatever it is, it is the answer
         text = f"{type(error).__name__}: {error}"
-        found["error"] = text.partition("\nStack trace")[0]
-    return found
+        result["error"] = text.partition("\nStack trace")[0]
+    return result
 
 
-def _answer(mx, program, found):
+def _answer(mx, program, result):
     values = [mx.nd.array(v, dtype=v.dtype) for v in arrays_of(program)]
     variables = {
         i: v for i, v in enumerate(values) if is_float(v) and program.inputs[i].role != "state"
@@ -36,13 +36,13 @@ def _answer(mx, program, found):
         value.attach_grad()
     with mx.autograd.record(train_mode=program.train):
         outs = run(mx.nd, program, values)
-    found |= {f"output {i}": out.asnumpy() for i, out in enumerate(outs)}
+    result |= {f"output {i}": out.asnumpy() for i, out in enumerate(outs)}
     heads = [out for out in outs if is_float(out)]
     if heads and variables:
         seeds = [mx.nd.array(seed(out.shape), dtype=out.dtype) for out in heads]
         mx.autograd.backward(heads, seeds, train_mode=program.train)
-        found |= {f"gradient {i}": v.grad.asnumpy() for i, v in variables.items()}
-    found |= {
+        result |= {f"gradient {i}": v.grad.asnumpy() for i, v in variables.items()}
+    result |= {
         f"state {i}": v.asnumpy() for i, v in enumerate(values) if program.inputs[i].role == "state"
     }
 
@@ -57,12 +57,12 @@ def seed(shape):
     return (((np.arange(size) * 7 % 5) - 1.5) / 2).reshape(shape)
 
 
-def packed(found):
+def packed(result):
     """Answers as JSON has them; repr of a number is exact."""
     return json.dumps(
         {
             k: v if isinstance(v, str) else [str(v.dtype), v.shape, v.ravel().tolist()]
-            for k, v in found.items()
+            for k, v in result.items()
         }
     )
 

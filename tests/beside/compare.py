@@ -174,8 +174,8 @@ def judge(program, mxnet):
     no step has more than its share; or "unknown".
     """
     ours, theirs = answers(mh, program), mxnet.answers(program)
-    found = list(differences(program, ours, theirs))
-    if not found:
+    different = list(differences(program, ours, theirs))
+    if not different:
         return "same", []
     values, reasons, exact = values_of(program), [], True
     known, n_values = set(), len(program.inputs)
@@ -199,16 +199,16 @@ def judge(program, mxnet):
             some = [
                 (why, None)
                 for number, step in enumerate(program.steps)
-                if (why := disturbance(step, found)) is not None and not known.add(number)
+                if (why := disturbance(step, different)) is not None and not known.add(number)
             ]
             reasons += some
         rest = without(program, known, values)
-        found = list(differences(rest, answers(mh, rest), mxnet.answers(rest)))
-        if not found:
+        different = list(differences(rest, answers(mh, rest), mxnet.answers(rest)))
+        if not different:
             return "same but for known steps", reasons
-    if not exact and all(d.kind == "value" for d in found):
+    if not exact and all(d.kind == "value" for d in different):
         return "rounding", reasons
-    reasons += [(reason(d), d) for d in found]
+    reasons += [(reason(d), d) for d in different]
     bad = any(why is None for why, _ in reasons)
     return "unknown" if bad else "known as a whole", reasons
 
@@ -217,8 +217,8 @@ def small(program, mxnet):
     """An unknown difference of the same kind with as few steps as possible."""
 
     def kinds(other):
-        found = (d for why, d in judge(other, mxnet)[1] if why is None)
-        return {(d.kind, d.step and d.step.op) for d in found}
+        unexplained = (d for why, d in judge(other, mxnet)[1] if why is None)
+        return {(d.kind, d.step and d.step.op) for d in unexplained}
 
     sought = kinds(program)
 

@@ -74,7 +74,7 @@ def reason(d):
     return next((i for i, known in enumerate(KNOWN) if known.fits(d)), None)
 
 
-def disturbance(step, found):
+def disturbance(step, different):
     """The entry for a step whose harm is seen in others, or `None`.
 
     found:  what differs in the program that the step belongs to.
@@ -85,7 +85,7 @@ def disturbance(step, found):
             for i, known in enumerate(KNOWN)
             if known.kind == "elsewhere"
             and (known.ops is ANY or step.op in known.ops)
-            and known.when(step, found)
+            and known.when(step, different)
         ),
         None,
     )
@@ -650,7 +650,9 @@ KNOWN = (
         OTHER,
         ("Dropout",),
         "elsewhere",
-        lambda step, found: step.attrs.get("p", 0.5) > 0 and any(d.program.train for d in found),
+        lambda step, different: (
+            step.attrs.get("p", 0.5) > 0 and any(d.program.train for d in different)
+        ),
         "Random masks, which may agree by chance.",
         (
             "The same seed gives a different stream. Other tests compare shapes, dtypes and"
@@ -669,7 +671,7 @@ KNOWN = (
         OTHER,
         ("BatchNorm", "BatchNorm_v1"),
         "elsewhere",
-        lambda step, found: step.attrs.get("fix_gamma", True),
+        lambda step, different: step.attrs.get("fix_gamma", True),
         "`BatchNorm(fix_gamma=True)` writes 1 into the array gamma.",
         "A fixed gamma is treated as 1, and the array isn't changed.",
     ),
@@ -677,7 +679,7 @@ KNOWN = (
         OTHER,
         ("BatchNorm", "BatchNorm_v1"),
         "elsewhere",
-        lambda step, found: any(d.name.startswith("state") for d in found),
+        lambda step, different: any(d.name.startswith("state") for d in different),
         (
             "`BatchNorm` updates its moving mean and variance in `backward`, and only if a "
             "gradient reaches it."
@@ -750,10 +752,10 @@ KNOWN = (
         OTHER,
         ("Pooling", "Pooling_v1"),
         "elsewhere",
-        lambda step, found: (
+        lambda step, different: (
             step.attrs.get("pool_type", "max") == "max"
-            and in_gradients(found)
-            and all(slope(d) for d in found if gradient(d) and d.kind == "value")
+            and in_gradients(different)
+            and all(slope(d) for d in different if gradient(d) and d.kind == "value")
         ),
         (
             "The gradient of max pooling is lost in some programs, but not if it's the only"
@@ -950,12 +952,12 @@ KNOWN = (
         NANS,
         ("clip",),
         "elsewhere",
-        lambda step, found: any(
+        lambda step, different: any(
             gradient(d)
             and d.kind == "value"
             and np.isnan(d.ours[d.apart]).all()
             and (d.theirs[d.apart] == 0).all()
-            for d in found
+            for d in different
         ),
         "An infinite gradient is 0 where `clip` clips.",
         "It's multiplied by 0, which gives NaN.",
@@ -996,14 +998,14 @@ KNOWN = (
         NANS,
         ANY,
         "elsewhere",
-        lambda step, found: (
+        lambda step, different: (
             stops_gradients(step)
             and any(
                 gradient(d)
                 and d.kind == "value"
                 and np.isnan(d.theirs[d.apart]).all()
                 and np.isfinite(d.ours[d.apart]).all()
-                for d in found
+                for d in different
             )
         ),
         (
@@ -1093,7 +1095,7 @@ KNOWN = (
         MEMORY,
         ANY,
         "elsewhere",
-        lambda step, found: stops_gradients(step) and dies(found),
+        lambda step, different: stops_gradients(step) and dies(different),
         (
             "`backward` crashes with a segmentation fault if only operators without a "
             "gradient use a function of a result: `exp(LayerNorm(x)) > 0`."
@@ -1120,7 +1122,7 @@ KNOWN = (
         MEMORY,
         ("Deconvolution",),
         "elsewhere",
-        lambda step, found: dies(found),
+        lambda step, different: dies(different),
         (
             "`backward` crashes the process if the weight has a second use, so that two "
             "gradients have to be added."
@@ -1139,7 +1141,7 @@ KNOWN = (
         MEMORY,
         ("SequenceLast", "SequenceMask", "SequenceReverse"),
         "elsewhere",
-        lambda step, found: step.attrs.get("use_sequence_length") and in_gradients(found),
+        lambda step, different: step.attrs.get("use_sequence_length") and in_gradients(different),
         "The gradient of lengths is uninitialized memory.",
         "The gradient of lengths is 0.",
     ),
@@ -1159,7 +1161,7 @@ KNOWN = (
         MEMORY,
         ("Crop",),
         "elsewhere",
-        lambda step, found: in_gradients(found),
+        lambda step, different: in_gradients(different),
         "The gradient of cropped elements is uninitialized memory.",
         "It's 0.",
     ),
@@ -1167,7 +1169,7 @@ KNOWN = (
         MEMORY,
         ("SequenceLast",),
         "elsewhere",
-        lambda step, found: not step.attrs.get("use_sequence_length"),
+        lambda step, different: not step.attrs.get("use_sequence_length"),
         "`SequenceLast` without lengths writes a gradient out of bounds.",
         "The last step gets its gradient.",
     ),
@@ -1183,7 +1185,7 @@ KNOWN = (
         MEMORY,
         (*REGRESSIONS, "SVMOutput", "SoftmaxOutput", "Softmax"),
         "elsewhere",
-        lambda step, found: in_gradients(found),
+        lambda step, different: in_gradients(different),
         (
             "The gradient of a label is uninitialized memory, which is added to the label's"
             " other gradients."
@@ -1194,7 +1196,7 @@ KNOWN = (
         OTHER,
         ("make_loss", "MakeLoss"),
         "elsewhere",
-        lambda step, found: in_gradients(found),
+        lambda step, different: in_gradients(different),
         (
             "`make_loss` produces a gradient even if only operators without a gradient, "
             "such as `ones_like`, use it."
@@ -1224,7 +1226,7 @@ KNOWN = (
         MEMORY,
         CTC,
         "elsewhere",
-        lambda step, found: in_gradients(found),
+        lambda step, different: in_gradients(different),
         "So are the gradients of everything the scores were computed from.",
         "They're correct.",
     ),

@@ -125,9 +125,9 @@ class Drawn:
         below = self.stream.uniform(size=(*chances.shape[:-1], *count))
         sums = np.cumsum(chances, -1)[..., :-1]
         sums = sums.reshape(*sums.shape[:-1], *(1 for _ in count), sums.shape[-1])
-        found = (below[..., None] >= sums).sum(-1)
+        drawn = (below[..., None] >= sums).sum(-1)
         if not get_prob:
-            return self.mx.nd.array(np.atleast_1d(found), dtype=dtype)
+            return self.mx.nd.array(np.atleast_1d(drawn), dtype=dtype)
         raise NotImplementedError("multinomial(get_prob=True) is not drawn alike")
 
     def shuffle(self, data, **_):
@@ -220,25 +220,25 @@ class Kept:
 
     def arrays(self):
         """name -> array of all that was kept."""
-        found = {f"taken {i}": array for i, array in enumerate(self.taken)}
+        kept = {f"taken {i}": array for i, array in enumerate(self.taken)}
         for parameter in self.parameters:
             try:
                 value = parameter.list_data()[0]
             except Exception:  # never initialised, or its shape was never known
                 continue
-            keep(found, f"parameter {parameter.name}", value)
+            keep(kept, f"parameter {parameter.name}", value)
         for module in self.modules:
             if module.params_initialized:
                 for params in module.get_params():
                     for name, value in params.items():
-                        keep(found, f"parameter {name}", value)
-        return found
+                        keep(kept, f"parameter {name}", value)
+        return kept
 
 
-def keep(found, name, value):
-    while name in found:  # several of one name, in the order in which they were made
+def keep(kept, name, value):
+    while name in kept:  # several of one name, in the order in which they were made
         name += "'"
-    found[name] = value.asnumpy()
+    kept[name] = value.asnumpy()
 
 
 # -- programs --------------------------------------------------------------------------
@@ -298,11 +298,11 @@ def run_graph(job, mx):
     stream = np.random.RandomState(SEED)
     data = {name: stream.uniform(-1, 1, shape).astype("f4") for name, shape in shapes.items()}
     if mx.__name__ == "mxnet":
-        outs, found = graph_in_mxnet(job, mx, data, stream)
+        outs, gradients = graph_in_mxnet(job, mx, data, stream)
     else:
-        outs, found = graph_in_ours(job, mx, data)
+        outs, gradients = graph_in_ours(job, mx, data)
     arrays = {f"output {i}": out.asnumpy() for i, out in enumerate(outs)}
-    return {"printed": "", "error": None}, arrays | found
+    return {"printed": "", "error": None}, arrays | gradients
 
 
 def inferred(symbol, data):

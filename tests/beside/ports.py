@@ -177,8 +177,8 @@ def run(python, job, seconds=SECONDS):
         if not answers.exists() or not answers.stat().st_size:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             return {"printed": "", "error": f"ended with {done.returncode}: {last}"}, {}
-        with np.load(answers) as found:
-            arrays = {name: found[name] for name in found.files}
+        with np.load(answers) as stored:
+            arrays = {name: stored[name] for name in stored.files}
         return json.loads(str(arrays.pop("texts"))) | {"stderr": done.stderr}, arrays
 
 
@@ -195,12 +195,12 @@ def run_both(port, clones, shared, pythons):
 
 def from_itself(port, clones, shared, python, theirs):
     """The largest difference of MXNet to MXNet, whose numbers are moved by a rounding."""
-    found = []
+    gaps = []
     for shake in range(1, SHAKES + 1):
         with tempfile.TemporaryDirectory() as folder:
             job = next(program_jobs(port, clones, shared, Path(folder)))
-            found.append(judged(run(python, job | {"shake": shake}), theirs)["difference"])
-    return None if None in found else max(found)
+            gaps.append(judged(run(python, job | {"shake": shake}), theirs)["difference"])
+    return None if None in gaps else max(gaps)
 
 
 def program_jobs(port, clones, shared, folder):
@@ -275,7 +275,7 @@ def numbers_in(text):
 def judged(ours, theirs, least=1):
     """What is to be said of the answers of both, as the results have it."""
     (texts, arrays), (texts_there, arrays_there) = ours, theirs
-    found = {"outcome": "agrees", "error": texts["error"], "mxnet_error": texts_there["error"]}
+    verdict = {"outcome": "agrees", "error": texts["error"], "mxnet_error": texts_there["error"]}
     (words, printed), (words_there, printed_there) = (
         numbers_in(t["printed"]) for t in (texts, texts_there)
     )
@@ -284,22 +284,22 @@ def judged(ours, theirs, least=1):
         there = name in arrays
         gaps[name] = distance(arrays[name], arrays_there[name], least) if there else math.inf
     worst = max(gaps, key=gaps.get, default=None)
-    found["compared"] = len(printed_there) + sum(a.size for a in arrays_there.values())
-    found["difference"] = gaps.get(worst)
-    found["worst"] = worst
+    verdict["compared"] = len(printed_there) + sum(a.size for a in arrays_there.values())
+    verdict["difference"] = gaps.get(worst)
+    verdict["worst"] = worst
     if texts_there["error"]:
-        found["outcome"] = "mxnet fails" if texts["error"] else "runs here alone"
+        verdict["outcome"] = "mxnet fails" if texts["error"] else "runs here alone"
     elif texts["error"]:
-        found["outcome"] = "fails"
+        verdict["outcome"] = "fails"
     elif words != words_there:
-        found["outcome"] = "prints other words"
-    elif not found["compared"]:
-        found["outcome"] = "compares nothing"
-    elif not found["difference"] <= AGREES:
-        found["outcome"] = "differs"
-    if found["difference"] == math.inf:
-        found["difference"] = None
-    return found
+        verdict["outcome"] = "prints other words"
+    elif not verdict["compared"]:
+        verdict["outcome"] = "compares nothing"
+    elif not verdict["difference"] <= AGREES:
+        verdict["outcome"] = "differs"
+    if verdict["difference"] == math.inf:
+        verdict["difference"] = None
+    return verdict
 
 
 def run_again(names, clones, save=True):
@@ -310,13 +310,13 @@ def run_again(names, clones, save=True):
         if names and not any(re.search(name, port.name) for name in names):
             continue
         ours, theirs = run_both(port, clones, shared, pythons)
-        found = judged(ours, theirs, least=TINY if port.kind == "graph" else 1)
-        if port.kind == "program" and found["outcome"] == "differs":
-            found["itself"] = from_itself(port, clones, shared, pythons["mxnet"], theirs)
-        print(f"{port.name}: {found}", flush=True)
-        yield port, ours, theirs, found
+        verdict = judged(ours, theirs, least=TINY if port.kind == "graph" else 1)
+        if port.kind == "program" and verdict["outcome"] == "differs":
+            verdict["itself"] = from_itself(port, clones, shared, pythons["mxnet"], theirs)
+        print(f"{port.name}: {verdict}", flush=True)
+        yield port, ours, theirs, verdict
         if save:
-            results = (read_results() if RESULTS.exists() else {}) | {port.name: found}
+            results = (read_results() if RESULTS.exists() else {}) | {port.name: verdict}
             kept = {port.name: results[port.name] for port in ports if port.name in results}
             RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 

@@ -54,7 +54,7 @@ def sentence(kind):
     """How many of a kind run and agree, and the largest difference."""
     ports, results = [p for p in read_table()[0] if p.kind == kind], read_results()
     good = [results[p.name] for p in ports if results[p.name]["outcome"] == "agrees"]
-    worst = max(found["difference"] for found in good)
+    worst = max(verdict["difference"] for verdict in good)
     what = {"program": "programs", "graph": "graphs"}[kind]
     return (
         f"{len(good)} of {len(ports)} published {what} run here and agree with MXNet 1.9.1 "
@@ -89,14 +89,14 @@ def page():
     return "\n".join(parts) + "\n"
 
 
-def row(port, found, shared):
+def row(port, verdict, shared):
     """A line of the table."""
     address = f"https://github.com/{port.repository}/blob/{port.commit}/{quote(port.path)}"
-    outcome = OUTCOMES[found["outcome"]]
-    if found["difference"] is not None:
-        outcome += f": {found['compared']:,} values, to {found['difference']:.1e}"
-    if "itself" in found:
-        itself = found["itself"]
+    outcome = OUTCOMES[verdict["outcome"]]
+    if verdict["difference"] is not None:
+        outcome += f": {verdict['compared']:,} values, to {verdict['difference']:.1e}"
+    if "itself" in verdict:
+        itself = verdict["itself"]
         outcome += ", MXNet from itself: " + ("infinities" if itself is None else f"{itself:.1e}")
     cells = [
         f"[{port.name}]({address})",

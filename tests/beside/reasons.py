@@ -123,8 +123,8 @@ def _seen(marks, shape):
 
 def twice(a):
     """Where a number occurs more than once."""
-    found, counts = np.unique(a, return_counts=True)
-    return np.isin(a, found[counts > 1])
+    values, counts = np.unique(a, return_counts=True)
+    return np.isin(a, values[counts > 1])
 
 
 # -- how much it is --------------------------------------------------------------------
@@ -191,14 +191,14 @@ def told_in_float32(d):
     return any(is_theirs(d, answer(towards)) for towards in (None, -np.inf, np.inf))
 
 
-def is_theirs(d, wanted, share=1e-6):
+def is_theirs(d, expected, share=1e-6):
     """MXNet's answer is this one but for rounding, a share of the largest number."""
-    if wanted is None or wanted.shape != d.theirs.shape:
+    if expected is None or expected.shape != d.theirs.shape:
         return False
     if d.theirs.dtype == "float64":
         share = min(share, 1e-6)
-    size = np.abs(wanted[np.isfinite(wanted)]).max(initial=0)
-    return np.allclose(d.theirs, wanted, share, share * size / 10, equal_nan=True)
+    size = np.abs(expected[np.isfinite(expected)]).max(initial=0)
+    return np.allclose(d.theirs, expected, share, share * size / 10, equal_nan=True)
 
 
 def by(formula, share=1e-5):
@@ -220,10 +220,10 @@ def slope(d):
         values = list(inputs[k].values)
         values[place] += by
         there = (*inputs[:k], replace(inputs[k], values=tuple(values)), *inputs[k + 1 :])
-        found = answers(mh, d.program.but(inputs=there))
+        shifted = answers(mh, d.program.but(inputs=there))
         return sum(
             np.nansum(seed(v.shape) * v)
-            for name, v in found.items()
+            for name, v in shifted.items()
             if name.startswith("output") and v.dtype.kind == "f"
         )
 
@@ -250,16 +250,16 @@ def one_off(d):
 
 
 # -- in whole programs -----------------------------------------------------------------
-def in_gradients(found):
+def in_gradients(different):
     """Gradients differ: whoever shares an array sees what was written there."""
-    return any(d.kind == "value" and gradient(d) for d in found)
+    return any(d.kind == "value" and gradient(d) for d in different)
 
 
 DIED = ("died with 255", "died with -6")  # MXNet's own handler ended it, or the C library
 
 
-def dies(found):
-    return any(d.kind == "error" and any(t in (d.theirs or "") for t in DIED) for d in found)
+def dies(different):
+    return any(d.kind == "error" and any(t in (d.theirs or "") for t in DIED) for d in different)
 
 
 def stops_gradients(step):

@@ -185,10 +185,10 @@ def test_upgrades_run_on_numpy_alone_and_say_what_is_missing():
         check=True,
     )
     lines = done.stdout.splitlines()
-    said = [line for line in lines if line.startswith("nano: Numba is missing")]
-    assert len(said) == sum(step >= 13 for step in UPGRADES)
+    missing = [line for line in lines if line.startswith("nano: Numba is missing")]
+    assert len(missing) == sum(step >= 13 for step in UPGRADES)
     right = [line for line in lines if " is right: " in line]
-    assert len(right) == len(UPGRADES) and len(lines) == len(right) + len(said), done.stdout
+    assert len(right) == len(UPGRADES) and len(lines) == len(right) + len(missing), done.stdout
 
 
 # -- wrong answers ---------------------------------------------------------------------
@@ -353,7 +353,7 @@ def test_a_step_needs_those_before_it():
 
 
 @pytest.mark.parametrize(
-    "step, again, said",
+    "step, again, message",
     [
         (1, "class Op:", "add still uses an older Op"),
         (2, "class Value:", "NDArray still uses an older Value"),
@@ -361,11 +361,11 @@ def test_a_step_needs_those_before_it():
         (3, "class NDArray(Value):", "NDArray has no method backward, or an older one"),
     ],
 )
-def test_a_cell_that_was_run_again_asks_for_those_below_it(step, again, said):
+def test_a_cell_that_was_run_again_asks_for_those_below_it(step, again, message):
     names = after(step)
     exec(next(text for _, text in cells_of_nano() if again in text), names)
     verdict = tried(step, names)
-    assert not verdict.right and said in str(verdict), verdict
+    assert not verdict.right and message in str(verdict), verdict
 
 
 def test_own_cells_are_kept_as_they_were_run_last(tmp_path):

@@ -95,7 +95,7 @@ def test_outputs_are_known_by_what_they_are(text, language):
 
 
 @pytest.mark.parametrize(
-    "text, classes, language, found",
+    "text, classes, language, added",
     [
         ("an error says " * 20, ["told"], "text", {"prose"}),
         ("a   b\nc   d", ["output"], "myst-ansi", {"columns"}),
@@ -105,9 +105,9 @@ def test_outputs_are_known_by_what_they_are(text, language):
         ("Error  1", ["output", "traceback"], "ipythontb", {"prose"}),
     ],
 )
-def test_lines_are_broken_where_nothing_is_lost_by_it(text, classes, language, found):
+def test_lines_are_broken_where_nothing_is_lost_by_it(text, classes, language, added):
     document = utils.new_document("a page")
     block = nodes.literal_block(text, text, classes=[*classes], language=language)
     document.append(block)
     colour(None, document)
-    assert {*block["classes"]} == {*classes} | found and block["language"] == language
+    assert {*block["classes"]} == {*classes} | added and block["language"] == language

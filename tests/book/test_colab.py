@@ -87,7 +87,7 @@ def colab(request, sources, once):
 def test_a_notebook_runs_alone(path, colab, tmp_path):
     """And each cell of a chapter may run twice in a row, as a reader's may."""
     is_chapter = path.parent.name != "build"
-    assert wheel_notebooks.asked(path, colab, tmp_path, twice=is_chapter) == []
+    assert wheel_notebooks.problems_of(path, colab, tmp_path, twice=is_chapter) == []
 
 
 # -- what pip would do -----------------------------------------------------------------

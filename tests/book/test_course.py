@@ -108,13 +108,17 @@ def test_each_chapter_is_in_the_plan_or_among_the_talks():
 
 
 def test_questions_have_answers():
-    asked = course.course()["discussion"]
-    assert len(asked) >= 12 and all(set(one) == {"chapter", "question", "answer"} for one in asked)
-    assert all("?" in one["question"] and len(one["answer"]) > 100 for one in asked)
-    stems = {chapters()[one["chapter"]][0] for one in asked}
+    questions = course.course()["discussion"]
+    assert len(questions) >= 12 and all(
+        set(one) == {"chapter", "question", "answer"} for one in questions
+    )
+    assert all("?" in one["question"] and len(one["answer"]) > 100 for one in questions)
+    stems = {chapters()[one["chapter"]][0] for one in questions}
     assert {stem for stem, *_ in chapters().values() if stem >= "29"} <= stems
     actual = text_of(course.discussion())
-    assert len(actual) == 4 * len(asked) and actual[0].endswith("(1. Two ways to run a program)")
+    assert len(actual) == 4 * len(questions) and actual[0].endswith(
+        "(1. Two ways to run a program)"
+    )
 
 
 def test_wrong_solutions_stand_with_the_points_that_they_lose():

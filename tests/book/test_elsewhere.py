@@ -11,8 +11,8 @@ from minihybrid_course import cells
 from minihybrid_course.other_libraries import (
     LIBRARIES,
     elsewhere,
-    found,
     ran,
+    record_of,
     recorded,
     script_cells,
 )
@@ -26,9 +26,9 @@ NUMBERS = re.compile(r"about [\d.]+ times")  # of the race; they are another eac
 @pytest.fixture(autouse=True)
 def asked_anew():
     """What a library printed is kept; not from test to test."""
-    found.cache_clear()
+    record_of.cache_clear()
     yield
-    found.cache_clear()
+    record_of.cache_clear()
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -154,15 +154,15 @@ def test_a_library_that_stops_shows_its_record_and_why(library, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "asked, words",
+    "args, words",
     [
         (("two", "caffe"), "found the library 'caffe', but one of mxnet, torch"),
         (("three",), "found the topic 'three', but one of write, trace"),
     ],
 )
-def test_what_is_not_there_is_refused_in_a_sentence(asked, words):
+def test_what_is_not_there_is_refused_in_a_sentence(args, words):
     with pytest.raises(HybridError, match=words):
-        elsewhere(*asked)
+        elsewhere(*args)
 
 
 def test_html_is_escaped_and_programs_are_kept_letter_by_letter():

@@ -218,9 +218,9 @@ def residual(add=True, child=True, twice=False):
             self.block = block if child else SimpleNamespace(call=block)
 
         def hybrid_forward(self, F, x):
-            found = (self.block if child else self.block.call)(x)
+            inner = (self.block if child else self.block.call)(x)
             x = x.detach() if add == mx.nd.NDArray.detach else x
-            return found + found if twice else x + found if add else found
+            return inner + inner if twice else x + inner if add else inner
 
     return Residual
 
@@ -1147,9 +1147,9 @@ def test_the_chapters_say_what_to_hand_in():
     texts = exercises_of_the_chapters()
     for number, exercise in TABLE.items():
         chapter, _, k = number.partition(".")
-        said = f'`mx.check("{int(chapter):02}.{k}", ...)` takes {exercise.asks}.'
-        older = said.replace("` takes ", "` judges ", 1)
-        assert said in texts[number] or older in texts[number], (number, said)
+        sentence = f'`mx.check("{int(chapter):02}.{k}", ...)` takes {exercise.asks}.'
+        older = sentence.replace("` takes ", "` judges ", 1)
+        assert sentence in texts[number] or older in texts[number], (number, sentence)
     mentioned = [number for number, text in texts.items() if "`mx.check(" in text]
     assert sorted(mentioned) == sorted(TABLE)
 
@@ -1162,8 +1162,8 @@ def test_every_exercise_has_stars_and_a_hint():
 
 @pytest.mark.parametrize("number", ANSWERS)
 def test_three_wrong_answers_are_told_apart(number):
-    said = {mx.check(number, answer).sentence for answer, _ in ANSWERS[number][1]}
-    assert len(said) == len(ANSWERS[number][1]) >= 3
+    sentences = {mx.check(number, answer).sentence for answer, _ in ANSWERS[number][1]}
+    assert len(sentences) == len(ANSWERS[number][1]) >= 3
 
 
 NOISE = {"nothing": None, "object": object(), "text": "spam"} | {
@@ -1178,12 +1178,12 @@ def test_nothing_noise_errors_and_loops_get_a_sentence(number, noise, monkeypatc
     verdict = mx.check(number, noise)
     assert not verdict.right and verdict.sentence.startswith("not yet: "), verdict
     assert not mx.check(number, ...).right
-    told = {None: "nothing is filled in", raising: "oops", endless: "does not end"}
-    told[swallowing] = told[endless]
+    words = {None: "nothing is filled in", raising: "oops", endless: "does not end"}
+    words[swallowing] = words[endless]
     takes = callable(ANSWERS[number][0]) and not isinstance(ANSWERS[number][0], Kernel)
     takes = takes and number not in NO_FUNCTIONS
     if noise is None or (takes and callable(noise)):
-        assert told[noise] in verdict.sentence
+        assert words[noise] in verdict.sentence
     assert "Traceback" not in verdict.sentence and verdict.sentence != "not yet: "
 
 
@@ -1205,8 +1205,8 @@ def test_right_numbers_are_not_in_the_text():
 
 def test_what_a_compiler_does_is_no_loop_of_the_readers(monkeypatch):
     monkeypatch.setattr(judging, "TURNS", 20_000)
-    said = mx.check("17.2", answers_inside.compiled_here).sentence
-    assert "there was no error" in said and "machine code doesn't check indices" in said
+    sentence = mx.check("17.2", answers_inside.compiled_here).sentence
+    assert "there was no error" in sentence and "machine code doesn't check indices" in sentence
 
 
 def test_arrays_texts_and_booleans_are_compared_by_meaning():
@@ -1227,11 +1227,11 @@ def test_hints_are_those_of_the_chapters():
 def test_hints_come_one_after_the_other(monkeypatch):
     monkeypatch.setattr(package, "_shown", {})
     hints = package.hints()["2.1"]
-    said = [mx.hint("02.1").sentence for _ in range(len(hints) + 1)]
-    assert said[: len(hints)] == [
+    sentences = [mx.hint("02.1").sentence for _ in range(len(hints) + 1)]
+    assert sentences[: len(hints)] == [
         f"hint {k} of {len(hints)}: {text}" for k, text in enumerate(hints, 1)
     ]
-    assert said[-1] == said[0]
+    assert sentences[-1] == sentences[0]
 
 
 @pytest.mark.parametrize("ask", [mx.check, mx.hint])

@@ -36,6 +36,6 @@ def test_each_has_words_and_folds_its_code(chapter, cell):
     (output,) = cell.outputs
     pictures = SVG.findall(output.data["text/html"])
     for picture in map(ET.fromstring, pictures):
-        title, said = (picture.find(f"{NAME}{tag}").text for tag in ("title", "desc"))
-        assert f"{title}: {said}" in output.data["text/plain"]
+        title, description = (picture.find(f"{NAME}{tag}").text for tag in ("title", "desc"))
+        assert f"{title}: {description}" in output.data["text/plain"]
     assert pictures

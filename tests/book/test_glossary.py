@@ -89,7 +89,7 @@ def test_meanings_are_first_sentences_without_marks():
 
 
 @pytest.mark.parametrize(
-    "text, emphasised, found",
+    "text, emphasised, terms",
     [
         ("Two plans, and a plan again", False, ["plan"]),
         ("The arenas of arrays", False, ["arena", "array"]),
@@ -105,8 +105,8 @@ def test_meanings_are_first_sentences_without_marks():
         ("our own view", True, []),
     ],
 )
-def test_uses(text, emphasised, found):
-    assert [term for _, _, term in glossed.uses(text, set(), emphasised)] == found
+def test_uses(text, emphasised, terms):
+    assert [term for _, _, term in glossed.uses(text, set(), emphasised)] == terms
 
 
 def test_a_page_links_first_uses_and_no_code_headings_or_folded_text():

@@ -62,9 +62,9 @@ def printed(stem, *command):
     """What a process prints last: cell id -> its outputs, of each code cell of a chapter."""
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert [cell.id for cell in code(stem)] == list(told)
-    return told
+    results = json.loads(done.stdout.splitlines()[-1])
+    assert [cell.id for cell in code(stem)] == list(results)
+    return results
 
 
 def code(stem):
@@ -73,10 +73,10 @@ def code(stem):
     return [cell for cell in cells if cell.cell_type == "code"]
 
 
-def differing(stem, told):
+def differing(stem, results):
     """(id, what the page shows, what the cell gives there) of cells where these differ."""
     for cell in code(stem):
-        shown, given = outputs(cell.outputs), outputs(told[cell.id])
+        shown, given = outputs(cell.outputs), outputs(results[cell.id])
         if "nbval-ignore-output" in cell.metadata.get("tags", []):  # as in the book: kinds only
             shown, given = set(shown), set(given)
         if shown != given:
@@ -87,8 +87,8 @@ def differing(stem, told):
 @pytest.mark.parametrize("stem", [*FIRST, *external(*sorted(set(CHAPTERS) - {*FIRST}))])
 def test_a_chapter_runs_in_the_page(stem):
     page = ROOT / "tests/in_page.py", ROOT / f"notebooks/{stem}.ipynb"
-    told = printed(stem, sys.executable, *page, *CHAPTERS[stem]["libraries"])
-    actual = list(differing(stem, told))
+    results = printed(stem, sys.executable, *page, *CHAPTERS[stem]["libraries"])
+    actual = list(differing(stem, results))
     for cell, sentence in [(c, s) for (chapter, c), s in ELSE.items() if chapter == stem]:
         (given,) = [given for name, _, given in actual if name == cell]
         assert sentence in str(given)
@@ -120,12 +120,12 @@ def test_a_chapter_runs_in_pyodide(stem, pyodide, tmp_path):
     path.write_text(make_lite.in_page(text, stem), encoding="utf-8")
     libraries = {"numpy", *CHAPTERS[stem]["libraries"]} - {"tqdm"}
     program = ROOT / "tests/in_pyodide.mjs"
-    told = printed(stem, node, program, distribution, path, ",".join(sorted(libraries)), *wheels)
+    results = printed(stem, node, program, distribution, path, ",".join(sorted(libraries)), *wheels)
     known = ELSE.keys() | THERE
-    assert [case for case in differing(stem, told) if (stem, case[0]) not in known] == []
+    assert [case for case in differing(stem, results) if (stem, case[0]) not in known] == []
     shown = {cell.id: cell.outputs for cell in code(stem)}
     for cell in [cell for chapter, cell in FASTER if chapter == stem]:
-        for cells in (shown, told):
+        for cells in (shown, results):
             text = "".join(output.get("text", "") for output in cells[cell])
             (ratio,) = re.findall(FASTER[stem, cell], text)
             assert float(ratio) > 1
@@ -155,9 +155,9 @@ def test_what_a_page_lacks_is_missing(tmp_path):
         encoding="utf-8",
         check=True,
     )
-    told = {name: str(outputs(actual)) for name, actual in json.loads(done.stdout).items()}
-    assert "No module named 'numba'" in told["numba"] and "'scipy'" in told["scipy"]
-    assert "can't start new thread" in told["thread"]
-    assert "does not support processes" in told["process"]
-    assert "no attribute 'fork'" in told["fork"] and "Error" in told["workers"]
-    assert told["cpu"] == "{'text/plain': ['1']}"
+    texts = {name: str(outputs(actual)) for name, actual in json.loads(done.stdout).items()}
+    assert "No module named 'numba'" in texts["numba"] and "'scipy'" in texts["scipy"]
+    assert "can't start new thread" in texts["thread"]
+    assert "does not support processes" in texts["process"]
+    assert "no attribute 'fork'" in texts["fork"] and "Error" in texts["workers"]
+    assert texts["cpu"] == "{'text/plain': ['1']}"

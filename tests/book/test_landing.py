@@ -14,16 +14,16 @@ def test_the_size_is_that_of_make_lines():
     from reading_order import READING_ORDER, path_of
 
     total = sum(count(path_of(m).read_text(encoding="utf-8")) for m in READING_ORDER)
-    (said,) = landing.size()
-    assert f"there are {total:,}." in said.astext()
+    (sentence,) = landing.size()
+    assert f"there are {total:,}." in sentence.astext()
 
 
 def test_the_road_counts_what_its_chapters_state():
-    said, stops = landing.road()
+    sentence, stops = landing.road()
     slugs = landing.ROAD.split()
     assert stops.astext().count("<li") == len(slugs) and stops.astext().count("class=nano") == 3
     whole = sum(map(landing.minutes, slugs)) + landing.tried(slugs, "★")
-    assert said.astext().startswith(f"About {landing.hours(whole)}, with the exercises")
+    assert sentence.astext().startswith(f"About {landing.hours(whole)}, with the exercises")
     assert landing.hours(whole) == "5 hours", "the book promises a road of five hours"
     assert (landing.hours(245), landing.hours(260)) == ("4 hours", "4½ hours")
 

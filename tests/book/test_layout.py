@@ -19,9 +19,9 @@ FILE_NAMES = Counter(path.name for path in PACKAGE.rglob("*.py"))
 
 def chapters_named(source: str) -> list[str]:
     """The chapters in a module's first line: `Chapter 07.`, `Chapters 07 and 08.`, `25 to 28`."""
-    found = re.match(r'"""Chapters? ((?:\d\d|, | and | to )+)\. ', source)
-    numbers = re.findall(r"\d\d", found[1]) if found else []
-    if found and " to " in found[1]:
+    match = re.match(r'"""Chapters? ((?:\d\d|, | and | to )+)\. ', source)
+    numbers = re.findall(r"\d\d", match[1]) if match else []
+    if match and " to " in match[1]:
         numbers = [f"{n:02}" for n in range(int(numbers[0]), int(numbers[1]) + 1)]
     return numbers
 
@@ -75,7 +75,7 @@ def test_modules_name_the_chapters_that_show_them():
 
 
 @pytest.mark.parametrize(
-    "text, found",
+    "text, expected",
     [
         ("It opens `core/op.py`.", True),
         ("# minihybrid/core/op.py: Op.applied", True),
@@ -87,8 +87,8 @@ def test_modules_name_the_chapters_that_show_them():
         ("from minihybrid.core import operator", False),
     ],
 )
-def test_a_chapter_mentions_a_module_by_its_file_or_an_import(text, found):
-    assert mentions(text, "core/op.py") == found
+def test_a_chapter_mentions_a_module_by_its_file_or_an_import(text, expected):
+    assert mentions(text, "core/op.py") == expected
 
 
 def test_numbers_of_chapters_are_read_from_a_first_line():
@@ -185,12 +185,12 @@ CONCRETE = re.compile(r"core\.(array|nd|tape)|(runtime|simt)(\.\w+)*")
 
 def below(module, arrows):
     """All modules that `module` needs; arrows: module -> those that it imports."""
-    found, todo = set(), [module]
+    reached, todo = set(), [module]
     while todo:
-        new = arrows[todo.pop()] - found
-        found |= new
+        new = arrows[todo.pop()] - reached
+        reached |= new
         todo += new
-    return found
+    return reached
 
 
 def concrete_below(arrows):
@@ -207,11 +207,11 @@ def concrete_below(arrows):
 @pytest.fixture(scope="module")
 def arrows():
     """module -> the modules of ours that it imports, those of its name included."""
-    found = {}
+    imported = {}
     for module in READING_ORDER:
         names = imports(ast.parse(path_of(module).read_text(encoding="utf-8")), in_functions=False)
-        found[module] = {name.removeprefix("minihybrid.") for name in names} & set(READING_ORDER)
-    return found
+        imported[module] = {name.removeprefix("minihybrid.") for name in names} & set(READING_ORDER)
+    return imported
 
 
 def test_the_symbolic_half_needs_no_arrays(arrows):
@@ -220,9 +220,9 @@ def test_the_symbolic_half_needs_no_arrays(arrows):
 
 
 def test_a_planted_array_below_the_symbolic_half_is_found(arrows):
-    found = concrete_below(arrows | {"core.pytree": {"core.array", "runtime.device_array"}})
-    assert ("core.sym", "core.array") in found
-    assert ("core.passes.gradient", "runtime.device") in found
+    concrete = concrete_below(arrows | {"core.pytree": {"core.array", "runtime.device_array"}})
+    assert ("core.sym", "core.array") in concrete
+    assert ("core.passes.gradient", "runtime.device") in concrete
 
 
 @pytest.mark.parametrize(
@@ -277,11 +277,11 @@ def from_the_shelf(module, source):
 
 
 def test_the_engine_imports_of_the_shelf_what_is_listed():
-    found = set()
+    imported = set()
     for module in READING_ORDER:
         if ENGINE.fullmatch(module):
-            found |= from_the_shelf(module, path_of(module).read_text(encoding="utf-8"))
-    shortened = {(m, ".".join(name.split(".")[:3])) for m, name in found}
+            imported |= from_the_shelf(module, path_of(module).read_text(encoding="utf-8"))
+    shortened = {(m, ".".join(name.split(".")[:3])) for m, name in imported}
     upward = {(m, f"minihybrid.{used}") for m, used in UPWARD}
     assert shortened - upward == FROM_THE_SHELF.keys()
 
@@ -524,9 +524,9 @@ def from_tests(source: str) -> set[str]:
         p.parent.name for p in tests.glob("*/__init__.py")
     }
     tree = ast.parse(source)
-    found = {name.partition(".")[0] for name in imports(tree)} & ours
+    modules = {name.partition(".")[0] for name in imports(tree)} & ours
     paths = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and "path" in ast.unparse(n.func)]
-    return found | {"tests" for call in paths for n in ast.walk(call) if is_text(n, "tests")}
+    return modules | {"tests" for call in paths for n in ast.walk(call) if is_text(n, "tests")}
 
 
 def is_text(node: ast.AST, text: str) -> bool:
@@ -538,9 +538,9 @@ def test_the_book_imports_nothing_from_the_tests():
     programs = [
         p for folder in ("book", "classroom", "tools") for p in (root / folder).rglob("*.py")
     ]
-    found = {path: from_tests(path.read_text(encoding="utf-8")) for path in programs}
-    assert len(found) > 30
-    assert not {path: names for path, names in found.items() if names}
+    imported = {path: from_tests(path.read_text(encoding="utf-8")) for path in programs}
+    assert len(imported) > 30
+    assert not {path: names for path, names in imported.items() if names}
     for path in (root / "notebooks").glob("*.ipynb"):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             lines = [line for line in "".join(cell["source"]).splitlines() if "import " in line]

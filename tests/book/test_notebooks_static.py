@@ -200,10 +200,10 @@ def engine_places(text):
 
     Chapters cite lines of MXNet 1.9.1, which stay, by paths that begin with `python/mxnet`.
     """
-    found = [(m[0], Path(m[1])) for m in PLACE.finditer(re.sub(r"\x1b\[[0-9;]*m", "", text))]
+    places = [(m[0], Path(m[1])) for m in PLACE.finditer(re.sub(r"\x1b\[[0-9;]*m", "", text))]
     return [
         place
-        for place, path in found
+        for place, path in places
         if path.parts[0] == "minihybrid" or len(path.parts) == 1 and path.name in engine_files()
     ]
 
@@ -263,9 +263,9 @@ def check_no_cell_reads_a_loops_name(name, notebook):
     for cell in code_cells(notebook):
         own, loops = set(), set()
         for statement in ast.parse(TransformerManager().transform_cell(cell.source)).body:
-            read, found, more = names_in(statement)
+            read, defined, more = names_in(statement)
             assert not read & left - own, (first_line(cell), read & left - own)
-            own, loops = own | found, loops | more
+            own, loops = own | defined, loops | more
         left = left - own | loops
 
 
@@ -322,9 +322,9 @@ def check_times_stand_in_timing_cells(name, notebook):
     for cell in code_cells(notebook):
         if "timing" not in tags(cell):
             for text in shown(cell):
-                found = pattern.search(text)
-                assert not found, (
-                    f"{found[0]!r} is never compared; tag the cell `timing`, or do "
+                match = pattern.search(text)
+                assert not match, (
+                    f"{match[0]!r} is never compared; tag the cell `timing`, or do "
                     f"not show it: {first_line(cell)}"
                 )
 
@@ -432,8 +432,8 @@ def check_what_is_said_of_solutions_is_folded(name, notebook):
     for cell in notebook.cells:
         if cell.cell_type == "markdown" and solved:
             text = re.sub(r"<details>.*?</details>", "", cell.source, flags=re.DOTALL)
-            said = re.split(r"^#+ ", text, maxsplit=1, flags=re.MULTILINE)[0]
-            assert not said.strip(), f"fold it, under <summary>Explanation</summary>: {said}"
+            prose = re.split(r"^#+ ", text, maxsplit=1, flags=re.MULTILINE)[0]
+            assert not prose.strip(), f"fold it, under <summary>Explanation</summary>: {prose}"
         solved = cell.cell_type == "code" and bool(SOLUTION.match(first_line(cell)))
 
 
@@ -465,14 +465,14 @@ def check_exercises_have_stars(name, notebook):
 
 
 def check_every_exercise_has_a_solution(name, notebook):
-    asked = [
+    exercises = [
         number for cell in markdown_cells(notebook) for number in EXERCISE.findall(cell.source)
     ]
     solved = [
         match[1] for cell in code_cells(notebook) if (match := SOLUTION.match(first_line(cell)))
     ]
-    assert asked, "a chapter ends with exercises: `### Exercise 3.1`"
-    assert asked == list(dict.fromkeys(solved)), f"asked {asked}, solved {solved}"
+    assert exercises, "a chapter ends with exercises: `### Exercise 3.1`"
+    assert exercises == list(dict.fromkeys(solved)), f"asked {exercises}, solved {solved}"
 
 
 def exercises_of(notebook):
@@ -502,8 +502,8 @@ def check_every_exercise_has_a_starter(name, notebook):
     for number, text, cell in exercises_of(notebook):
         if cell and cell.get("id") in starters and "`mx.check(" in text:
             chapter, _, k = number.partition(".")
-            asked = f'mx.check("{int(chapter):02}.{k}", '
-            assert cell.source.splitlines()[-1].startswith(asked), number
+            check = f'mx.check("{int(chapter):02}.{k}", '
+            assert cell.source.splitlines()[-1].startswith(check), number
             assert "not yet: " in "".join(shown(cell)), number
 
 
@@ -590,10 +590,10 @@ def test_only_the_first_cell_of_a_notebook_is_written():
 
 def test_where_the_package_lives_is_read_from_the_project():
     home = make_setup.PROJECT["urls"]["Repository"]
-    assert make_setup.wanted("03_hybridize", on_index=False) == f"{home}/archive/HEAD.zip"
-    named = make_setup.wanted("23_other_engines", on_index=False)
+    assert make_setup.requirement("03_hybridize", on_index=False) == f"{home}/archive/HEAD.zip"
+    named = make_setup.requirement("23_other_engines", on_index=False)
     assert named == f'"minihybrid[chapters] @ {home}/archive/HEAD.zip"'
-    assert make_setup.wanted("03_hybridize", on_index=True) == "minihybrid"
+    assert make_setup.requirement("03_hybridize", on_index=True) == "minihybrid"
     assert {extra.strip("[]") for extra in make_setup.EXTRAS.values()} <= set(
         make_setup.PROJECT["optional-dependencies"]
     )

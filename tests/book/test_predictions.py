@@ -34,9 +34,9 @@ def predictions(notebook):
 
 
 def check_every_question_has_a_form(name, notebook):
-    asked = [cell for cell, _ in predictions(notebook)]
-    assert asked == [cell for cell in markdown_cells(notebook) if "predict" in cell.metadata]
-    for cell in asked:
+    questions = [cell for cell, _ in predictions(notebook)]
+    assert questions == [cell for cell in markdown_cells(notebook) if "predict" in cell.metadata]
+    for cell in questions:
         assert cell.source.count("**Predict.**") == 1, "one question a cell"
 
 
@@ -65,13 +65,15 @@ def check_answers_are_what_is_shown(name, notebook):
         text = "\n".join(part for answer in answers for part in shown(answer))
         numbers = [float(n) for n in NUMBER.findall(text)]
         for box in cell.metadata.get("predict", {}).get("boxes", []) if answers else []:
-            said = box.get("shown", box["answer"])
-            if said == "":
+            shown_as = box.get("shown", box["answer"])
+            if shown_as == "":
                 assert text == "", cell.source
-            elif isinstance(said, str):
-                assert words(said) in words(text), (cell.source, said)
+            elif isinstance(shown_as, str):
+                assert words(shown_as) in words(text), (cell.source, shown_as)
             else:
-                assert any(abs(n - said) <= box.get("within", 1e-3) for n in numbers), cell.source
+                assert any(abs(n - shown_as) <= box.get("within", 1e-3) for n in numbers), (
+                    cell.source
+                )
 
 
 def check_questions_do_not_tell(name, notebook):

@@ -133,20 +133,20 @@ def would_run(target, folder):
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 @pytest.mark.parametrize(
-    "python, told",
+    "python, message",
     [
         ("import sys; sys.version_info = (3, 10); exec(sys.argv[-1])", "needs Python 3.11 or"),
         ("import sys; sys.exit('ensurepip' in sys.argv[-1])", "its module venv is not installed"),
     ],
     ids=["old", "no venv"],
 )
-def test_what_an_environment_lacks_is_said(python, told, tmp_path):
+def test_what_an_environment_lacks_is_said(python, message, tmp_path):
     """A program in place of Python, which fails where such a one would."""
     stand_in = tmp_path / "python"
     stand_in.write_text(f"#!{sys.executable}\n{python}\n")
     stand_in.chmod(0o755)
     done = ready(tmp_path, PYTHON=stand_in)
-    assert done.returncode and told in done.stdout + done.stderr
+    assert done.returncode and message in done.stdout + done.stderr
     assert not (tmp_path / ".venv").exists()
 
 

@@ -77,8 +77,8 @@ def test_every_mode_stands_in_its_workloads_table():
         assert len(page.modes(w)) == 1 + len(w["rows"])
 
 
-@pytest.mark.parametrize("doubted, said", [(0, "0 rows are"), (1, "1 row is"), (2, "2 rows are")])
-def test_the_sentence_counts_in_english(monkeypatch, doubted, said):
+@pytest.mark.parametrize("doubted, words", [(0, "0 rows are"), (1, "1 row is"), (2, "2 rows are")])
+def test_the_sentence_counts_in_english(monkeypatch, doubted, words):
     verdicts = {"a": "ahead", "b": "draw", "c": "behind"}
     verdicts |= {f"d{i}": "ahead, busy" for i in range(doubted)}
     monkeypatch.setattr(page, "read", dict)
@@ -88,7 +88,7 @@ def test_the_sentence_counts_in_english(monkeypatch, doubted, said):
     assert (
         f"Of {3 + doubted} workloads" in text and f"ahead in {1 + doubted} and behind in 1" in text
     )
-    assert f"in a draw. {said} marked: the machine was busy" in text
+    assert f"in a draw. {words} marked: the machine was busy" in text
 
 
 def test_rounds_are_drawn_in_pairs_and_processes_as_a_whole():

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("stem", ["03_hybridize", "11_arrays_and_autograd", "22_files"])
 def test_each_cell_may_run_twice(stem, tmp_path):
     path = ROOT / f"notebooks/{stem}.ipynb"
-    assert wheel_notebooks.asked(path, sys.executable, tmp_path, twice=True) == []
+    assert wheel_notebooks.problems_of(path, sys.executable, tmp_path, twice=True) == []
 
 
 def test_a_cell_that_cannot_run_twice_is_found(tmp_path):
@@ -25,7 +25,7 @@ def test_a_cell_that_cannot_run_twice_is_found(tmp_path):
     cells = [nbformat.v4.new_code_cell(c, id=f"cell{k}") for k, c in enumerate(cells)]
     cells[3].metadata["tags"] = ["raises-exception"]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "cells.ipynb")
-    assert wheel_notebooks.asked(
+    assert wheel_notebooks.problems_of(
         tmp_path / "cells.ipynb", sys.executable, tmp_path, twice=True
     ) == [
         ["cell1-again", ["name 'x' is not defined"]],

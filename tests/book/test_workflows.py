@@ -35,9 +35,9 @@ def test_actions_are_pinned_by_commit_and_each_to_one():
 def test_no_job_may_more_than_it_needs():
     writes = {}
     for path in WORKFLOWS:
-        found = workflow(path.stem)
-        assert found["permissions"] == {}, path.name
-        for name, job in found["jobs"].items():
+        parsed = workflow(path.stem)
+        assert parsed["permissions"] == {}, path.name
+        for name, job in parsed["jobs"].items():
             allowed = {k for k, v in job["permissions"].items() if v != "read"}
             writes |= {(path.stem, name): allowed} if allowed else {}
     assert writes == {
@@ -77,8 +77,8 @@ def run(*command):
 def tool(name):
     """A program beside this Python, or on the path; its absence is said with the remedy."""
     path = [str(Path(sys.executable).parent), None]
-    found = next(filter(None, (shutil.which(name, path=place) for place in path)), None)
-    return found or pytest.skip(f"NOT CHECKED: there is no {name}; pip install {name}")
+    program = next(filter(None, (shutil.which(name, path=place) for place in path)), None)
+    return program or pytest.skip(f"NOT CHECKED: there is no {name}; pip install {name}")
 
 
 @pytest.mark.slow
@@ -113,16 +113,16 @@ def actionlint(folder, *paths):
 @pytest.mark.external
 def test_actionlint_finds_nothing(tmp_path):
     assert actionlint(tmp_path, *WORKFLOWS) == []
-    found = actionlint(
+    findings = actionlint(
         tmp_path, ROOT / "course/minihybrid_course/grading/examples/github-classroom.yml"
     )
     # The linter is older than this system of GitHub's.
-    assert [line for line in found if 'label "ubuntu-24.04" is unknown' not in line] == []
+    assert [line for line in findings if 'label "ubuntu-24.04" is unknown' not in line] == []
 
 
 @pytest.mark.external
 @pytest.mark.parametrize(
-    "planted, told",
+    "planted, message",
     [
         ("on: push\njobs: {a: {steps: []}}\n", '"runs-on" section is missing'),
         (
@@ -132,6 +132,6 @@ def test_actionlint_finds_nothing(tmp_path):
         ),
     ],
 )
-def test_actionlint_finds_what_is_planted(planted, told, tmp_path):
+def test_actionlint_finds_what_is_planted(planted, message, tmp_path):
     (tmp_path / "bad.yml").write_text(planted, encoding="utf-8")
-    assert told in "\n".join(actionlint(tmp_path, tmp_path / "bad.yml"))
+    assert message in "\n".join(actionlint(tmp_path, tmp_path / "bad.yml"))

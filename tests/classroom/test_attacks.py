@@ -106,10 +106,10 @@ ENDS = {
 
 @pytest.mark.parametrize("attack", ENDS.values(), ids=ENDS)
 def test_who_does_not_come_back_loses_that_test_only(attack):
-    body, said = attack
+    body, reason = attack
     actual = judged(assignment(), cells(**WRONG | {"f": f"def f(x):\n    {body}"}))
     assert points(actual) == {"f_seen": 0, "f_hidden": 0, "g_seen": 2}
-    assert said in actual["tests"][0]["wrong"]
+    assert reason in actual["tests"][0]["wrong"]
 
 
 def test_a_cell_without_end_is_left_out_and_named():
@@ -118,7 +118,7 @@ def test_a_cell_without_end_is_left_out_and_named():
     assert actual["cells"] == [("f", "it took more than 15 s")]
 
 
-def asked(code):
+def outcome_of(code):
     """What a text of Python finds out in a room, as its variable `out`."""
     with Sandbox(isolation()) as one:
         one.ask({"run": f"{code}\ndef tell():\n    return out"}, 600)
@@ -134,7 +134,7 @@ try:
             out += file.write(bytes(8 << 20))
 except OSError:
     pass"""
-    assert asked(code) <= 64 << 20 or not isolated()
+    assert outcome_of(code) <= 64 << 20 or not isolated()
     with Sandbox(isolation()) as one, pytest.raises(StudentError, match="OSError"):
         one.ask({"run": "open('x', 'wb').write(bytes(64 << 20))"}, 10)
 
@@ -150,7 +150,7 @@ def test_no_file_of_the_teacher_can_be_seen_or_written(tmp_path):
         "/old",
     ]
     code = f"import os\nout = [os.path.exists(p) for p in {list(map(str, places))}]"
-    assert asked(code) == [False] * 5
+    assert outcome_of(code) == [False] * 5
     code = f"""
 out = []
 for path in ("/usr/x", "/etc/x", "/x", {str(ROOT / "minihybrid/x")!r}):
@@ -159,8 +159,10 @@ for path in ("/usr/x", "/etc/x", "/x", {str(ROOT / "minihybrid/x")!r}):
         out.append(path)
     except OSError:
         pass"""
-    assert asked(code) == []
-    assert SECRET not in asked("out = repr(dict(globals())) + open('/proc/self/cmdline').read()")
+    assert outcome_of(code) == []
+    assert SECRET not in outcome_of(
+        "out = repr(dict(globals())) + open('/proc/self/cmdline').read()"
+    )
 
 
 @alone
@@ -172,7 +174,7 @@ def test_what_python_needs_may_lie_in_the_folder_for_temporary_files(tmp_path, m
     monkeypatch.setattr(sandbox, "visible", lambda: [*seen, str(tmp_path)])
     code = "import os\nout = [os.path.exists(p) for p in {}]"
     places = [str(tmp_path / "für alle"), str(tmp_path.parent / "secret")]
-    assert asked(code.format(places)) == [True, False]
+    assert outcome_of(code.format(places)) == [True, False]
 
 
 @alone
@@ -187,7 +189,7 @@ for where in (("127.0.0.1", 22), ("8.8.8.8", 53)):
     except OSError as error:
         out.append(error.errno)
 out.append(ctypes.CDLL(None).umount2(b"/proc", 2))"""
-    assert asked(code) == [111, 101, -1]  # its own loopback, where nothing listens
+    assert outcome_of(code) == [111, 101, -1]  # its own loopback, where nothing listens
 
 
 @alone
@@ -221,7 +223,7 @@ def test_links_to_elsewhere_are_not_followed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b'{"cells": [', "not a notebook"),
         (b"\xff\xfe", "not a notebook"),
@@ -238,8 +240,8 @@ def test_links_to_elsewhere_are_not_followed(tmp_path):
         (b"null", "not a notebook"),
     ],
 )
-def test_a_file_that_is_no_notebook_is_refused(data, said):
-    with pytest.raises(Refused, match=said):
+def test_a_file_that_is_no_notebook_is_refused(data, message):
+    with pytest.raises(Refused, match=message):
         cells_of(notebook_of(data))
 
 

@@ -66,9 +66,9 @@ def test_marks_are_the_same_in_a_container_which_is_shut_and_ended(docker, tmp_p
     actual = grade(folder, "1", 0, tmp_path / "out")
     assert {f["student"]: f["points"] for f in actual} == {"anna": 6, "otto": 3}
     assert "in a Docker container" in (tmp_path / "out/isolation.txt").read_text()
-    asked = docker()
-    started = [words for words in asked if words[0] == "run"]
-    assert asked[0] == ["image", "inspect", container.IMAGE] and len(started) == 2
+    commands = docker()
+    started = [words for words in commands if words[0] == "run"]
+    assert commands[0] == ["image", "inspect", container.IMAGE] and len(started) == 2
     for words in started:
         k = words.index(container.IMAGE)
         options = set(words[1:k])
@@ -90,7 +90,7 @@ def test_marks_are_the_same_in_a_container_which_is_shut_and_ended(docker, tmp_p
         settings = json.loads(words[k + 4])
         assert settings["path"] == ["/given"] and settings["user"] is None
         assert "NPROC" not in settings["limits"] and settings["limits"]["AS"] == 4 << 30
-        assert ["rm", "--force", named.pop().partition("=")[2]] in asked
+        assert ["rm", "--force", named.pop().partition("=")[2]] in commands
 
 
 @pytest.mark.slow

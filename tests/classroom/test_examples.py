@@ -48,23 +48,23 @@ def test_the_workflow_may_read_only_and_uses_the_actions_that_ours_do(workflow):
 
 
 def test_the_workflow_asks_the_grader_for_what_it_knows(workflow):
-    asked = command(workflow)
-    assert asked.assignment in {name.partition("_")[0] for name in names()}
-    assert str(asked.folder) == "../handed-in" and str(asked.out) == "../graded"
+    args = command(workflow)
+    assert args.assignment in {name.partition("_")[0] for name in names()}
+    assert str(args.folder) == "../handed-in" and str(args.out) == "../graded"
 
 
 @pytest.mark.slow
 def test_the_step_of_the_workflow_grades_a_repository(workflow, tmp_path, capsys):
     """The folders are as the job lays them out; the notebook is the source itself."""
-    asked = command(workflow)
+    args = command(workflow)
     repository = tmp_path / "handed-in/submission"
     (repository / ".github/workflows").mkdir(parents=True)
     (repository / "README.md").touch()
-    source = next(n for n in names() if n.startswith(asked.assignment))
+    source = next(n for n in names() if n.startswith(args.assignment))
     text = (ROOT / f"notebooks/assignments/{source}.ipynb").read_text("utf-8")
     (repository / f"{source}.ipynb").write_text(text, "utf-8")
-    asked.folder, asked.out = tmp_path / "handed-in", tmp_path / "graded"
-    main(asked)
+    args.folder, args.out = tmp_path / "handed-in", tmp_path / "graded"
+    main(args)
     assert "1 submissions" in capsys.readouterr().out
     row = (tmp_path / "graded/marks.csv").read_text("utf-8").splitlines()[1].split(",")
     assert row[3] == "submission" and row[-2] == row[-1] != "0"

@@ -82,25 +82,25 @@ def test_marks_and_pages(folder, tmp_path):
 
 
 def test_a_submission_is_graded_once_and_again_when_it_changed(folder, tmp_path, monkeypatch):
-    asked = []
+    graded = []
     real = grading.graded
-    monkeypatch.setattr(grading, "graded", lambda *a: asked.append(a[1].name) or real(*a))
+    monkeypatch.setattr(grading, "graded", lambda *a: graded.append(a[1].name) or real(*a))
     first = grade(folder, "1", 0, tmp_path / "out")
-    assert len(asked) == 6
-    assert grade(folder, "1", 0, tmp_path / "out") == first and len(asked) == 6
+    assert len(graded) == 6
+    assert grade(folder, "1", 0, tmp_path / "out") == first and len(graded) == 6
     (folder / "anna/1_small.ipynb").write_text(text(**WRONG))
     again = grade(folder, "1", 0, tmp_path / "out")
-    assert len(asked) == 7
+    assert len(graded) == 7
     assert [a for a, b in zip(again, first, strict=True) if a != b][0]["student"] == "anna"
 
 
 def test_it_goes_on_where_it_was_stopped(folder, tmp_path, monkeypatch):
-    asked = []
+    graded = []
     real = grading.graded
 
     def stopping(*args):
-        asked.append(args[1])
-        if len(asked) == 3:
+        graded.append(args[1])
+        if len(graded) == 3:
             raise KeyboardInterrupt
         return real(*args)
 
@@ -135,17 +135,17 @@ def test_a_variant_that_was_forgotten_is_asked_for(folder, tmp_path, monkeypatch
         notebook = nbformat.reads(text(), 4)
         notebook.metadata.variant = 7
         nbformat.write(notebook, path)
-    asked = grading.options().parse_args([str(folder), "--assignment", "1"])
+    args = grading.options().parse_args([str(folder), "--assignment", "1"])
     with pytest.raises(SystemExit, match="all 4 notebooks are of variant 7.*VARIANT=7"):
-        grading.main(asked)
+        grading.main(args)
     assert not (tmp_path / f"{folder.name}-graded").exists()
-    asked.variant = 7
+    args.variant = 7
     (folder / "Łukasz.zip").touch()
-    grading.main(asked)
-    said = capsys.readouterr().out
-    assert "7 submissions" in said
-    assert "Left out (not a notebook, or hidden): __MACOSX, Łukasz.zip\n" in said
-    assert "\nbroken: This was not graded: the file is not a notebook" in said
+    grading.main(args)
+    printed = capsys.readouterr().out
+    assert "7 submissions" in printed
+    assert "Left out (not a notebook, or hidden): __MACOSX, Łukasz.zip\n" in printed
+    assert "\nbroken: This was not graded: the file is not a notebook" in printed
 
 
 def test_words_that_make_leaves_out_are_asked_for(capsys):
@@ -250,9 +250,9 @@ def test_a_copy_of_an_earlier_variant_is_named_and_the_others_are_graded(small, 
     hand_in(small, {"anna/1_small.ipynb": text(), "otto/1_small.ipynb": old})
     actual = {f["student"]: f["points"] for f in grade(small, "1", 0, tmp_path / "out")}
     assert actual == {"anna": 6, "otto": 6}  # the small assignment has no variants
-    said = capsys.readouterr().out
-    assert "otto: the notebook is of variant 3, perhaps a copy of an earlier year's" in said
-    assert "anna:" not in said
+    printed = capsys.readouterr().out
+    assert "otto: the notebook is of variant 3, perhaps a copy of an earlier year's" in printed
+    assert "anna:" not in printed
 
 
 def test_a_byte_order_mark_and_a_cell_split_in_two_are_read(small, tmp_path):

@@ -28,7 +28,7 @@ def functions(cells):
 def test_no_helper_is_a_solution(name):
     """Each visible helper in place of each of the student's functions: nothing but a point.
 
-    `needed` of the tests was the whole first part of assignment 5, and `wanted_late` the third.
+    `needed` of the tests was the whole first part of assignment 5, and `expected_late` the third.
     """
     notebook = source(name)
     cells = code(notebook)

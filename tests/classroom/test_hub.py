@@ -146,27 +146,29 @@ class Student:
 
 async def printed(url, token, texts):
     """[what each text prints]; an error of one is an assertion."""
-    asked = HTTPRequest(url, headers={"Authorization": f"token {token}"})
-    socket, said = await websocket_connect(asked), []
+    request = HTTPRequest(url, headers={"Authorization": f"token {token}"})
+    socket, result = await websocket_connect(request), []
     for text in texts:
         header = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "version": "5.3"}
         header |= {"username": "", "session": "one", "date": ""}
-        asked = {"header": header, "parent_header": {}, "metadata": {}, "channel": "shell"}
-        await socket.write_message(json.dumps(asked | {"content": {"code": text, "silent": False}}))
-        said.append("")
+        request = {"header": header, "parent_header": {}, "metadata": {}, "channel": "shell"}
+        await socket.write_message(
+            json.dumps(request | {"content": {"code": text, "silent": False}})
+        )
+        result.append("")
         while True:
             answer = json.loads(await asyncio.wait_for(socket.read_message(), 600))
             if answer["parent_header"].get("msg_id") != header["msg_id"]:
                 continue
             content = answer["content"]
             assert answer["msg_type"] != "error", "\n".join(content.get("traceback", []))
-            said[-1] += content["text"] if answer["msg_type"] == "stream" else ""
+            result[-1] += content["text"] if answer["msg_type"] == "stream" else ""
             if content.get("execution_state") == "idle":
                 break
     socket.close()
     while await socket.read_message() is not None:  # None: the other end has closed it, too
         pass
-    return said
+    return result
 
 
 @pytest.fixture(scope="module")

@@ -39,10 +39,10 @@ def sheets():
 
 def test_every_prediction_is_asked_once_and_answered():
     for chapter, sheet in sheets():
-        asked = [c for c in chapter.cells if "predict" in c.metadata]
+        predictions = [c for c in chapter.cells if "predict" in c.metadata]
         answers = Page(page("sheet.html", chapter=chapter, kind="answers"))
-        assert sheet.count("section") == answers.count("section") == len(asked) >= 3
-        for cell, one in zip(asked, chapter.questions(), strict=True):
+        assert sheet.count("section") == answers.count("section") == len(predictions) >= 3
+        for cell, one in zip(predictions, chapter.questions(), strict=True):
             assert (
                 one.cell is cell
                 and one.wording
@@ -63,8 +63,10 @@ def test_sheets_show_no_answer():
             for box in one.boxes:
                 if "options" not in box and len(str(box["answer"])) > 2:
                     tried += 1
-                    said = str(box["answer"])
-                    assert not re.search(rf"\b{re.escape(said)}\b", shown) or said in known, said
+                    answer = str(box["answer"])
+                    assert not re.search(rf"\b{re.escape(answer)}\b", shown) or answer in known, (
+                        answer
+                    )
         assert not {"details", "summary"} & {name for name, _ in sheet.tags}
         for out in (printed(c) for one in chapter.questions() for c in one.answers):
             assert len(out) < 40 or out not in sheet.text
@@ -91,30 +93,30 @@ def cells(*sources, tag=None):
 
 
 @pytest.fixture
-def asked():
+def example():
     text = "Above.\n\n> **Predict.** What is\n> `f(x)`?\n>\n> <details><summary>Answer</summary>\n>"
     cell = nbformat.v4.new_markdown_cell(f"{text}\n> No.\n>\n> </details>")
     cell.metadata["predict"] = {"boxes": [{"answer": 1, "label": "Numbers"}], "hint": "count"}
     return question(cell)
 
 
-def test_a_question_is_taken_apart(asked):
-    assert (asked.before, asked.wording) == ("Above.", "What is\n`f(x)`?")
-    assert asked.folded == [("Answer", "No.")]
+def test_a_question_is_taken_apart(example):
+    assert (example.before, example.wording) == ("Above.", "What is\n`f(x)`?")
+    assert example.folded == [("Answer", "No.")]
 
 
-def test_a_question_needs_the_last_cells_that_define_what_it_says(asked):
+def test_a_question_needs_the_last_cells_that_define_what_it_says(example):
     above = cells("f = 0", "import g", "def f(x):\n    return x", "x = 3", "y = 4")
-    asked.answers = cells("%time g(f(x))")
-    assert needed(asked, above) == above[2:4]
-    assert needed(asked, cells("x = 3", tag="hide-input") + cells("f = 1", tag="nano-3")) == []
+    example.answers = cells("%time g(f(x))")
+    assert needed(example, above) == above[2:4]
+    assert needed(example, cells("x = 3", tag="hide-input") + cells("f = 1", tag="nano-3")) == []
 
 
-def test_what_says_the_answer_is_left_out(asked):
-    asked.answers = cells("n = 2\nassert n == 2\nn", "assert n == 2")
-    assert asked.code() == ["n = 2\nn"]
-    asked.tells = True
-    assert asked.code() == []
+def test_what_says_the_answer_is_left_out(example):
+    example.answers = cells("n = 2\nassert n == 2\nn", "assert n == 2")
+    assert example.code() == ["n = 2\nn"]
+    example.tells = True
+    assert example.code() == []
 
 
 def test_markdown_without_links_and_below_the_headings_of_a_page():

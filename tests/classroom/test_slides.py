@@ -36,8 +36,8 @@ def folder(tmp_path_factory):
 @CHAPTERS
 def test_all_of_a_chapter_is_there_once(chapter):
     actual = slides(chapter)
-    asked = [q.cell.id for q in chapter.questions()]
-    assert [s.question.cell.id for s in actual if s.question] == asked
+    questions = [q.cell.id for q in chapter.questions()]
+    assert [s.question.cell.id for s in actual if s.question] == questions
     text = "\n".join(c.source for c in chapter.cells if c.cell_type == "markdown")
     exercises = re.findall(r"^### (Exercise .*)", text, re.MULTILINE)
     assert [s.title for s in actual if s.title.startswith("Exercise ")] == exercises
@@ -46,7 +46,7 @@ def test_all_of_a_chapter_is_there_once(chapter):
     cells = [c for c in chapter.cells if c.cell_type == "code"][1:]
     kept = [c.id for c in cells if not {"hide-cell", "starter"} & set(tags(c))]
     assert [c.id for s in actual for c in s.cells] == kept
-    assert len(asked) + len(exercises) < len(actual) < len(chapter.cells)
+    assert len(questions) + len(exercises) < len(actual) < len(chapter.cells)
 
 
 @CHAPTERS

@@ -203,9 +203,9 @@ def test_each_student_is_graded_as_the_variant_of_the_roster(tmp_path, capsys):
     assert {r["student"]: r["points"] == r["of"] for r in results} == {
         "Anna": True, "kim": True, "Zoë": False, "otto": True,
     }  # fmt: skip
-    said = capsys.readouterr().out
-    assert "Zoë: the notebook is of variant 3" in said and "graded as 4" in said
-    assert "otto: not in the roster, so graded as variant 0" in said
+    printed = capsys.readouterr().out
+    assert "Zoë: the notebook is of variant 3" in printed and "graded as 4" in printed
+    assert "otto: not in the roster, so graded as variant 0" in printed
 
 
 @pytest.mark.parametrize("contents", ["name\nkim\n", "student,variant\nkim,seven\n", b"\xff"])

@@ -75,8 +75,8 @@ def test_lengths_of_all_kinds(lead, length, keys, size, deep, is_causal):
     for hybrid in (False, True):
         net = Attention(is_causal=is_causal)
         net.hybridize(hybrid)
-        for got, want in zip(on_tape(net, arrays, ()), expected, strict=True):
-            np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+        for a, b in zip(on_tape(net, arrays, ()), expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("ctx", [None, simulated_gpu()], ids=str)
@@ -88,10 +88,8 @@ def test_a_mask_repeats_along_axes_of_length_1(shape, ctx):
         mask[..., 0, :] = 0  # a query that sees no key
     net = Attention()
     net.hybridize()
-    for got, want in zip(
-        on_tape(net, arrays, [mask], ctx), by_definition(*arrays, mask), strict=True
-    ):
-        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+    for a, b in zip(on_tape(net, arrays, [mask], ctx), by_definition(*arrays, mask), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
 def test_a_gpu_hides_later_keys_as_well():
@@ -99,8 +97,8 @@ def test_a_gpu_hides_later_keys_as_well():
     net = Attention(is_causal=True)
     net.hybridize()
     expected = by_definition(*arrays, is_causal=True)
-    for got, want in zip(on_tape(net, arrays, (), simulated_gpu()), expected, strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+    for a, b in zip(on_tape(net, arrays, (), simulated_gpu()), expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
 def test_a_given_mask_is_used_under_every_name():

@@ -52,19 +52,19 @@ STORIES = [
 ]
 
 
-@pytest.mark.parametrize("f, values, wanted", STORIES)
-def test_gradients_are_mxnets(f, values, wanted):
-    assert gradients(f, *values) == wanted
+@pytest.mark.parametrize("f, values, expected", STORIES)
+def test_gradients_are_mxnets(f, values, expected):
+    assert gradients(f, *values) == expected
 
 
 # A graph takes arrays as arguments only.
 TRACEABLE = [s for s in STORIES if "array" not in s[0].__code__.co_names]
 
 
-@pytest.mark.parametrize("f, values, wanted", TRACEABLE)
-def test_a_compiled_function_has_the_same_gradients(f, values, wanted):
+@pytest.mark.parametrize("f, values, expected", TRACEABLE)
+def test_a_compiled_function_has_the_same_gradients(f, values, expected):
     hybrid = mx.function(lambda *args: f(*args), target="numpy")
-    assert gradients(hybrid, *values) == wanted
+    assert gradients(hybrid, *values) == expected
 
 
 def test_a_gradient_from_outside():
@@ -102,14 +102,14 @@ def test_the_buffer_is_zero_before_and_stays_the_same_array():
 
 
 def test_write_add_and_null():
-    for req, wanted in (("write", [2]), ("add", [6]), ("null", None)):
+    for req, expected in (("write", [2]), ("add", [6]), ("null", None)):
         x = nd.array([1.0])
         x.attach_grad(req)
         for _ in range(3):
             with autograd.record():
                 y = x * 2
             y.backward()
-        assert wanted is None and x.grad is None or x.grad.asnumpy().tolist() == wanted
+        assert expected is None and x.grad is None or x.grad.asnumpy().tolist() == expected
 
 
 def test_an_unused_variable_keeps_its_buffer():

@@ -70,8 +70,8 @@ def test_compiled_loops_give_the_same(op):
     args = [nd.array(each.array()) for each in program.inputs]
     expected = net(*args)
     net.hybridize()
-    for got, want in zip(net(*args), expected, strict=True):
-        np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), rtol=1e-5, atol=1e-6)
+    for a, b in zip(net(*args), expected, strict=True):
+        np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-5, atol=1e-6)
 
 
 # -- stories ---------------------------------------------------------------------------

@@ -173,9 +173,9 @@ def test_only_what_c_leaves_open_is_a_call(python, in_c):
 
 
 def test_what_has_no_loops_in_c_is_refused_by_name():
-    said = (
+    message = (
         r"export: sample has no form in C \(`print` of float64\); export the net without it, "
         "or as format 'numpy'"
     )
-    with pytest.raises(HybridError, match=said):
+    with pytest.raises(HybridError, match=message):
         read("print(1)")

@@ -95,14 +95,14 @@ def forget_kernels():
 def load_in(folder):
     """Load a plan as a new process would; was it loaded or compiled?"""
     forget_kernels()
-    asked = []
+    compiled = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MINIHYBRID_CACHE_DIR", str(folder))
         patch.setattr(
             objects,
             "compile_text",
             lambda text, symbol, real=objects.compile_text: (
-                asked.append(symbol) or real(text, symbol)
+                compiled.append(symbol) or real(text, symbol)
             ),
         )
         f = mx.function(lambda a: a * 5 + 3)
@@ -110,7 +110,7 @@ def load_in(folder):
     assert sorted(f"{symbol}.o" for symbol in objects.ADDRESSES) == sorted(
         path.name for path in folder.glob("*.o")
     )
-    return f"compiled {len(asked)}" if asked else "loaded"
+    return f"compiled {len(compiled)}" if compiled else "loaded"
 
 
 DAMAGES = {
@@ -205,9 +205,9 @@ def test_a_folder_that_others_can_write_to_is_not_used(pristine, tmp_path, mode)
     shutil.copytree(pristine, folder)
     folder.chmod(mode)
     before = entries(folder)
-    said = run(folder, WARNED).split("\n")
-    assert said[0] == f"{ANSWER} compiled"  # two kernels, not kept, and one warning:
-    assert len(said) == 2 and f"{str(folder)!r}, or one above it, belongs" in said[1]
+    lines = run(folder, WARNED).split("\n")
+    assert lines[0] == f"{ANSWER} compiled"  # two kernels, not kept, and one warning:
+    assert len(lines) == 2 and f"{str(folder)!r}, or one above it, belongs" in lines[1]
     assert entries(folder) == before
 
 
@@ -325,9 +325,9 @@ def test_the_way_to_the_folder_is_closed_to_others(pristine, tmp_path, monkeypat
     theirs, real = above if "their" in what else None, os.lstat
 
     def lstat(path):
-        found = list(real(path))
-        found[4] += os.fspath(path) == str(theirs)
-        return os.stat_result(found)
+        fields = list(real(path))
+        fields[4] += os.fspath(path) == str(theirs)
+        return os.stat_result(fields)
 
     monkeypatch.setattr(os, "lstat", lstat)
     monkeypatch.setenv("MINIHYBRID_CACHE_DIR", str(above / "minihybrid"))
@@ -736,11 +736,11 @@ def test_without_a_compiler_the_error_names_the_other_target(tmp_path):
         "        mx.function(lambda a: a + 1)(mx.nd.ones(1))\n"
         "    except mx.base.MXNetError as error:\n        print(error)"
     )
-    said = run(tmp_path, code).split("\n")
+    lines = run(tmp_path, code).split("\n")
     assert (
-        len(said) == 3
-        and len(set(said)) == 2
-        and all("use hybridize(backend='numpy')" in line for line in said)
+        len(lines) == 3
+        and len(set(lines)) == 2
+        and all("use hybridize(backend='numpy')" in line for line in lines)
     )
 
 

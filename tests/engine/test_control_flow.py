@@ -118,10 +118,10 @@ def test_while_loop_stops_and_pads_with_zeros(limit, steps, compiled):
     inputs = nd.array([1, 2]), nd.array([limit])
     outs, last, count, grad, _ = eager = gradients(Loop(), *inputs)
     assert_same(eager, compiled["loop"], *inputs)
-    want = np.zeros((5, 2))
+    expected = np.zeros((5, 2))
     for i in range(steps):
-        want[i] = np.array([1, 2]) * 2**i + i
-    np.testing.assert_array_equal(outs, want)
+        expected[i] = np.array([1, 2]) * 2**i + i
+    np.testing.assert_array_equal(outs, expected)
     np.testing.assert_array_equal(last, np.array([1, 2]) * 2**steps)
     assert count == [steps]
     np.testing.assert_array_equal(grad, [2**steps - 1 + 2 * 2**steps] * 2)

@@ -40,8 +40,8 @@ def test_answer_and_gradient_are_those_of_mxnet(case):
     assert out.shape == tuple(case["shape"])
     out.backward(nd.array(numbers(out.shape, 5)))
     np.testing.assert_allclose(out.asnumpy().ravel(), case["out"], 1e-5, 1e-5)
-    for value, wanted in zip(values, case["grads"], strict=True):
-        np.testing.assert_allclose(value.grad.asnumpy().ravel(), wanted, 1e-5, 1e-5)
+    for value, expected in zip(values, case["grads"], strict=True):
+        np.testing.assert_allclose(value.grad.asnumpy().ravel(), expected, 1e-5, 1e-5)
 
 
 # -- blocks ----------------------------------------------------------------------------
@@ -208,8 +208,8 @@ def test_training_step_is_the_same_hybridized():
         value.backward()
         grads = [p.grad().asnumpy() for p in net.collect_params().values()]
         answers.append([value.asnumpy(), *grads])
-    for got, wanted in zip(*answers, strict=True):
-        np.testing.assert_allclose(got, wanted, 2e-5, 2e-5)
+    for eager, hybridized in zip(*answers, strict=True):
+        np.testing.assert_allclose(eager, hybridized, 2e-5, 2e-5)
 
 
 # -- kernels ---------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def test_names_are_those_of_mxnet():
 
 
 @pytest.mark.parametrize(
-    "layer, shape, wanted",
+    "layer, shape, expected",
     [
         (nn.Conv3D(2, 2, strides=(1, 2, 1)), (1, 3, 3, 4, 3), (1, 2, 2, 2, 2)),
         (nn.Conv1DTranspose(2, 3, strides=2, output_padding=1), (1, 3, 4), (1, 2, 10)),
@@ -307,9 +307,9 @@ def test_names_are_those_of_mxnet():
         (nn.ReflectionPad2D(1), (1, 2, 3, 3), (1, 2, 5, 5)),
     ],
 )
-def test_shape_of_a_layers_output(layer, shape, wanted):
+def test_shape_of_a_layers_output(layer, shape, expected):
     layer.initialize()
-    assert layer(nd.zeros(shape)).shape == wanted
+    assert layer(nd.zeros(shape)).shape == expected
 
 
 # -- errors ----------------------------------------------------------------------------

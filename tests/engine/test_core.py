@@ -111,10 +111,10 @@ def test_records_need_only_the_core():
     """The operators' records, too, know no device, no target and no block."""
     for module in READING_ORDER:
         if module.split(".")[0] == "ops":
-            found = set(imports(ast.parse(path_of(module).read_text(encoding="utf-8"))))
+            imported = set(imports(ast.parse(path_of(module).read_text(encoding="utf-8"))))
             assert not {
                 name
-                for name in found
+                for name in imported
                 if name.startswith("minihybrid.") and name.split(".")[1] not in ("core", "ops")
             }
     assert (PACKAGE / "ops" / "elementwise.py").exists()

@@ -536,6 +536,6 @@ def test_a_new_scalar_is_no_new_kernel():
     plain = nd.array([1, 2, 4])
     for i, row in zip((3, -0.0, 0.5, float("nan")), actual, strict=True):
         expected = plain * i, i / plain, plain**i, plain > i
-        for got, want in zip(row, expected, strict=True):
-            np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), rtol=1e-6)
-            assert (np.signbit(got.asnumpy()) == np.signbit(want.asnumpy())).all()
+        for a, b in zip(row, expected, strict=True):
+            np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-6)
+            assert (np.signbit(a.asnumpy()) == np.signbit(b.asnumpy())).all()

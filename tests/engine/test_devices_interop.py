@@ -214,8 +214,8 @@ def test_what_is_no_array_is_refused(thing):
 class Theirs:
     """Another library's array on a GPU, of ours."""
 
-    def __init__(self, array, version=None, told=None):
-        self.array, self.version, self.told, self.streams = array, version, told, []
+    def __init__(self, array, version=None, fields=None):
+        self.array, self.version, self.fields, self.streams = array, version, fields, []
 
     def __dlpack_device__(self):
         return self.array.__dlpack_device__()
@@ -223,7 +223,7 @@ class Theirs:
     def __dlpack__(self, stream=None):
         self.streams.append(stream)
         capsule = self.array.__dlpack__(stream=-1, max_version=self.version)
-        for name, value in (self.told or {}).items():
+        for name, value in (self.fields or {}).items():
             setattr(opened(capsule)[1].tensor, name, value)
         return capsule
 
@@ -249,17 +249,17 @@ def test_an_array_of_a_gpu_is_taken_where_it_lies(gpu, version, kind):
 
 def test_gaps_on_a_gpu_are_refused_and_an_offset_is_not(gpu):
     x, two = nd.array([[1, 2], [3, 4]], ctx=mx.gpu()), (ctypes.c_int64 * 2)(1, 2)
-    ours = nd.from_dlpack(Theirs(x[:1], told={"byte_offset": 8, "shape": two}))
+    ours = nd.from_dlpack(Theirs(x[:1], fields={"byte_offset": 8, "shape": two}))
     assert ours.asnumpy().tolist() == [[3, 4]]
     gaps = (ctypes.c_int64 * 2)(1, 2)
     with pytest.raises(HybridError, match=r"strides of \(4, 8\) bytes, but \(8, 4\)"):
-        nd.from_dlpack(Theirs(x, told={"strides": gaps}))
+        nd.from_dlpack(Theirs(x, fields={"strides": gaps}))
 
 
 def test_numbers_that_numpy_has_not_are_refused(gpu):
     x = nd.array([1, 2], ctx=mx.gpu(), dtype="float16")
     with pytest.raises(HybridError) as error:
-        nd.from_dlpack(Theirs(x, told={"code": 4}))  # bfloat16
+        nd.from_dlpack(Theirs(x, fields={"code": 4}))  # bfloat16
     assert str(error.value) == (
         "from_dlpack: numbers of DLPack's type 4 with 16 bits "
         "are unknown here; make them float32 first"
@@ -284,21 +284,21 @@ def test_the_cuda_array_interface_is_told_on_gpus_only(gpu):
 @pytest.mark.parametrize("strides", [None, (8, 4)])
 def test_the_cuda_array_interface_is_read(gpu, strides):
     x = nd.array([[1, 2], [3, 4]], ctx=mx.gpu())
-    told = x.__cuda_array_interface__ | {"strides": strides, "stream": 5}
-    theirs = SimpleNamespace(__cuda_array_interface__=told, owner=x)
+    interface = x.__cuda_array_interface__ | {"strides": strides, "stream": 5}
+    theirs = SimpleNamespace(__cuda_array_interface__=interface, owner=x)
     gpu.driver.waited = ()
     ours = nd.from_dlpack(theirs)
     assert gpu.driver.waited == (5,)
     ours[0] = 0
     assert x.asnumpy().tolist() == [[0, 0], [3, 4]]
     address = x.data.address
-    del x, theirs, told
+    del x, theirs, interface
     assert nd.zeros((2, 2), ctx=mx.gpu()).data.address != address
 
 
 def test_gaps_in_the_cuda_array_interface_are_refused(gpu):
-    told = nd.zeros((2, 2), ctx=mx.gpu()).__cuda_array_interface__
-    theirs = SimpleNamespace(__cuda_array_interface__=told | {"strides": (4, 8)})
+    interface = nd.zeros((2, 2), ctx=mx.gpu()).__cuda_array_interface__
+    theirs = SimpleNamespace(__cuda_array_interface__=interface | {"strides": (4, 8)})
     with pytest.raises(HybridError, match=r"strides of \(4, 8\) bytes, but \(8, 4\)"):
         nd.from_dlpack(theirs)
 

@@ -951,7 +951,7 @@ class Listed(nn.HybridBlock):
 
 
 @pytest.mark.parametrize(
-    "wrong, said",
+    "wrong, message",
     [
         (lambda: started(Unlisted())(nd.ones((1, 2))), "write hybrid_forward(self, F, x, scale)"),
         (lambda: Late()(nd.ones(1)), "Late: its __init__ did not call super().__init__()"),
@@ -968,8 +968,8 @@ class Listed(nn.HybridBlock):
         (lambda: nd.rellu, "nd has no function 'rellu' (did you mean 'relu'?)"),
     ],
 )
-def test_an_error_names_the_cause(wrong, said):
-    with pytest.raises((mx.MXNetError, AttributeError), match=re.escape(said)):
+def test_an_error_names_the_cause(wrong, message):
+    with pytest.raises((mx.MXNetError, AttributeError), match=re.escape(message)):
         wrong()
 
 

@@ -99,14 +99,14 @@ def test_an_import_makes_no_large_array(planted):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "shape, result, asked",
+    "shape, result, n_requests",
     [((64, 64), "x + 1", 0), ((256, 256), "x + 1", 1), ((256, 1), "nd.broadcast_mul(x, y)", 1)],
 )
-def test_the_first_large_result_asks_the_c_library_to_keep_memory(shape, result, asked):
+def test_the_first_large_result_asks_the_c_library_to_keep_memory(shape, result, n_requests):
     code = f"from minihybrid import nd\nx, y = nd.ones({shape}), nd.ones({shape[::-1]})\n"
     code += f"for _ in range(3): {result}\n"
     code += "from minihybrid.ops.eager_cache import keep_freed_memory\n"
-    assert int(read_by(f"{code}print(keep_freed_memory.cache_info().misses)")[0]) == asked
+    assert int(read_by(f"{code}print(keep_freed_memory.cache_info().misses)")[0]) == n_requests
 
 
 @pytest.mark.slow
@@ -238,6 +238,8 @@ def test_every_module_can_be_the_first(way, step):
     """Imported, or named in an expression: no order of reading is needed."""
     read = [m for m in READING_ORDER if m not in ("__main__", *UNNAMED[not way])][::step]
     names = [f"{way}minihybrid.{module}" for module in read]
-    asked = [*names, "import minihybrid.nothing", "minihybrid.core.nothing"]
-    done = subprocess.run([sys.executable, "-c", FIRST, *asked], capture_output=True, text=True)
-    assert done.stdout.split("\n") == [*asked[-2:], ""], done.stderr[-2000:]
+    statements = [*names, "import minihybrid.nothing", "minihybrid.core.nothing"]
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST, *statements], capture_output=True, text=True
+    )
+    assert done.stdout.split("\n") == [*statements[-2:], ""], done.stderr[-2000:]

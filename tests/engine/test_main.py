@@ -98,8 +98,8 @@ def test_the_demo_shows_ten_lines_that_learn(capsys):
     program, answer, drawn = capsys.readouterr().out.rstrip("\n").split("\n\n")
     assert len(program.splitlines()) == 10 and program.startswith("(x, y), ")
     compile(program, "demo", "exec")
-    right, asked = (int(word) for word in answer.split() if word.isdigit())
-    assert asked == 359 and right >= 0.9 * asked
+    right, total = (int(word) for word in answer.split() if word.isdigit())
+    assert total == 359 and right >= 0.9 * total
     assert len(drawn.splitlines()) == 10
 
 

@@ -16,14 +16,14 @@ def x():
     return nd.array(X)
 
 
-def told(a):
+def contents(a):
     """Shape, dtype and numbers of an array."""
     return a.shape, a.dtype.__name__, a.asnumpy().tolist()
 
 
 # -- making ----------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "made, wanted",
+    "made, expected",
     [
         (lambda: nd.array([1, 2]), ((2,), "float32", [1, 2])),
         (lambda: nd.array(np.arange(3)), ((3,), "float32", [0, 1, 2])),
@@ -47,8 +47,8 @@ def told(a):
         (lambda: nd.one_hot(nd.array([0, 2]), 3), ((2, 3), "float32", [[1, 0, 0], [0, 0, 1]])),
     ],
 )
-def test_arrays_are_made(made, wanted):
-    assert told(made()) == wanted
+def test_arrays_are_made(made, expected):
+    assert contents(made()) == expected
 
 
 def test_an_array_copies_its_source():
@@ -159,13 +159,13 @@ RULES = {
 @pytest.mark.parametrize("expression", RULES)
 def test_shape_dtype_and_numbers_are_mxnets(expression, x):
     names = {"x": x, "i": I32, "nd": nd, "np": np}
-    assert told(eval(expression, names)) == RULES[expression]
+    assert contents(eval(expression, names)) == RULES[expression]
 
 
 def test_functions_of_whole_numbers_become_floats():
     """Here our rule is another than MXNet's, which cuts the result to whole numbers."""
-    assert told(nd.sqrt(nd.array([4, 2], dtype="int32")))[1] == "float32"
-    assert told(I32.mean()) == ((1,), "float32", [3.5])
+    assert contents(nd.sqrt(nd.array([4, 2], dtype="int32")))[1] == "float32"
+    assert contents(I32.mean()) == ((1,), "float32", [3.5])
 
 
 def test_one_element_is_a_number(x):
@@ -184,7 +184,7 @@ def test_a_loop_goes_over_rows(x):
 
 # -- writing ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "write, wanted",
+    "write, expected",
     [
         ("x[:] = 7", [[7, 7, 7], [7, 7, 7]]),
         ("x[0] = 0", [[0, 0, 0], [4, 5, 6]]),
@@ -202,11 +202,11 @@ def test_a_loop_goes_over_rows(x):
         ("x[0][:] = 5", [[5, 5, 5], [4, 5, 6]]),  # a row is the same memory, as in MXNet
     ],
 )
-def test_writing_keeps_the_array_and_its_memory(write, wanted, x):
+def test_writing_keeps_the_array_and_its_memory(write, expected, x):
     memory, names = x.data, {"x": x, "nd": nd}
     exec(write, names)
     assert names["x"] is x and x.data is memory
-    assert x.asnumpy().tolist() == wanted
+    assert x.asnumpy().tolist() == expected
 
 
 def test_results_do_not_share_memory_with_their_inputs(x):
@@ -322,11 +322,11 @@ def test_nd_and_sym_offer_the_same_functions():
 @pytest.mark.parametrize("name", ["sigmoid", "softmin"])
 def test_numbers_without_a_sign_are_floats_before_they_are_negated(name):
     numbers, f = [0, 1, 2, 200], getattr(nd, name)
-    wanted = f(nd.array(numbers)).asnumpy()
+    expected = f(nd.array(numbers)).asnumpy()
     for dtype in ("uint8", "int32"):
         got = f(nd.array(numbers, dtype=dtype))
         assert got.dtype == np.float32
-        np.testing.assert_allclose(got.asnumpy(), wanted, rtol=1e-6)
+        np.testing.assert_allclose(got.asnumpy(), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,9 @@ def test_every_call_gives_an_answer_or_one_sentence(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    told = json.loads(done.stdout)
-    assert len(told) > 20
-    for name, text in told.items():
+    texts = json.loads(done.stdout)
+    assert len(texts) > 20
+    for name, text in texts.items():
         assert text.endswith(REFUSED[name]) if name in REFUSED else text == "", (name, text)
 
 

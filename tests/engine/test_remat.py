@@ -61,8 +61,8 @@ def kept(plan):
 def test_gradients_keep_their_bits_and_less_is_kept(backend):
     x, results, bytes_kept, counts = nd.random.normal(shape=(8, 16)), [], [], []
     for budget in (None, 0.8, 0):
-        found, forward, back = trained(net_of(budget, backend), x)
-        results.append(found)
+        grads, forward, back = trained(net_of(budget, backend), x)
+        results.append(grads)
         bytes_kept.append(kept(forward))
         counts.append(back.memory.n_again)
     for other in results[1:]:
@@ -107,13 +107,13 @@ def test_random_numbers_computed_again_are_refused(monkeypatch):
 
 
 def test_a_step_that_is_not_computed_again_the_same_way_is_seen(monkeypatch):
-    x, found = nd.random.normal(shape=(8, 16)), []
+    x, runs = nd.random.normal(shape=(8, 16)), []
     for name in (AGAIN, "_wrong"):
         monkeypatch.setattr(gradient, "AGAIN", name)
         if name == "_wrong":
             monkeypatch.setattr(gradient, "Node", doubled)
-        found.append(trained(net_of(0, "numpy"), x)[0])
-    assert any((a != b).any() for a, b in zip(*found, strict=True))
+        runs.append(trained(net_of(0, "numpy"), x)[0])
+    assert any((a != b).any() for a, b in zip(*runs, strict=True))
 
 
 def doubled(op, inputs=(), attrs=None, name="", *more, **rest):

@@ -171,11 +171,11 @@ def test_states_go_into_files_under_aux_and_come_back(tmp_path):
     net, x = made(True), batches(2)
     with autograd.record():
         net(x[0])
-    wanted = net(x[1]).asnumpy()
+    expected = net(x[1]).asnumpy()
     symbol_file, params_file = net.export(str(tmp_path / "net"))
     assert sorted(nd.load(params_file)) == ["arg:follow_scale", "aux:follow_mean"]
     again = gluon.SymbolBlock.imports(symbol_file, "data", params_file)
-    np.testing.assert_array_equal(again(x[1]).asnumpy(), wanted)
+    np.testing.assert_array_equal(again(x[1]).asnumpy(), expected)
     state = again.collect_params()["follow_mean"]
     assert state.grad_req == "null"
     again.hybridize()

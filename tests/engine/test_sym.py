@@ -139,8 +139,8 @@ def test_composition_puts_symbols_in_the_place_of_variables():
 def test_shapes_flow_forwards_and_backwards():
     assert fc().infer_shape(x=(2, 5)) == ([(2, 5), (3, 5), (3,)], [(2, 3)], [])
     assert (sym.var("a") + sym.var("b")).infer_shape(a=(2, 3)) == ([(2, 3), (2, 3)], [(2, 3)], [])
-    told = sym.relu(sym.var("x", shape=(2, 4)))
-    assert told.infer_shape() == ([(2, 4)], [(2, 4)], [])
+    shaped = sym.relu(sym.var("x", shape=(2, 4)))
+    assert shaped.infer_shape() == ([(2, 4)], [(2, 4)], [])
     deep = sym.var("x")
     for i in range(5):
         deep = sym.FullyConnected(deep, num_hidden=i + 1, name=f"f{i}")
@@ -234,12 +234,12 @@ def test_what_is_traced_is_what_eager_computes(body, target):
     eager = body(nd, x)
     traced = mx.function(lambda x: body(sym, x), target=target)(x)
 
-    def told(value):
+    def plain(value):
         if isinstance(value, (list, tuple)):
-            return [told(v) for v in value]
+            return [plain(v) for v in value]
         return value.shape, value.dtype, value.asnumpy().tolist()
 
-    assert told(traced) == told(eager)
+    assert plain(traced) == plain(eager)
 
 
 def test_random_numbers_of_a_traced_function_are_those_of_eager():

@@ -41,7 +41,7 @@ def test_a_subclass_of_the_name_manager_chooses_names():
 def test_attributes_survive_files_composition_and_export(tmp_path):
     with mx.AttrScope(__group__="4"):
         net = sym.FullyConnected(sym.var("x"), num_hidden=3, name="fc", lr_mult=2)
-    wanted = {"num_hidden": "3", "__group__": "4", "__lr_mult__": "2", "lr_mult": "2"}
+    expected = {"num_hidden": "3", "__group__": "4", "__lr_mult__": "2", "lr_mult": "2"}
     for s in (
         net,
         sym.fromjson(net.tojson()),
@@ -49,7 +49,7 @@ def test_attributes_survive_files_composition_and_export(tmp_path):
         net(x=sym.var("y") * 2),
     ):
         inner = s.get_internals()
-        assert inner["fc_output"].list_attr() == wanted
+        assert inner["fc_output"].list_attr() == expected
         assert inner["fc_bias"].attr("__group__") == "4"
     assert (net + 1).attr("__group__") is None
     block = gluon.nn.Dense(2)
@@ -119,8 +119,8 @@ class Halves(autograd.Function):
         return whole * 10 + half
 
 
-@pytest.mark.parametrize("req, wanted", [("write", 102), ("add", 204), ("null", None)])
-def test_a_function_honours_grad_req(req, wanted):
+@pytest.mark.parametrize("req, expected", [("write", 102), ("add", 204), ("null", None)])
+def test_a_function_honours_grad_req(req, expected):
     x = nd.ones((2,))
     x.attach_grad(req)
     for _ in range(2):
@@ -129,10 +129,10 @@ def test_a_function_honours_grad_req(req, wanted):
             loss = whole * 10 + half * 2
         if req != "null":
             loss.backward()
-    if wanted is None:
+    if expected is None:
         assert x.grad is None
     else:
-        assert x.grad.asnumpy().tolist() == [wanted, wanted]
+        assert x.grad.asnumpy().tolist() == [expected, expected]
 
 
 def test_a_function_may_return_its_input_and_keeps_the_kind_of_array():
@@ -278,9 +278,9 @@ def test_a_parameter_may_have_the_name_of_an_input(n_inputs):
     net = Scale()
     net.initialize()
     x = [nd.array([[1, 2, 3]])] * n_inputs
-    wanted = net(*x).asnumpy()
+    expected = net(*x).asnumpy()
     net.hybridize()
-    np.testing.assert_array_equal(net(*x).asnumpy(), wanted)
+    np.testing.assert_array_equal(net(*x).asnumpy(), expected)
     with autograd.record():
         y = net(*x)
     y.backward()

@@ -702,8 +702,8 @@ def test_no_lock_but_those_that_a_fork_opens():
     assert "register_at_fork" in (PACKAGE / "codegen/cpu/thread_pool.py").read_text()
 
 
-@pytest.mark.parametrize("found", ["two", "0", "-1", "1.5"])
-def test_a_number_of_threads_that_is_none_is_refused(found, monkeypatch):
-    monkeypatch.setenv("MINIHYBRID_NUM_THREADS", found)
-    with pytest.raises(mx.base.MXNetError, match=f"'{found}', but a whole number"):
+@pytest.mark.parametrize("text", ["two", "0", "-1", "1.5"])
+def test_a_number_of_threads_that_is_none_is_refused(text, monkeypatch):
+    monkeypatch.setenv("MINIHYBRID_NUM_THREADS", text)
+    with pytest.raises(mx.base.MXNetError, match=f"'{text}', but a whole number"):
         machine.threads.__wrapped__()

@@ -289,11 +289,11 @@ def test_threads_that_call_while_the_tiers_change_get_right_answers(gate):
 
 
 def test_a_net_that_is_dropped_is_not_compiled(monkeypatch):
-    dropped, asked = threading.Event(), []
+    dropped, prepared = threading.Event(), []
     clock = SimpleNamespace(monotonic=lambda: 0, sleep=lambda _: dropped.wait(600))
     monkeypatch.setattr(tiers, "time", clock)  # the thread sleeps until then
     monkeypatch.setattr(tiers, "PREPARER", tiers.BackgroundCompiler())  # with no other work
-    monkeypatch.setattr(tiers.Tiers, "prepare", lambda self: asked.append(self.title))
+    monkeypatch.setattr(tiers.Tiers, "prepare", lambda self: prepared.append(self.title))
     net = small_net()
     net(nd.ones((2, 4)))
     last = weakref.ref(net)
@@ -303,8 +303,8 @@ def test_a_net_that_is_dropped_is_not_compiled(monkeypatch):
     kept = small_net()
     kept(nd.ones((2, 4)))
     dropped.set()
-    until(lambda: asked)
-    assert asked == [kept.name]
+    until(lambda: prepared)
+    assert prepared == [kept.name]
 
 
 # -- when compiling fails --------------------------------------------------------------
@@ -322,11 +322,11 @@ def test_a_failure_is_told_once_and_numpy_goes_on(is_seeded, monkeypatch):
     net, x = small_net(active=False), nd.ones((2, 4))
     expected = net(x).asnumpy()
     net.hybridize()
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        until(lambda: (net(x), told)[1])
+        until(lambda: (net(x), warned)[1])
         np.testing.assert_array_equal(net(x).asnumpy(), expected)
-    (warning,) = told
+    (warning,) = warned
     assert str(warning.message) == (
         f"{net.name}: the kernels did not compile: no reason; NumPy goes on answering"
     )
@@ -362,7 +362,7 @@ def test_that_numpy_answers_is_said_once(is_quiet, at_once, monkeypatch, capsys)
     if is_quiet:
         monkeypatch.setenv("TQDM_DISABLE", "1")
     real, begin = objects.compile_text, threading.Event()
-    monkeypatch.setattr(objects, "compile_text", lambda *asked: begin.wait(600) and real(*asked))
+    monkeypatch.setattr(objects, "compile_text", lambda *args: begin.wait(600) and real(*args))
     nets, x = [small_net(), small_net()], nd.ones((2, 4))
     for net in nets:
         net(x)
@@ -371,8 +371,8 @@ def test_that_numpy_answers_is_said_once(is_quiet, at_once, monkeypatch, capsys)
         net(x)
     begin.set()
     until(lambda: {(net(x), target(net))[1] for net in nets} == {"cpu"})
-    said = "compiling 2 kernels in the background; NumPy answers until then\n"
-    assert capsys.readouterr().err == ("" if is_quiet else said)
+    message = "compiling 2 kernels in the background; NumPy answers until then\n"
+    assert capsys.readouterr().err == ("" if is_quiet else message)
     assert not objects.BACKGROUND
 
 

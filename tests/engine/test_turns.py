@@ -195,7 +195,7 @@ def large(request, monkeypatch):
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_the_loop_gives_what_python_gives(program, length, large):
     given = inputs(length)
-    want = values(Net(program), given)
+    expected = values(Net(program), given)
     assert len(loops_in(graph_of(program, given))) in (1, 2)
     with kernels_as_python.target():
         for target in ("numpy", "plain"):
@@ -203,9 +203,9 @@ def test_the_loop_gives_what_python_gives(program, length, large):
             net.hybridize(backend=target)
             alone = net(*given)
             alone = alone if isinstance(alone, (list, tuple)) else [alone]
-            for a, b in zip(want, [o.asnumpy() for o in alone], strict=False):
+            for a, b in zip(expected, [o.asnumpy() for o in alone], strict=False):
                 np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
-            for a, b in zip(want, values(net, given), strict=True):
+            for a, b in zip(expected, values(net, given), strict=True):
                 assert a.dtype == b.dtype
                 np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
@@ -215,9 +215,9 @@ def test_the_loop_gives_what_python_gives(program, length, large):
 def test_the_compiled_loop_gives_what_python_gives(program, large):
     given = inputs(5)
     net = Net(program)
-    want = values(net, given)
+    expected = values(net, given)
     net.hybridize(wait=True)
-    for a, b in zip(want, values(net, given), strict=True):
+    for a, b in zip(expected, values(net, given), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
@@ -226,10 +226,10 @@ def test_a_loop_written_down_gives_the_same(program, large):
     given = inputs(3)
     graph = graph_of(program, given)
     arrays = dict(zip("xhw", [a.asnumpy() for a in given], strict=True))
-    want = graph.evaluate(arrays)
+    expected = graph.evaluate(arrays)
     for other in (without_loops(graph), trimmed(graph), fuse(graph)):
         other.check()
-        for a, b in zip(want, other.evaluate(arrays), strict=True):
+        for a, b in zip(expected, other.evaluate(arrays), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     assert {node.op.name for node in loops_in(without_loops(graph))} <= {"_if"}  # branches stay
 
@@ -375,11 +375,11 @@ def test_a_body_that_moves_states_is_written_down():
     net, x, h = Normed(), nd.random.normal(shape=(3, 4, 2)), nd.zeros((4, 2))
     net.initialize()
     net(x, h)
-    want = values(net, [x, h])
+    expected = values(net, [x, h])
     means = net.norm.running_mean.data().asnumpy()
     net.initialize(force_reinit=True)
     net.hybridize(wait=True)
-    for a, b in zip(want, values(net, [x, h]), strict=True):
+    for a, b in zip(expected, values(net, [x, h]), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(net.norm.running_mean.data().asnumpy(), means, rtol=1e-5)
 
@@ -392,9 +392,9 @@ def growing(F, x, h, w):
 def test_a_state_that_changes_its_shape_is_written_down():
     given = inputs(3)
     net = Net(growing)
-    want = net(*given)
+    expected = net(*given)
     net.hybridize(backend="numpy")
-    for a, b in zip(want, net(*given), strict=True):
+    for a, b in zip(expected, net(*given), strict=True):
         np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-5)
     assert loops_in(graph_of(growing, given)) == []
 
@@ -439,9 +439,9 @@ def test_the_gradient_of_a_loops_gradient(program):
         return [a.grad.asnumpy() for a in (x, h, w)]
 
     net = Net(program)
-    want = second(net)
+    expected = second(net)
     net.hybridize(wait=True)
-    for a, b in zip(want, second(net), strict=True):
+    for a, b in zip(expected, second(net), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
 
 

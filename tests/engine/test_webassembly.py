@@ -174,8 +174,8 @@ def answers(kernels, folder):
         evaluate(kernel, *arrays, 5)
         expected.append(out)
 
-    told = [[base64.b64encode(code).decode(), at, size] for code, at, size in jobs]
-    (folder / "jobs.json").write_text(json.dumps(told))
+    encoded = [[base64.b64encode(code).decode(), at, size] for code, at, size in jobs]
+    (folder / "jobs.json").write_text(json.dumps(encoded))
     script = [NODE, "-e", RUN, str(folder / "jobs.json"), str(folder / "out.json")]
     done = subprocess.run(script, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-1000:]

@@ -24,7 +24,7 @@ def files(tmp_path, monkeypatch):
     return ["net-symbol.json", "net-0000.params"]
 
 
-def said(capsys, *words):
+def output_of(capsys, *words):
     main.main(words)
     return capsys.readouterr().out.splitlines()
 
@@ -43,8 +43,8 @@ def test_labels_are_no_inputs_and_outputs_are_those_of_prediction(files):
 
 def test_a_model_goes_to_onnx_and_to_mxnet_and_back(files, capsys):
     shape = ["--shape", "data=3,7"]
-    assert said(capsys, "convert", *files, "out.onnx", *shape) == ["wrote out.onnx"]
-    assert said(capsys, "convert", "out.onnx", "back-symbol.json") == [
+    assert output_of(capsys, "convert", *files, "out.onnx", *shape) == ["wrote out.onnx"]
+    assert output_of(capsys, "convert", "out.onnx", "back-symbol.json") == [
         "wrote back-symbol.json",
         "wrote back-0000.params",
     ]
@@ -57,7 +57,7 @@ def test_a_model_goes_to_onnx_and_to_mxnet_and_back(files, capsys):
 
 @pytest.mark.slow
 def test_a_converted_numpy_program_gives_the_same(files, capsys):
-    said(capsys, "convert", *files, "out.py", "--shape", "data=3,7")
+    output_of(capsys, "convert", *files, "out.py", "--shape", "data=3,7")
     model = convert.load(*files)
     np.save("x.npy", convert.feed(model, {"data": (3, 7)})["data"].asnumpy())
     program = [sys.executable, "out.py", "x.npy", "y.npy"]
@@ -67,7 +67,7 @@ def test_a_converted_numpy_program_gives_the_same(files, capsys):
 
 
 def test_c_is_written_with_the_data_as_the_only_input(files, capsys):
-    wrote = said(capsys, "convert", *files, "out.c", "--shape", "data=3,7")
+    wrote = output_of(capsys, "convert", *files, "out.c", "--shape", "data=3,7")
     assert wrote == ["wrote out.c", "wrote out.weights"]
     assert "label" not in Path("out.c").read_text("utf-8")
 
@@ -75,20 +75,20 @@ def test_c_is_written_with_the_data_as_the_only_input(files, capsys):
 def test_run_reads_arrays_and_writes_outputs(files, capsys):
     x = np.ones((2, 7), "float32")
     np.save("x.npy", x)
-    lines = said(capsys, "run", *files, "--input", "data=x.npy", "--output", "y.npz")
+    lines = output_of(capsys, "run", *files, "--input", "data=x.npy", "--output", "y.npz")
     assert lines[0].startswith("softmax_output: shape (2, 5)") and lines[-1] == "wrote y.npz"
     assert lines[1] == "first row, largest first: [4, 3, 2, 1, 0]" and len(lines) == 5
     weight = convert.load(*files).arrays["fc_weight"]
-    wanted = nd.softmax(nd.dot(nd.array(x), weight.T)).asnumpy()
-    np.testing.assert_allclose(np.load("y.npz")["softmax_output"], wanted, rtol=1e-5)
+    expected = nd.softmax(nd.dot(nd.array(x), weight.T)).asnumpy()
+    np.testing.assert_allclose(np.load("y.npz")["softmax_output"], expected, rtol=1e-5)
     np.savez("x.npz", data=x)
-    again = said(capsys, "run", *files, "--input", "x.npz", "--output", "y.npz")
+    again = output_of(capsys, "run", *files, "--input", "x.npz", "--output", "y.npz")
     assert again == lines  # and its own file is replaced
 
 
 def test_a_seed_chooses_the_inputs(files, capsys):
     first, same, other = (
-        said(capsys, "run", *files, "--shape", "data=2,7", "--seed", seed) for seed in "778"
+        output_of(capsys, "run", *files, "--shape", "data=2,7", "--seed", seed) for seed in "778"
     )
     assert first == same != other
 
@@ -104,7 +104,7 @@ def test_files_of_others_are_kept(files, target):
 
 
 def test_check_lists_contents_and_compares_with_onnx_runtime(files, capsys):
-    lines = said(capsys, "check", *files, "--shape", "data=3,7")
+    lines = output_of(capsys, "check", *files, "--shape", "data=3,7")
     assert lines[:5] == [
         "net-symbol.json: 2 operators, 40 parameters",
         "operators: 1 FullyConnected, 1 SoftmaxOutput",
@@ -176,5 +176,5 @@ def test_a_forgotten_file_of_parameters_is_asked_for(tmp_path, monkeypatch, caps
     net.export("net")
     _, sentence = failed(capsys, "run", "net-symbol.json", "--shape", "data=1,3")
     assert "name the .params file that belongs to it" in sentence
-    lines = said(capsys, "check", "net-symbol.json")
+    lines = output_of(capsys, "check", "net-symbol.json")
     assert "more variables without an array" in lines[2]

@@ -111,7 +111,7 @@ def use(symbol, path, bad):
         yield call
 
 
-def said(action):
+def messages_of(action):
     """The message of an action, and its warnings."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -138,7 +138,7 @@ def test_no_reader_passes_on_what_a_file_says_as_it_is(bad, tmp_path, capsys):
         )
         (tmp_path / "s.json").write_text(text)
         actions.append(lambda: sym.load(str(tmp_path / "s.json")))
-        for message in said(actions.pop()):
+        for message in messages_of(actions.pop()):
             assert_legible(message)
             refused += 1
         try:
@@ -146,7 +146,7 @@ def test_no_reader_passes_on_what_a_file_says_as_it_is(bad, tmp_path, capsys):
         except mx.base.MXNetError:
             continue
         for action in use(symbol, path, bad):
-            for message in said(action):
+            for message in messages_of(action):
                 assert_legible(message)
                 count += 1
         assert_legible(repr(symbol))
@@ -168,7 +168,7 @@ def test_no_reader_passes_on_what_a_file_says_as_it_is(bad, tmp_path, capsys):
         lambda: nd.load_frombuffer(b"x", bad),
         lambda: sym.fromjson("{", bad),
     ):
-        messages = list(said(action))
+        messages = list(messages_of(action))
         assert messages
         for message in messages:
             assert_legible(message)
@@ -176,7 +176,7 @@ def test_no_reader_passes_on_what_a_file_says_as_it_is(bad, tmp_path, capsys):
     n_models = 0
     for model in models(bad):
         onnx.save(model, path)
-        for message in said(lambda: mx.onnx.import_model(path)):
+        for message in messages_of(lambda: mx.onnx.import_model(path)):
             assert_legible(message)
             n_models += 1
     assert n_models >= 3

@@ -31,8 +31,8 @@ def patient(monkeypatch):
 def try_bytes(target, data):
     if target == "onnx":
         pytest.importorskip("onnx", reason="onnx is not installed")
-    found = targets.tried(target, data)
-    assert found is None, found
+    finding = targets.tried(target, data)
+    assert finding is None, finding
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda p: p.name)
@@ -77,7 +77,7 @@ def test_changed_files_are_read_or_refused(target, data):
 
 
 @pytest.mark.parametrize(
-    "target, data, found",
+    "target, data, expected",
     [
         ("params", b"", None),
         ("graph", b'{"nodes": []}', None),
@@ -86,7 +86,7 @@ def test_changed_files_are_read_or_refused(target, data):
         ("graph", "GROW", "MB of memory"),
     ],
 )
-def test_the_search_sees_what_is_planted(target, data, found, monkeypatch):
+def test_the_search_sees_what_is_planted(target, data, expected, monkeypatch):
     """An error that is not ours, a second of work, and 300 MB are findings."""
 
     def planted(data):
@@ -100,8 +100,8 @@ def test_the_search_sees_what_is_planted(target, data, found, monkeypatch):
     if isinstance(data, str):
         monkeypatch.setattr(targets, "LIMIT_S", 0.1)
         monkeypatch.setitem(targets.TARGETS, target, planted)
-    told = targets.tried(target, data)
-    assert told is None if found is None else found in told
+    finding = targets.tried(target, data)
+    assert finding is None if expected is None else expected in finding
 
 
 @pytest.mark.parametrize("target", MUTATORS)

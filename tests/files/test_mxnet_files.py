@@ -27,8 +27,8 @@ NETS = {name: getattr(golden_nets, name) for name in ("images", "words", "halves
 
 
 def assert_answers(net, name):
-    asked = nd.load(file(f"{name}.nd"))
-    got, expected = net(asked["x"]), asked["y"]
+    recorded = nd.load(file(f"{name}.nd"))
+    got, expected = net(recorded["x"]), recorded["y"]
     assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
     tolerance = 2e-3 if got.dtype == np.float16 else 1e-5
     np.testing.assert_allclose(got.asnumpy(), expected.asnumpy(), tolerance, tolerance)
@@ -69,10 +69,10 @@ def test_a_checkpoint_in_both_directions(tmp_path):
     assert set(states) == {"norm_moving_mean", "norm_moving_var"}
     assert symbol.attr_dict()["fc_weight"]["__lr_mult__"] == "0.1"
     assert symbol.attr_dict()["norm_moving_var"]["__ctx_group__"] == "one"
-    asked = nd.load(file("checkpoint.nd"))
-    values = {"data": asked["data"], "label": asked["label"], **arguments}
+    recorded = nd.load(file("checkpoint.nd"))
+    values = {"data": recorded["data"], "label": recorded["label"], **arguments}
     got = symbol.eval(**values, **states)[0]
-    np.testing.assert_allclose(got.asnumpy(), asked["y"].asnumpy(), 1e-5, 1e-6)
+    np.testing.assert_allclose(got.asnumpy(), recorded["y"].asnumpy(), 1e-5, 1e-6)
     model.save_checkpoint(str(tmp_path / "ours"), 12, symbol, arguments, states)
     assert (tmp_path / "ours-0012.params").read_bytes() == (
         FOLDER / "checkpoint-0012.params"
@@ -138,9 +138,9 @@ def test_functions_of_the_np_namespace(number):
     npx.set_np()
     try:
         symbol = sym.fromjson(json.dumps(FUNCTIONS[number]))
-        asked = npx.load(file("functions.nd"))
+        recorded = npx.load(file("functions.nd"))
         net = gluon.SymbolBlock(symbol, sym.var("data"))
-        got, expected = net(asked["x"]), asked[f"y{number}"]
+        got, expected = net(recorded["x"]), recorded[f"y{number}"]
         assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
         np.testing.assert_allclose(got.asnumpy(), expected.asnumpy(), 1e-5, 1e-5)
     finally:
@@ -153,8 +153,10 @@ def test_layers_of_the_np_world():
         net = gluon.SymbolBlock.imports(
             file("np_net-symbol.json"), ["data"], file("np_net-0000.params")
         )
-        asked = npx.load(file("np_net.nd"))
-        np.testing.assert_allclose(net(asked["x"]).asnumpy(), asked["y"].asnumpy(), 1e-5, 1e-5)
+        recorded = npx.load(file("np_net.nd"))
+        np.testing.assert_allclose(
+            net(recorded["x"]).asnumpy(), recorded["y"].asnumpy(), 1e-5, 1e-5
+        )
     finally:
         npx.reset_np()
 
@@ -249,19 +251,19 @@ def test_operators_have_all_of_mxnets_names():
 @pytest.mark.parametrize("name", OLD)
 def test_graphs_of_old_versions_are_upgraded_as_mxnet_does(name):
     symbol = sym.load(file(f"old/{name}-symbol.json"))
-    asked = json.loads((FOLDER / "old" / f"{name}-answers.json").read_text())
-    assert symbol.list_arguments() == asked["arguments"]
-    assert symbol.list_auxiliary_states() == asked["states"]
-    assert symbol.list_outputs() == asked["outputs"]
+    recorded = json.loads((FOLDER / "old" / f"{name}-answers.json").read_text())
+    assert symbol.list_arguments() == recorded["arguments"]
+    assert symbol.list_auxiliary_states() == recorded["states"]
+    assert symbol.list_outputs() == recorded["outputs"]
     hidden = {
         name: {k: v for k, v in attrs.items() if k.startswith("__")}
         for name, attrs in symbol.attr_dict().items()
     }
     assert {n: a for n, a in hidden.items() if a} == {
-        n: a for n, a in asked["attributes"].items() if a
+        n: a for n, a in recorded["attributes"].items() if a
     }
-    outs = symbol.eval(**{n: nd.array(v) for n, v in asked["inputs"].items()})
-    for out, expected in zip(outs, asked["answers"], strict=True):
+    outs = symbol.eval(**{n: nd.array(v) for n, v in recorded["inputs"].items()})
+    for out, expected in zip(outs, recorded["answers"], strict=True):
         np.testing.assert_allclose(out.asnumpy(), expected, 1e-5, 1e-6)
     assert sym.fromjson(symbol.tojson()).tojson() == symbol.tojson()
 
@@ -276,11 +278,11 @@ def test_a_loop_of_mxnets_runs_and_is_written_as_it_was():
     assert symbol.infer_shape(x=(3, 2))[:2] == ([(3, 2), (2,)], [(3, 2)])
     x, s = np.float32([[1, -2], [3, 4], [5, 6]]), np.float32([1, 2])
     (got,) = symbol.bind(cpu(), {"x": nd.array(x), "s": nd.array(s)}).forward()
-    want = []
+    expected = []
     for row in x:
-        want.append(np.maximum(row + s, 0))
+        expected.append(np.maximum(row + s, 0))
         s = row * s
-    np.testing.assert_array_equal(got.asnumpy(), want)
+    np.testing.assert_array_equal(got.asnumpy(), expected)
 
 
 # -- operators that are not here -------------------------------------------------------

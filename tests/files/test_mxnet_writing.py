@@ -102,7 +102,7 @@ class Files:
         block.export(str(self.folder / name))
         self.add(name, inputs, outs, np_world, params=True)
 
-    def asked(self, python):
+    def answers_of(self, python):
         """(name -> MXNet's answers, name -> what it said instead)."""
         (self.folder / "cases.json").write_text(json.dumps(self.cases))
         clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
@@ -276,7 +276,7 @@ def test_mxnet_computes_what_we_wrote(tmp_path, rng):
         pytest.skip(f"real MXNet does not open our files here: it {reason}")
     files = Files(tmp_path)
     writes_all(files, rng)
-    answers, errors = files.asked(python)
+    answers, errors = files.answers_of(python)
     op_of = {
         name: CASES[int(name.split("-")[0])].op.name for name in files.answers if name[0].isdigit()
     }

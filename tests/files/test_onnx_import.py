@@ -56,8 +56,10 @@ def model_of(nodes, inputs, outputs=("y",), weights=None, opset=17):
     inputs:  name -> shape, or (element type, shape); weights: name -> array.
     """
 
-    def declared(name, told):
-        kind, shape = told if isinstance(told[-1], tuple) else (kinds.FLOAT, told)
+    def declared(name, declaration):
+        kind, shape = (
+            declaration if isinstance(declaration[-1], tuple) else (kinds.FLOAT, declaration)
+        )
         return helper.make_tensor_value_info(name, kind, shape)
 
     graph = helper.make_graph(
@@ -158,8 +160,8 @@ def as_network(case):
 
     model = onnx.load(case / "model.onnx")
     inputs = list(arrays("input", model.graph.input))
-    for told, tensor in list(zip(model.graph.input, inputs, strict=True))[1:]:
-        tensor.name = told.name
+    for info, tensor in list(zip(model.graph.input, inputs, strict=True))[1:]:
+        tensor.name = info.name
         model.graph.initializer.append(tensor)
     to_array = onnx.numpy_helper.to_array
     return model, to_array(inputs[0]), [to_array(t) for t in arrays("output", model.graph.output)]
@@ -197,8 +199,8 @@ def test_the_cases_of_the_library_are_answered_or_beyond_a_limit(letter, tmp_pat
         if (
             not {n.op_type for n in model.graph.node} <= OPERATORS.keys()
             or any(
-                told.type.WhichOneof("value") != "tensor_type"
-                for told in (*model.graph.input, *model.graph.output)
+                info.type.WhichOneof("value") != "tensor_type"
+                for info in (*model.graph.input, *model.graph.output)
             )
             or not model.graph.input
             or any(d in case.name for d in DIFFERENT)
@@ -351,7 +353,7 @@ def test_a_node_means_in_each_opset_what_onnx_runtime_says(case, tmp_path):
     model = model_of([op], {"x": (1, 3, 4, 5)}, op.output, weights)
     model.ir_version = 8
     x = np.random.default_rng(0).standard_normal((1, 3, 4, 5)).astype("float32")
-    asked = 0
+    n_checked = 0
     for opset in opsets_of(op):
         model.opset_import[0].version = opset
         try:
@@ -361,8 +363,8 @@ def test_a_node_means_in_each_opset_what_onnx_runtime_says(case, tmp_path):
         net = mx.onnx.import_to_gluon(save(tmp_path, model))
         for a, b in zip(outputs(net, x), expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6, err_msg=f"opset {opset}")
-        asked += 1
-    assert asked
+        n_checked += 1
+    assert n_checked
 
 
 def test_the_factors_of_a_gemm(tmp_path):
@@ -717,10 +719,10 @@ def damaged(**how):
             layer.attribute.append(helper.make_attribute(name, value))
         case {"opset": number}:
             model.opset_import[0].version = number
-        case {"beside": told}:
+        case {"beside": fields}:
             weight.ClearField("raw_data")
             weight.data_location = kinds.EXTERNAL
-            for key, value in told.items():
+            for key, value in fields.items():
                 entry = weight.external_data.add()
                 entry.key, entry.value = key, value
     return model
@@ -892,7 +894,7 @@ def test_weights_in_a_file_beside_the_model_are_read():
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("location", "words"),
     [
         ({"location": "../w.bin"}, "a plain name of a file beside the model"),
         ({"location": "/etc/passwd"}, "a plain name of a file beside the model"),
@@ -908,11 +910,11 @@ def test_weights_in_a_file_beside_the_model_are_read():
         ({"location": "w.bin", "offset": "four"}, "'four' .* is no number"),
     ],
 )
-def test_weights_elsewhere_are_refused(told, words, tmp_path):
+def test_weights_elsewhere_are_refused(location, words, tmp_path):
     (tmp_path / "w.bin").write_bytes(bytes(30))
     (tmp_path / "folder").mkdir()
     (tmp_path / "link.bin").symlink_to("w.bin")
-    refused(damaged(beside=told), tmp_path, words)
+    refused(damaged(beside=location), tmp_path, words)
 
 
 def test_a_file_beside_the_model_is_not_read_again_and_again(tmp_path):

@@ -357,9 +357,9 @@ def test_the_parameters_of_a_symbol_block_are_called_as_in_mxnet(tmp_path):
             return self.output(self.features(x))
 
     file, net = str(GOLDEN / "symbol-child.parameters"), Child()
-    asked = nd.load(str(GOLDEN / "symbol-child-answers.nd"))
+    recorded = nd.load(str(GOLDEN / "symbol-child-answers.nd"))
     net.load_parameters(file)
-    check(answers(net, [asked["x"]]), [asked["y"].asnumpy()])
+    check(answers(net, [recorded["x"]]), [recorded["y"].asnumpy()])
     net.save_parameters(str(tmp_path / "ours"))
     assert nd.load(str(tmp_path / "ours")).keys() == nd.load(file).keys()
 

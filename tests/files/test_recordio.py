@@ -178,8 +178,8 @@ def test_a_forked_process_reads_at_a_place_of_its_own(tmp_path):
     process = multiprocessing.get_context("fork").Process(target=child)
     process.start()
     process.join()
-    said, *records = queue.get()
-    assert "opened by another process" in said and records == [b"one", b"two"]
+    message, *records = queue.get()
+    assert "opened by another process" in message and records == [b"one", b"two"]
     assert file.read() == b"two"
 
 

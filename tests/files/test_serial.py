@@ -35,22 +35,22 @@ def mlp():
 @pytest.mark.parametrize("backend", [None, "numpy", "cpu"])
 def test_a_net_that_mxnet_exported_gives_its_answer(backend):
     net = gluon.SymbolBlock.imports(golden("mlp-symbol.json"), ["data"], golden("mlp-0000.params"))
-    asked = nd.load(golden("mlp-answers.nd"))
+    recorded = nd.load(golden("mlp-answers.nd"))
     net.hybridize(backend is not None, backend=backend)
-    np.testing.assert_allclose(net(asked["x"]).asnumpy(), asked["y"].asnumpy(), rtol=1e-6)
+    np.testing.assert_allclose(net(recorded["x"]).asnumpy(), recorded["y"].asnumpy(), rtol=1e-6)
 
 
 def test_parameters_that_mxnet_saved_fit_into_our_net():
     net = mlp()
     net.load_parameters(golden("mlp.parameters"))
-    asked = nd.load(golden("mlp-answers.nd"))
-    np.testing.assert_allclose(net(asked["x"]).asnumpy(), asked["y"].asnumpy(), rtol=1e-6)
+    recorded = nd.load(golden("mlp-answers.nd"))
+    np.testing.assert_allclose(net(recorded["x"]).asnumpy(), recorded["y"].asnumpy(), rtol=1e-6)
 
 
 def test_an_exported_file_fits_into_the_net_that_made_it():
-    net, asked = mlp(), nd.load(golden("mlp-answers.nd"))
+    net, recorded = mlp(), nd.load(golden("mlp-answers.nd"))
     net.load_params(golden("mlp-0000.params"))
-    np.testing.assert_allclose(net(asked["x"]).asnumpy(), asked["y"].asnumpy(), rtol=1e-6)
+    np.testing.assert_allclose(net(recorded["x"]).asnumpy(), recorded["y"].asnumpy(), rtol=1e-6)
 
 
 def test_a_list_that_mxnet_saved():
@@ -85,13 +85,13 @@ def test_the_third_version_of_the_array_format():
 @pytest.mark.parametrize("backend", [None, "numpy", "cpu"])
 def test_every_operator_that_mxnet_wrote_gives_its_answer(backend):
     symbol = sym.load(golden("operators-symbol.json"))
-    asked = nd.load(golden("operators-answers.nd"))
+    recorded = nd.load(golden("operators-answers.nd"))
     net = gluon.SymbolBlock(symbol, [sym.var(n) for n in "xwi"])
     net.hybridize(backend is not None, backend=backend)
-    outs = net(*(asked[n] for n in "xwi"))
-    assert len(outs) == len(asked) - 3 == 48
+    outs = net(*(recorded[n] for n in "xwi"))
+    assert len(outs) == len(recorded) - 3 == 48
     for k, (out, name) in enumerate(zip(outs, symbol.list_outputs(), strict=True)):
-        expected = asked[f"out{k}"]
+        expected = recorded[f"out{k}"]
         assert (out.shape, out.dtype) == (expected.shape, expected.dtype), name
         np.testing.assert_allclose(
             out.asnumpy(), expected.asnumpy(), rtol=1e-5, atol=2e-6, err_msg=name

@@ -106,12 +106,12 @@ CASES = {
 def test_a_plan_gives_the_answers_of_eager(name, tmp_path):
     make, shape = CASES[name]
     net, x = make(), nd.array(np.random.default_rng(0).random(shape) + 0.1)
-    wanted = net(x)
+    expected = net(x)
     plan, arrays, params = called(net, x)
     answer, after = run(tmp_path, plan, arrays, params)
     assert answer == 1
-    wanted = wanted if isinstance(wanted, (list, tuple)) else [wanted]
-    for a, b in zip(after[1:], wanted, strict=True):
+    expected = expected if isinstance(expected, (list, tuple)) else [expected]
+    for a, b in zip(after[1:], expected, strict=True):
         np.testing.assert_allclose(a, b.asnumpy(), 1e-5, 1e-6)
 
 

@@ -275,8 +275,8 @@ def test_a_copied_error_is_one_legible_line_too():
     excerpt, scope = Excerpt(), {}
     excerpt.text_of(ShapeError)
     exec("\n\n".join(excerpt.parts), scope)
-    said = "a\n  b \x1b[2J"
-    assert str(scope["ShapeError"](said)) == str(ShapeError(said)) == r"a\n  b \x1b[2J"
+    text = "a\n  b \x1b[2J"
+    assert str(scope["ShapeError"](text)) == str(ShapeError(text)) == r"a\n  b \x1b[2J"
     assert issubclass(scope["ShapeError"], ValueError)
 
 
@@ -470,7 +470,7 @@ def test_c_trusts_no_weights(tmp_path):
     build(tmp_path, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover")
     whole = (tmp_path / "net.weights").read_bytes()
 
-    def said(data):
+    def error_of(data):
         (tmp_path / "net.weights").write_bytes(data)
         done = run_c(tmp_path, "x0.bin", "y0.bin")
         assert done.returncode == 1
@@ -479,14 +479,19 @@ def test_c_trusts_no_weights(tmp_path):
     def changed(at):
         return whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
 
-    assert said(whole[:-1]) == said(whole[:30]) == said(b"") == "net.weights: the file is cut off\n"
-    assert "too long" in said(whole + b"x")
-    assert "no weights of minihybrid" in said(changed(0))
-    assert "another order of bytes" in said(changed(8))
-    assert "another number of arrays" in said(changed(12))
-    assert "other sizes" in said(changed(24))
-    assert "checksum" in said(changed(len(whole) - 100))
-    assert said(whole) == "x0.bin: a file as long as the input is needed\n"
+    assert (
+        error_of(whole[:-1])
+        == error_of(whole[:30])
+        == error_of(b"")
+        == "net.weights: the file is cut off\n"
+    )
+    assert "too long" in error_of(whole + b"x")
+    assert "no weights of minihybrid" in error_of(changed(0))
+    assert "another order of bytes" in error_of(changed(8))
+    assert "another number of arrays" in error_of(changed(12))
+    assert "other sizes" in error_of(changed(24))
+    assert "checksum" in error_of(changed(len(whole) - 100))
+    assert error_of(whole) == "x0.bin: a file as long as the input is needed\n"
     (tmp_path / "net.weights").unlink()
     assert "No such file" in run_c(tmp_path, "x0.bin", "y0.bin").stderr
 

@@ -590,15 +590,15 @@ def test_shared_nodes_are_walked_once():
 
 def test_types_and_shapes_that_go_to_and_fro_are_found_in_few_steps(monkeypatch):
     """Links of a chain in a mixed order: walks to and fro would take n * n steps."""
-    n, asked, real = 1000, [], Op.specs_of
+    n, inferred, real = 1000, [], Op.specs_of
     v = [sym.var(f"v{i}") for i in range(n + 1)]
     order = np.random.default_rng(0).permutation(n)
     links = [sym.elemwise_add(v[i], v[i + 1]) for i in order]
     links.append(sym.concat(*v, dim=0))  # waits for all
-    monkeypatch.setattr(Op, "specs_of", lambda op, *a: asked.append(op) or real(op, *a))
+    monkeypatch.setattr(Op, "specs_of", lambda op, *a: inferred.append(op) or real(op, *a))
     shapes, outs, _ = sym.Group(links).infer_shape(v0=(2, 3))
     assert shapes == [(2, 3)] * (n + 1) and outs[-1] == (2 * (n + 1), 3)
-    assert len(asked) < 4 * n
+    assert len(inferred) < 4 * n
 
 
 # -- a law: what a shape rule lets through, runs, and gives these shapes ---------------
@@ -830,8 +830,8 @@ def test_a_hostile_file_costs_little_and_says_why():
     assert made.returncode == 0, made.stderr[-2000:]
     rows = [json.loads(line) for line in made.stdout.splitlines()]
     assert len(rows) >= 46
-    for name, seconds, grown, said in rows:
-        assert not said.startswith("nothing, but") and "not ours" not in said, (name, said)
+    for name, seconds, grown, message in rows:
+        assert not message.startswith("nothing, but") and "not ours" not in message, (name, message)
         assert grown < 200 * 2**20, (name, grown)
         assert seconds < 10, (name, seconds)
-        assert 20 < len(said) < 1000 and "\n" not in said, (name, said)
+        assert 20 < len(message) < 1000 and "\n" not in message, (name, message)

@@ -37,7 +37,7 @@ REFUSED |= {"_attention", "_attention_grad", "scaled_dot_product_attention"}
 
 def run(folder, jobs):
     """What node answers for [module, program, inputs] each, or its error."""
-    told = [
+    encoded = [
         [
             Path(m).as_uri(),
             program,
@@ -45,7 +45,7 @@ def run(folder, jobs):
         ]
         for m, program, xs in jobs
     ]
-    (folder / "jobs.json").write_text(json.dumps(told))
+    (folder / "jobs.json").write_text(json.dumps(encoded))
     files = [str(folder / "jobs.json"), str(folder / "answers.json")]
     done = subprocess.run([NODE, HERE / "run_net.mjs", *files], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -286,9 +286,9 @@ def test_a_net_that_depends_on_its_batch_keeps_it(tmp_path):
     net = Squared()
     x = np.ones((3, 2), "f4")
     files, expected = exported(net, x, str(tmp_path / "net"))
-    got, said = run(tmp_path, [[*files, [x]], [*files, [x[:2]]]])
+    got, message = run(tmp_path, [[*files, [x]], [*files, [x[:2]]]])
     agree(got[0], expected, 1e-6, "the batch that it was called with")
-    assert "takes float32[3,2]; export the net for another shape" in said
+    assert "takes float32[3,2]; export the net for another shape" in message
 
 
 @pytest.mark.slow
@@ -368,8 +368,11 @@ def test_the_program_asks_for_functions_only_and_others_are_refused(tmp_path):
         ("this program takes float32[n,30]", program, [x.astype("f8")]),
     ]
     jobs = [[module, str(a), xs] for _, a, xs in cases]
-    for (words, *_), said in zip(cases, run(tmp_path, jobs), strict=True):
-        assert isinstance(said, str) and words in said and "\n" not in said, (words, said)
+    for (words, *_), message in zip(cases, run(tmp_path, jobs), strict=True):
+        assert isinstance(message, str) and words in message and "\n" not in message, (
+            words,
+            message,
+        )
 
 
 IMPORTS, START = 2, 8  # the numbers of sections of a module

@@ -42,13 +42,13 @@ def fuzz(target, seconds, seed, folder):
     seen = set()
 
     def once(data):
-        found = tried(target, data)
-        kind = found and found[:60]
-        if found and kind not in seen:
+        finding = tried(target, data)
+        kind = finding and finding[:60]
+        if finding and kind not in seen:
             seen.add(kind)
             name = FINDINGS / f"{target}-{hashlib.sha1(data).hexdigest()[:12]}"
             name.write_bytes(data)
-            print(f"FINDING {name}: {found}", file=sys.stderr)
+            print(f"FINDING {name}: {finding}", file=sys.stderr)
 
     def changed(data, max_size, seed):
         return MUTATORS[target](data, Random(seed))[:max_size]
@@ -100,11 +100,11 @@ def run(target, seconds, seed):
             if line.startswith("FINDING"):
                 print(line, end="", flush=True)
         process.wait()
-    told = re.search(r"number_of_executed_units:\s*(\d+)", "".join(lines))
-    if process.returncode or not told:
+    match = re.search(r"number_of_executed_units:\s*(\d+)", "".join(lines))
+    if process.returncode or not match:
         print(*lines[-40:], sep="", flush=True)
         findings += 1
-    return int(told[1]) if told else 0, findings
+    return int(match[1]) if match else 0, findings
 
 
 def main():

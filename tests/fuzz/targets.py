@@ -44,20 +44,20 @@ def read_graph(data):
     look(symbol)
     choice = zlib.crc32(data)
     types = symbol.infer_type_partial()
-    found = symbol.infer_shape_partial()
-    if not all(all(s) for group in found for s in group):  # a guess helps
+    shapes = symbol.infer_shape_partial()
+    if not all(all(s) for group in shapes for s in group):  # a guess helps
         guess = [(2, 3), (2, 3, 4, 4), (3,), (2, 4, 3)][choice % 4]
-        known = [tuple(n or 2 for n in s) or None for s in found[0]]
+        known = [tuple(n or 2 for n in s) or None for s in shapes[0]]
         if not any(known):
             known[:1] = [guess] * len(known[:1])
-        found = symbol.infer_shape_partial(*known)
-    sizes = symbol.get_internals().infer_shape(*found[0])[1]
+        shapes = symbol.infer_shape_partial(*known)
+    sizes = symbol.get_internals().infer_shape(*shapes[0])[1]
     if sizes is None or not is_small(sizes):
         return
     rng = np.random.default_rng(choice)
     specs = [
         Spec(s, np.dtype(t or "float32"))
-        for s, t in zip(found[0] + found[2], types[0] + types[2], strict=True)
+        for s, t in zip(shapes[0] + shapes[2], types[0] + types[2], strict=True)
     ]
     run(symbol, [rng.integers(0, 3, s.shape).astype(s.dtype) for s in specs], choice % 8 == 0)
 
@@ -70,12 +70,12 @@ def read_onnx(data):
     model = read_model(data, "file")
     symbol, scope = translate(model)
     look(symbol)
-    told = {
+    declared = {
         name: tuple(n if isinstance(n, int) else 2 for n in shape or (2, 3))
         for name, _, shape in model.inputs
     }
     shapes = [
-        scope.arrays[n].shape if n in scope.arrays else told[n] for n in symbol.list_arguments()
+        scope.arrays[n].shape if n in scope.arrays else declared[n] for n in symbol.list_arguments()
     ]
     sizes = symbol.get_internals().infer_shape(*shapes)[1]
     if sizes is None or not is_small(sizes):
@@ -88,7 +88,7 @@ def read_onnx(data):
         [
             scope.arrays[n]
             if n in scope.arrays
-            else rng.integers(0, 3, told[n]).astype(kinds[n] or "float32")
+            else rng.integers(0, 3, declared[n]).astype(kinds[n] or "float32")
             for n in symbol.list_inputs()
         ],
         choice % 8 == 0,
@@ -137,7 +137,7 @@ TARGETS = {"params": read_params, "graph": read_graph, "onnx": read_onnx}
 def tried(target, data):
     """`None` if a target did with these bytes what it may, else what was found."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start, found = time.process_time(), None
+    start, finding = time.process_time(), None
     try:
         TARGETS[target](data)
     except HybridError:
@@ -149,11 +149,11 @@ def tried(target, data):
         place = (
             f"{where[0].filename.rpartition('minihybrid/')[2]}:{where[0].lineno} " if where else ""
         )
-        found = f"{place}{type(error).__name__}: {str(error)[:200]}"
+        finding = f"{place}{type(error).__name__}: {str(error)[:200]}"
     took = time.process_time() - start
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     if took > LIMIT_S:
-        found = f"{took:.1f} s of processor time"
+        finding = f"{took:.1f} s of processor time"
     if grown * 1024 > LIMIT_BYTES:
-        found = f"{grown >> 10} MB of memory"
-    return found
+        finding = f"{grown >> 10} MB of memory"
+    return finding

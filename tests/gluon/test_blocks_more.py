@@ -32,12 +32,12 @@ def test_save_and_load_a_net_with_its_outline(tmp_path):
     net.initialize(init.Normal(1))
     round_weights(net, x)
     net[0].hybridize()
-    want = net(x)
+    expected = net(x)
     net.save(file)
     again = nn.Sequential()
     again.add(two_layers(), nn.Flatten())
     again.load(file)
-    np.testing.assert_array_equal(again(x).asnumpy(), want.asnumpy())
+    np.testing.assert_array_equal(again(x).asnumpy(), expected.asnumpy())
     assert again.name == net.name and again[0][1].name == net[0][1].name
     assert len(again[0].plans) == 1 and not again[1].plans
 
@@ -67,10 +67,10 @@ def test_an_operator_hook_sees_what_each_operator_gives(monitor_all):
     x = nd.random.normal(shape=(2, 4)).round()
     round_weights(net, x)
     net.hybridize()
-    want = net(x).asnumpy()
-    assert want.any()
+    expected = net(x).asnumpy()
+    assert expected.any()
     net.register_op_hook(lambda *what: seen.append(what), monitor_all=monitor_all)
-    np.testing.assert_array_equal(net(x).asnumpy(), want)
+    np.testing.assert_array_equal(net(x).asnumpy(), expected)
     operators = {name: (op, value) for name, op, value in seen if op != "null"}
     assert list(operators) == [
         "net_dense0_fwd_output",
@@ -78,7 +78,7 @@ def test_an_operator_hook_sees_what_each_operator_gives(monitor_all):
         "net_dense1_fwd_output",
     ]
     assert operators["net_dense0_fwd_output"][0] == "FullyConnected"
-    np.testing.assert_array_equal(operators["net_dense1_fwd_output"][1].asnumpy(), want)
+    np.testing.assert_array_equal(operators["net_dense1_fwd_output"][1].asnumpy(), expected)
     variables = {name for name, op, _ in seen if op == "null"}
     assert variables == ({"data", *net.collect_params()} if monitor_all else set())
 
@@ -114,9 +114,9 @@ def test_branches_are_joined(kind):
     net, x = kind(axis=1), nd.random.normal(shape=(2, 3))
     net.add(nn.Dense(2), contrib.nn.Identity(), nn.Dense(4, activation="relu"))
     net.initialize()
-    want = np.concatenate([net[0](x).asnumpy(), x.asnumpy(), net[2](x).asnumpy()], 1)
+    expected = np.concatenate([net[0](x).asnumpy(), x.asnumpy(), net[2](x).asnumpy()], 1)
     for _ in range(2):
-        np.testing.assert_allclose(net(x).asnumpy(), want, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(net(x).asnumpy(), expected, rtol=1e-5, atol=1e-6)
         net.hybridize()
 
 

@@ -43,15 +43,15 @@ def test_a_gradient_lives_where_its_array_does():
     assert x.grad.context == GPU and x.grad.asnumpy().tolist() == [3, 12, 27]
 
 
-@pytest.mark.parametrize("req, wanted", [("write", [2, 4]), ("add", [4, 8])])
-def test_gradients_are_written_or_added(req, wanted):
+@pytest.mark.parametrize("req, expected", [("write", [2, 4]), ("add", [4, 8])])
+def test_gradients_are_written_or_added(req, expected):
     x = nd.array([1, 2], ctx=GPU)
     x.attach_grad(req)
     for _ in range(2):
         with autograd.record():
             y = x * x
         y.backward(nd.ones((2,), ctx=GPU))
-    assert x.grad.asnumpy().tolist() == wanted
+    assert x.grad.asnumpy().tolist() == expected
 
 
 def test_a_gradient_finds_its_way_back_over_a_copy():
@@ -193,18 +193,18 @@ def test_an_input_elsewhere_than_the_parameters_is_named(hybrid):
 def test_parameters_go_through_files_to_any_device(tmp_path):
     file = str(tmp_path / "net.params")
     net, x = net_on(GPU), data_on(GPU)[0]
-    wanted = net(x).asnumpy()
+    expected = net(x).asnumpy()
     net.save_parameters(file)
     for ctx in (mx.cpu(), OTHER):
         again = net_on(GPU)
         again.load_parameters(file, ctx=ctx)
         assert again.collect_params().list_ctx() == [ctx]
         actual = again(x.as_in_context(ctx)).asnumpy()
-        assert np.allclose(actual, wanted, atol=1e-6)
+        assert np.allclose(actual, expected, atol=1e-6)
     fresh = nn.HybridSequential()
     fresh.add(nn.Dense(6, activation="tanh"), nn.Dense(3))
     fresh.load_parameters(file, ctx=GPU)
-    assert np.array_equal(fresh(x).asnumpy(), wanted)
+    assert np.array_equal(fresh(x).asnumpy(), expected)
 
 
 # -- training --------------------------------------------------------------------------
@@ -234,10 +234,10 @@ def train(ctx, hybrid, optimizer, settings, steps=20):
 )
 def test_training_on_a_device_gives_what_the_processor_gives(hybrid, optimizer, settings):
     losses, accuracy, weights = train(GPU, hybrid, optimizer, settings)
-    wanted = train(mx.cpu(), hybrid, optimizer, settings)
+    expected = train(mx.cpu(), hybrid, optimizer, settings)
     assert losses[-1] < losses[0] / 2
-    assert np.allclose(losses, wanted[0], atol=1e-5) and accuracy == wanted[1]
-    assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(weights, wanted[2], strict=True))
+    assert np.allclose(losses, expected[0], atol=1e-5) and accuracy == expected[1]
+    assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(weights, expected[2], strict=True))
 
 
 @pytest.mark.slow
@@ -317,12 +317,12 @@ def test_states_move_with_their_weights_and_go_through_files(tmp_path):
     step(GPU)
     trainer.save_states(str(tmp_path / "states"))
     net.save_parameters(str(tmp_path / "net"))
-    wanted = step(GPU)
+    expected = step(GPU)
     for ctx in (mx.cpu(), OTHER):
         net.load_parameters(str(tmp_path / "net"), ctx=ctx)
         trainer.load_states(str(tmp_path / "states"))
         actual = step(ctx)
-        assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(actual, wanted, strict=True))
+        assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(actual, expected, strict=True))
     net.reset_ctx(GPU)
     step(GPU)  # no word of states on another device
     assert all(s.context == GPU for s in trainer._updater.states.values())
@@ -382,11 +382,11 @@ def test_a_norm_is_clipped_on_the_device():
 
 def test_a_net_is_exported_from_a_device_as_from_the_processor(tmp_path):
     net, x = net_on(GPU, hybrid=True), data_on(GPU)[0]
-    wanted = net(x).asnumpy()
+    expected = net(x).asnumpy()
     files = [net.export(str(tmp_path / "net"), format=f) for f in ("mxnet", "numpy")]
     again = gluon.SymbolBlock.imports(files[0][0], ["data"], files[0][1], ctx=OTHER)
     assert again.collect_params().list_ctx() == [OTHER]
-    assert np.allclose(again(x.as_in_context(OTHER)).asnumpy(), wanted, atol=1e-6)
+    assert np.allclose(again(x.as_in_context(OTHER)).asnumpy(), expected, atol=1e-6)
     program, weights = (Path(file).read_bytes() for file in files[1])
     net.reset_ctx(mx.cpu())
     net(x.as_in_context(mx.cpu()))

@@ -88,15 +88,15 @@ PARENTS |= {"Lambda", "ModifierCell", "BidirectionalCell"}  # a Lambda is user's
 
 def layers():
     """Class of each layer -> its arguments."""
-    found = {}
+    arguments = {}
     for module in (nn, loss, rnn, gluon.contrib.nn):
         for name, kind in vars(module).items():
             if not inspect.isclass(kind) or not issubclass(kind, gluon.Block) or name in PARENTS:
                 continue
             axes = name.removesuffix("Transpose")[-2:-1]
             usual = (2, (1,) * int(axes)) if axes.isdigit() else ()
-            found[kind] = ARGUMENTS.get(name, () if name.startswith(GLOBAL) else usual)
-    return found
+            arguments[kind] = ARGUMENTS.get(name, () if name.startswith(GLOBAL) else usual)
+    return arguments
 
 
 def made(kind, args):
@@ -111,8 +111,8 @@ def made(kind, args):
 def refused(net, *inputs):
     with pytest.raises(mx.MXNetError) as caught:
         net(*inputs)
-    said = str(caught.value)
-    assert "\n" not in said and len(said) < 400 and type(caught.value) is not mx.TraceError
+    message = str(caught.value)
+    assert "\n" not in message and len(message) < 400 and type(caught.value) is not mx.TraceError
 
 
 @pytest.mark.parametrize("kind", layers(), ids=lambda kind: kind.__name__)
@@ -174,9 +174,9 @@ def unknown():
 def test_unknown_operators_are_told_when_a_graph_is_loaded(tmp_path):
     (tmp_path / "net-symbol.json").write_text(unknown())
     for load in (sym.load, lambda path: gluon.SymbolBlock.imports(path, ["x"])):
-        with pytest.warns(UserWarning, match=r"nodes of Strange \(2\), stranger \(1\)") as told:
+        with pytest.warns(UserWarning, match=r"nodes of Strange \(2\), stranger \(1\)") as warned:
             load(str(tmp_path / "net-symbol.json"))
-        assert len(told) == 1
+        assert len(warned) == 1
 
 
 def test_shapes_through_an_unknown_operator_are_refused():
@@ -222,8 +222,8 @@ def test_files_name_initialisers_as_mxnet_does():
     net.hybridize()
     net(nd.ones((1, 2)))
     nodes = json.loads(net(sym.var("x")).tojson())["nodes"]
-    told = [n["attrs"].get("__init__") for n in nodes if n["op"] == "null" and "attrs" in n]
-    assert told == [  # seen in the files of MXNet 1.9.1
+    initialisers = [n["attrs"].get("__init__") for n in nodes if n["op"] == "null" and "attrs" in n]
+    assert initialisers == [  # seen in the files of MXNet 1.9.1
         None,
         "ones",
         '["constant", {"value": 0.25}]',

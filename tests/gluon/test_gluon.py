@@ -40,7 +40,7 @@ def test_initialize_twice_keeps_the_first_numbers():
 
 
 @pytest.mark.parametrize(
-    "init, wanted",
+    "init, expected",
     [
         ("zeros", 0),
         ("ones", 1),
@@ -49,14 +49,14 @@ def test_initialize_twice_keeps_the_first_numbers():
         (mx.init.Constant(-2), -2),
     ],
 )
-def test_an_initialiser_sets_weights_and_leaves_biases_at_zero(init, wanted):
+def test_an_initialiser_sets_weights_and_leaves_biases_at_zero(init, expected):
     net = nn.Dense(2, in_units=2)
     net.initialize(init)
-    assert set(net.weight.data().asnumpy().ravel()) == {wanted}
+    assert set(net.weight.data().asnumpy().ravel()) == {expected}
     assert net.bias.data().asnumpy().tolist() == [0, 0]
     net = nn.Dense(2, in_units=2, bias_initializer=init)
     net.initialize()
-    assert net.bias.data().asnumpy().tolist() == [wanted] * 2
+    assert net.bias.data().asnumpy().tolist() == [expected] * 2
 
 
 def test_random_initialisers_repeat_with_the_seed_and_keep_their_bounds():

@@ -26,17 +26,17 @@ PICTURES = [
 ]
 
 
-def close(actual, wanted, most, path):
-    assert type(actual) is type(wanted), path
-    if isinstance(wanted, list):
-        assert len(actual) == len(wanted), path
-        if wanted and isinstance(wanted[0], float):
-            np.testing.assert_allclose(actual, wanted, rtol=0, atol=most, err_msg=path)
+def close(actual, expected, most, path):
+    assert type(actual) is type(expected), path
+    if isinstance(expected, list):
+        assert len(actual) == len(expected), path
+        if expected and isinstance(expected[0], float):
+            np.testing.assert_allclose(actual, expected, rtol=0, atol=most, err_msg=path)
         else:
-            for i, pair in enumerate(zip(actual, wanted, strict=True)):
+            for i, pair in enumerate(zip(actual, expected, strict=True)):
                 close(*pair, most, f"{path}/{i}")
     else:
-        assert actual == wanted, path
+        assert actual == expected, path
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_batches_are_those_of_mxnet(folder, monkeypatch):
         pytest.skip(str(reason))
     run = subprocess.run([python, PROGRAM, folder], capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stderr[-2000:]
-    wanted = json.loads(run.stdout.splitlines()[-1])
+    expected = json.loads(run.stdout.splitlines()[-1])
     monkeypatch.setattr(sys, "argv", ["", str(folder)])
     monkeypatch.setattr(random, "uniform", random.uniform)  # which the program replaces
 
@@ -83,15 +83,15 @@ def test_batches_are_those_of_mxnet(folder, monkeypatch):
 
     program = PROGRAM.read_text().replace("import mxnet as mx", "import minihybrid as mx")
     first, second = program.split("random.uniform =")
-    said, names = io.StringIO(), {}
-    with redirect_stdout(said):
+    printed, names = io.StringIO(), {}
+    with redirect_stdout(printed):
         exec(compile(first, PROGRAM, "exec"), names)
         monkeypatch.setattr("minihybrid.mxnet.augmenters.draws", Half)
         exec(compile("random.uniform =" + second, PROGRAM, "exec"), names)
-    actual = json.loads(said.getvalue())
-    assert actual.keys() == wanted.keys()
-    for name in wanted:
-        close(actual[name], wanted[name], 2e-4, name)
+    actual = json.loads(printed.getvalue())
+    assert actual.keys() == expected.keys()
+    for name in expected:
+        close(actual[name], expected[name], 2e-4, name)
 
 
 def test_the_middle_of_each_picture_comes_in_order(folder):
@@ -100,10 +100,10 @@ def test_the_middle_of_each_picture_comes_in_order(folder):
         assert first.label[0].asnumpy().tolist() == [0, 1, 2] and last.pad == 2
         for i, values in enumerate(first.data[0].asnumpy()):
             y, x = (8 + i - 4) // 2, (12 - i - 5) // 2
-            wanted = PICTURES[i][y : y + 4, x : x + 5].transpose(2, 0, 1)
+            expected = PICTURES[i][y : y + 4, x : x + 5].transpose(2, 0, 1)
             if isinstance(batches, ImageRecordIter):
-                np.testing.assert_array_equal(values, wanted)
-            assert values.shape == wanted.shape and values.dtype == np.float32
+                np.testing.assert_array_equal(values, expected)
+            assert values.shape == expected.shape and values.dtype == np.float32
         assert batches.provide_data == [("data", (3, 3, 4, 5))]
     assert (labels(pictures(folder))[-1], labels(records(folder))[-1]) == ([6, 0, 1], [6, 0, 1])
 
@@ -177,13 +177,13 @@ def test_lists_of_files(folder):
     np.testing.assert_array_equal(*values)
 
 
-@pytest.mark.parametrize("handle, wanted", [("pad", 3), ("discard", 2), ("roll_over", 2)])
-def test_what_becomes_of_a_last_shorter_batch(folder, handle, wanted):
+@pytest.mark.parametrize("handle, expected", [("pad", 3), ("discard", 2), ("roll_over", 2)])
+def test_what_becomes_of_a_last_shorter_batch(folder, handle, expected):
     batches = pictures(folder, last_batch_handle=handle)
     first = labels(batches)
     batches.reset()
     second = labels(batches)
-    assert len(first) == wanted
+    assert len(first) == expected
     assert second[0] == ([6, 0, 1] if handle == "roll_over" else [0, 1, 2])
 
 
@@ -199,10 +199,10 @@ def test_augmenters_are_made_in_order_and_say_themselves():
     values = SequentialAug(made)(nd.array(PICTURES[0], dtype="uint8"))
     assert values.shape == (6, 5, 3) and values.dtype == np.float32
     (halves,) = CreateAugmenter((3, 8, 12), std=np.array([2.0]))[-1:]
-    wanted = PICTURES[0] / np.float32(2)
-    np.testing.assert_array_equal(halves(nd.array(PICTURES[0])).asnumpy(), wanted)
+    expected = PICTURES[0] / np.float32(2)
+    np.testing.assert_array_equal(halves(nd.array(PICTURES[0])).asnumpy(), expected)
     with pytest.raises(NotImplementedError):
-        Augmenter()(wanted)
+        Augmenter()(expected)
 
 
 def test_colours_change_and_repeat_after_the_seed():

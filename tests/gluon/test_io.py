@@ -22,7 +22,7 @@ CASES = json.loads((GOLDEN / "iterators.json").read_text())
 
 
 @pytest.fixture
-def said():
+def messages():
     """What is logged, as texts."""
     texts, handler, logger = [], logging.Handler(), logging.getLogger()
     handler.emit = lambda record: texts.append(record.getMessage())
@@ -194,7 +194,7 @@ def test_wrong_iterators_are_one_sentence(call, error, message):
         call()
 
 
-def test_a_symbol_is_trained_with_iterator_and_callbacks(said, numpy_only):
+def test_a_symbol_is_trained_with_iterator_and_callbacks(messages, numpy_only):
     """As programs before Gluon did it."""
     rng = np.random.RandomState(0)
     x = rng.randn(40, 3).astype("float32")
@@ -203,7 +203,11 @@ def test_a_symbol_is_trained_with_iterator_and_callbacks(said, numpy_only):
     shapes = {d.name: d.shape for d in batches.provide_data + batches.provide_label}
     made = net.simple_bind(mx.cpu(), **shapes)
     update = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=0.1))
-    told = [callback.Speedometer(10, 2), callback.log_train_metric(4), callback.ProgressBar(4, 8)]
+    callbacks = [
+        callback.Speedometer(10, 2),
+        callback.log_train_metric(4),
+        callback.ProgressBar(4, 8),
+    ]
     for epoch in range(5):
         batches.reset()
         metric, whole = mx.metric.create("acc"), mx.metric.create("acc")
@@ -216,17 +220,17 @@ def test_a_symbol_is_trained_with_iterator_and_callbacks(said, numpy_only):
             for each in (metric, whole):
                 each.update(batch.label, made.outputs)
             param = callback.BatchEndParam(epoch, nbatch, metric, None)
-            for call in told:
+            for call in callbacks:
                 call(param)
     assert whole.get()[1] > 0.8 and np.isnan(metric.get()[1])  # it began again
     callback.LogValidationMetricsCallback()(param._replace(eval_metric=whole))
-    assert len([m for m in said if "Speed" in m]) == 5 * 2
-    assert said[0] == "[==------] 25%\r" and "[========] 100%\r" in said
-    assert said[-1].startswith("Epoch[4] Validation-accuracy=")
-    assert any(m.startswith("Iter[3] Batch[4] Train-accuracy=") for m in said)
+    assert len([m for m in messages if "Speed" in m]) == 5 * 2
+    assert messages[0] == "[==------] 25%\r" and "[========] 100%\r" in messages
+    assert messages[-1].startswith("Epoch[4] Validation-accuracy=")
+    assert any(m.startswith("Iter[3] Batch[4] Train-accuracy=") for m in messages)
 
 
-def test_the_speed_is_that_of_the_last_batches(said, monkeypatch):
+def test_the_speed_is_that_of_the_last_batches(messages, monkeypatch):
     times = iter([100.0, 102.0, 102.0, 103.0, 103.0])
     monkeypatch.setattr(callback, "time", SimpleNamespace(time=lambda: next(times)))
     call = callback.Speedometer(10, frequent=2, auto_reset=False)
@@ -235,7 +239,7 @@ def test_the_speed_is_that_of_the_last_batches(said, monkeypatch):
     for nbatch in range(4):
         call(callback.BatchEndParam(1, nbatch, metric if nbatch < 3 else None, None))
     call(callback.BatchEndParam(1, 4, None, None))
-    assert said == [
+    assert messages == [
         "Epoch[1] Batch [0-2]\tSpeed: 10.00 samples/sec\tloss=3.000000",
         "Iter[1] Batch [4]\tSpeed: 20.00 samples/sec",
     ]
@@ -274,7 +278,7 @@ def server():
 
     class Answers(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            server.asked += 1
+            server.n_requests += 1
             self.send_response(200 if self.path.startswith("/data") else 404)
             self.send_header("Content-Length", str(len(DATA)))
             self.end_headers()
@@ -284,7 +288,7 @@ def server():
             pass
 
     server = http.server.HTTPServer(("127.0.0.1", 0), Answers)
-    server.asked, server.url = 0, f"http://127.0.0.1:{server.server_port}"
+    server.n_requests, server.url = 0, f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield server
@@ -297,14 +301,14 @@ def test_a_file_is_fetched_once_and_checked(server, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert download(f"{server.url}/data.bin?a=1") == "data.bin"
     path = download(f"{server.url}/data.bin", tmp_path / "new" / "x.bin", sha1_hash=SHA1.upper())
-    assert Path(path).read_bytes() == DATA and check_sha1(path, SHA1) and server.asked == 2
-    assert download(f"{server.url}/data.bin", path) == path and server.asked == 2
+    assert Path(path).read_bytes() == DATA and check_sha1(path, SHA1) and server.n_requests == 2
+    assert download(f"{server.url}/data.bin", path) == path and server.n_requests == 2
     Path(path).write_bytes(b"other")
-    assert download(f"{server.url}/data.bin", path) == path and server.asked == 2
+    assert download(f"{server.url}/data.bin", path) == path and server.n_requests == 2
     download(f"{server.url}/data.bin", path, sha1_hash=SHA1)
-    assert Path(path).read_bytes() == DATA and server.asked == 3
+    assert Path(path).read_bytes() == DATA and server.n_requests == 3
     download(f"{server.url}/data.bin", str(tmp_path), overwrite=True)
-    assert server.asked == 4
+    assert server.n_requests == 4
 
 
 def test_a_wrong_checksum_writes_nothing(server, tmp_path):
@@ -312,7 +316,7 @@ def test_a_wrong_checksum_writes_nothing(server, tmp_path):
         download(f"{server.url}/data", tmp_path, sha1_hash="00ff")
     with pytest.raises(FileError, match=r"can't be downloaded \(Not Found\)"):
         download(f"{server.url}/other", tmp_path, retries=1)
-    assert server.asked == 3 and not list(tmp_path.iterdir())
+    assert server.n_requests == 3 and not list(tmp_path.iterdir())
 
 
 def test_without_a_network_one_sentence_says_what_to_do(tmp_path):

@@ -56,7 +56,7 @@ def test_a_store_with_an_optimiser_takes_steps():
 def test_a_store_says_what_does_not_fit():
     kv = mx.kv.create()
     kv.init("w", nd.zeros(2))
-    for call, said in (
+    for call, message in (
         (lambda: kv.init("w", nd.zeros(2)), "init: the key 'w' has a value already"),
         (lambda: kv.push("v", nd.zeros(2)), r"there is no key 'v'; call init .*\['w'\]"),
         (lambda: kv.push("w", nd.zeros(3)), r"shape \(3,\) for the key 'w', but .* \(2,\)"),
@@ -67,7 +67,7 @@ def test_a_store_says_what_does_not_fit():
         (lambda: kv.set_optimizer("sgd"), "optimizer='sgd' .*, but an optimiser is needed"),
         (lambda: kv.puhs("w"), "no attribute 'puhs'"),
     ):
-        with pytest.raises((HybridError, AttributeError), match=said):
+        with pytest.raises((HybridError, AttributeError), match=message):
             call()
     with pytest.warns(UserWarning, match="sent as they are, not compressed"):
         kv.set_gradient_compression({"type": "2bit"})
@@ -75,7 +75,7 @@ def test_a_store_says_what_does_not_fit():
 
 @pytest.mark.parametrize("make", ["create", "Trainer"])
 @pytest.mark.parametrize(
-    "name, said",
+    "name, message",
     [
         ("dist_sinc", r"'dist_sinc' \(did you mean 'dist_sync'\?\); there are 'local'"),
         ("devcie", "did you mean 'device'"),
@@ -86,8 +86,8 @@ def test_a_store_says_what_does_not_fit():
         (3, "kvstore=3 .*, but a name is needed"),
     ],
 )
-def test_a_kind_that_is_not_here(make, name, said):
-    with pytest.raises(AttrError, match=said):
+def test_a_kind_that_is_not_here(make, name, message):
+    with pytest.raises(AttrError, match=message):
         if make == "create":
             mx.kv.create(name)
         else:
@@ -275,8 +275,8 @@ def test_a_gradient_that_one_rank_lacks_counts_as_zero():
 def test_ranks_with_other_nets_are_told():
     (first, second), _ = as_ranks(lambda kv: kv.init("w", nd.ones(2 + kv.rank)))
     assert first is None and isinstance(second, ShapeError)
-    said = r"rank 1 has arrays of \[\(3, 'float32'\)\], but rank 0 has \[\(2, 'float32'\)\]"
-    with pytest.raises(ShapeError, match=said):
+    message = r"rank 1 has arrays of \[\(3, 'float32'\)\], but rank 0 has \[\(2, 'float32'\)\]"
+    with pytest.raises(ShapeError, match=message):
         raise second
 
 
@@ -382,13 +382,13 @@ def test_processes_find_what_those_of_mxnet_find(work, tmp_path):
     theirs.mkdir()
     running = []
     for role in ("scheduler", "server", "worker", "worker"):
-        told = {"ROLE": role, "PS_ROOT_URI": "127.0.0.1", "PS_ROOT_PORT": str(port)}
-        told |= {"NUM_SERVER": "1", "NUM_WORKER": "2"}
+        settings = {"ROLE": role, "PS_ROOT_URI": "127.0.0.1", "PS_ROOT_PORT": str(port)}
+        settings |= {"NUM_SERVER": "1", "NUM_WORKER": "2"}
         command = [PROGRAMS / "several_processes.py", theirs, work, *WORK[work]]
         running.append(
             subprocess.Popen(
                 [python, *(command if role == "worker" else ["-c", "import mxnet"])],
-                env=os.environ | {f"DMLC_{key}": value for key, value in told.items()},
+                env=os.environ | {f"DMLC_{key}": value for key, value in settings.items()},
             )
         )
     try:
@@ -413,7 +413,7 @@ ENDED = "rank 1 has ended, while rank [023] of 4 waits for its gradients"
 
 @pytest.mark.external
 @pytest.mark.parametrize(
-    "end, said",
+    "end, messages",
     [
         ("1 / 0", ["ZeroDivisionError", ENDED]),
         ("sys.exit(0)", [ENDED]),
@@ -421,7 +421,7 @@ ENDED = "rank 1 has ended, while rank [023] of 4 waits for its gradients"
     ],
     ids=["an error", "too few steps", "killed"],
 )
-def test_a_process_that_ends_ends_the_others(end, said, tmp_path):
+def test_a_process_that_ends_ends_the_others(end, messages, tmp_path):
     program = ours(tmp_path)
     text = program.read_text("utf-8")
     step = "        trainer.step(N)\n"
@@ -430,5 +430,5 @@ def test_a_process_that_ends_ends_the_others(end, said, tmp_path):
     program.write_text(text.replace(step, step + ending), "utf-8")
     done = started(4, program, tmp_path, "sgd", *WORK["sgd"])
     assert done.returncode != 0
-    for words in said:  # in any order: mpiexec hands on what each process writes as it comes
+    for words in messages:  # in any order: mpiexec hands on what each process writes as it comes
         assert re.search(words, done.stdout + done.stderr)

@@ -24,11 +24,11 @@ def test_every_metric_has_golden_numbers():
 @every_case
 def test_numbers_are_those_of_mxnet(case):
     actual = metric.create(case["metric"], **case["settings"])
-    for label, pred, wanted in zip(case["labels"], case["preds"], case["after"], strict=True):
+    for label, pred, expected in zip(case["labels"], case["preds"], case["after"], strict=True):
         actual.update([nd.array(label)], [nd.array(pred)])
         names, values = zip(*actual.get_name_value(), strict=True)
-        assert names == tuple(name for name, _ in wanted)
-        assert values == pytest.approx([v for _, v in wanted], rel=1e-5)
+        assert names == tuple(name for name, _ in expected)
+        assert values == pytest.approx([v for _, v in expected], rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_counts_outlive_a_local_reset(case):
     actual.reset_local()
     assert np.isnan([value for _, value in actual.get_name_value()]).all()
     actual.update(labels[:1] * 2, preds[:1] * 2)
-    for pairs, wanted in zip(
+    for pairs, expected in zip(
         (actual.get_name_value(), actual.get_global_name_value()), case["again"], strict=True
     ):
-        assert [name for name, _ in pairs] == [name for name, _ in wanted]
-        assert [v for _, v in pairs] == pytest.approx([v for _, v in wanted], rel=1e-5)
+        assert [name for name, _ in pairs] == [name for name, _ in expected]
+        assert [v for _, v in pairs] == pytest.approx([v for _, v in expected], rel=1e-5)
 
 
 def test_the_correlation_of_all_is_that_of_numpy():
@@ -120,10 +120,10 @@ def test_metrics_of_ones_own_as_mxnet_writes_them():
                 self.global_num_inst += 1
 
     try:
-        for name, more, wanted in (("wrong", {}, 0.5), ("errors", {"has_global_stats": True}, 1)):
+        for name, more, expected in (("wrong", {}, 0.5), ("errors", {"has_global_stats": True}, 1)):
             actual = metric.create(name, **more)
             actual.update(nd.array([1, 2]), nd.array([1, 1]))
-            assert actual.get() == ("wrong", 0.5) and actual.get_global() == ("wrong", wanted)
+            assert actual.get() == ("wrong", 0.5) and actual.get_global() == ("wrong", expected)
             assert "has_global_stats" not in actual.get_config()
     finally:
         for name in ("wrong", "errors"):
@@ -231,11 +231,11 @@ def test_numpy_data_is_split_over_devices():
     assert [p.shape for p in one] == [(4, 2)] and [p.shape for p in two] == [(2, 2)] * 2
 
 
-@pytest.mark.parametrize("max_norm, wanted", [(1.0, [0.6, 0.8]), (10.0, [3.0, 4.0])])
-def test_gradients_are_clipped_together(max_norm, wanted):
+@pytest.mark.parametrize("max_norm, expected", [(1.0, [0.6, 0.8]), (10.0, [3.0, 4.0])])
+def test_gradients_are_clipped_together(max_norm, expected):
     arrays = [nd.array([[3.0]]), nd.array([4.0])]
     assert gluon.utils.clip_global_norm(arrays, max_norm) == 5
-    assert [a.item() for a in arrays] == pytest.approx(wanted, rel=1e-6)
+    assert [a.item() for a in arrays] == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_norm_that_is_no_number_warns():

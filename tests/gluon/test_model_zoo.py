@@ -41,8 +41,10 @@ def filled(name):
 @pytest.mark.parametrize("name", [*FEW, *external(*(n for n in ASKED if n not in FEW))])
 def test_a_net_answers_as_in_mxnet(name):
     net, x = filled(name)
-    want = np.array(NETS[name]["scores"])
-    np.testing.assert_allclose(net(x).asnumpy()[0], want, rtol=1e-3, atol=1e-4 * abs(want).max())
+    expected = np.array(NETS[name]["scores"])
+    np.testing.assert_allclose(
+        net(x).asnumpy()[0], expected, rtol=1e-3, atol=1e-4 * abs(expected).max()
+    )
 
 
 @pytest.mark.slow

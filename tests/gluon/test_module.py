@@ -96,10 +96,10 @@ def test_programs_give_what_they_give_in_mxnet():
     )
     assert run.returncode == 0, run.stderr[-2000:]
     program = PROGRAM.read_text().replace("import mxnet as mx", "import minihybrid as mx")
-    said = io.StringIO()
-    with redirect_stdout(said):
+    printed = io.StringIO()
+    with redirect_stdout(printed):
         exec(compile(program.replace("from mxnet", "from minihybrid"), PROGRAM, "exec"), {})
-    close(json.loads(said.getvalue()), json.loads(run.stdout.splitlines()[-1]))
+    close(json.loads(printed.getvalue()), json.loads(run.stdout.splitlines()[-1]))
 
 
 def test_fit_is_the_loop_by_hand():
@@ -154,7 +154,7 @@ def test_variables_have_initialisers_and_rates_of_their_own():
 
 
 def test_what_is_told_and_when():
-    told, texts = [], []
+    calls, texts = [], []
     logger = logging.Logger("own")
     handler = logging.Handler()
     handler.emit = lambda record: texts.append(record.getMessage())
@@ -167,14 +167,14 @@ def test_what_is_told_and_when():
         validation_metric="ce",
         begin_epoch=3,
         num_epoch=5,
-        batch_end_callback=[lambda p: told.append(("batch", p.epoch, p.nbatch))],
-        eval_batch_end_callback=lambda p: told.append(("eval", p.epoch, p.nbatch)),
-        eval_end_callback=lambda p: told.append(("end", p.nbatch)),
-        epoch_end_callback=lambda n, symbol, args, aux: told.append(("epoch", n, len(args))),
+        batch_end_callback=[lambda p: calls.append(("batch", p.epoch, p.nbatch))],
+        eval_batch_end_callback=lambda p: calls.append(("eval", p.epoch, p.nbatch)),
+        eval_end_callback=lambda p: calls.append(("end", p.nbatch)),
+        epoch_end_callback=lambda n, symbol, args, aux: calls.append(("epoch", n, len(args))),
     )
     one = [("batch", 3, 0), ("batch", 3, 1), ("epoch", 3, 4)]
     one += [("eval", 3, 0), ("eval", 3, 1), ("eval", 3, 2), ("end", 3)]
-    assert told[:7] == one and len(told) == 14
+    assert calls[:7] == one and len(calls) == 14
     assert [t.partition("=")[0] for t in texts[:3]] == [
         "Epoch[3] Train-accuracy",
         "Epoch[3] Time cost",

@@ -58,9 +58,9 @@ def test_it_tells_what_mxnet_tells_in_its_order():
 
 
 def test_a_pattern_says_who_and_sort_in_which_order():
-    told = [*batches(mx.monitor.Monitor(1, pattern=".*weight|.*output", sort=True))]
+    rows = [*batches(mx.monitor.Monitor(1, pattern=".*weight|.*output", sort=True))]
     names = ["act_output", "fc1_output", "fc1_weight", "fc2_output", "fc2_weight", "softmax_output"]
-    assert [[(step, name) for step, name, _ in batch] for batch in told] == [
+    assert [[(step, name) for step, name, _ in batch] for batch in rows] == [
         [(step, name) for name in names] for step in (1, 2)
     ]
 
@@ -84,11 +84,11 @@ def test_variables_are_told_of_among_the_outputs():
 
 
 def test_fit_tells_of_every_batch(monkeypatch):
-    told = []
-    monkeypatch.setattr(logging, "info", lambda text, *words: told.append(text % words))
+    lines = []
+    monkeypatch.setattr(logging, "info", lambda text, *words: lines.append(text % words))
     batches = mx.io.NDArrayIter(X, Y, batch_size=4)
     module().fit(batches, num_epoch=1, monitor=mx.mon.Monitor(1, pattern="softmax_output"))
-    assert [line.split()[:3] for line in told if "Batch" in line] == [
+    assert [line.split()[:3] for line in lines if "Batch" in line] == [
         ["Batch:", str(n), "softmax_output"] for n in (1, 2)
     ]
 

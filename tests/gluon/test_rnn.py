@@ -227,7 +227,7 @@ def test_a_hybridized_cell_keeps_its_plan():
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: rnn.LSTM(3, layout="CTN"), "LSTM: layout='CTN' does not fit"),
         (lambda: rnn.GRU(0), "GRU: hidden_size=0 does not fit"),
@@ -241,8 +241,8 @@ def test_a_hybridized_cell_keeps_its_plan():
         (lambda: rnn.ZoneoutCell(MAKERS["both"]()), "a BidirectionalCell has no steps"),
     ],
 )
-def test_errors_are_sentences(call, said):
-    with pytest.raises(mx.MXNetError, match=said) as caught:
+def test_errors_are_sentences(call, message):
+    with pytest.raises(mx.MXNetError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
 

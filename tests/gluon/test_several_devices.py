@@ -102,13 +102,13 @@ def test_the_processor_and_a_device_do_not_combine():
 
 
 def test_an_operator_elsewhere_that_fails_says_the_same():
-    said = []
+    messages = []
     for context in TWO:
         x = nd.array([0, 0, 0], ctx=context)
         with pytest.raises(HybridError) as error:
             nd.linalg.potrf(-nd.ones((2, 2), ctx=context) + x[0])
-        said.append(str(error.value))
-    assert said[0] == said[1]
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
 
 
 def test_gradients_go_the_way_back_between_devices():
@@ -359,11 +359,11 @@ def test_a_program_finds_what_it_finds_in_mxnet(tmp_path):
         pytest.skip(f"MXNet 1.9.1: {reason}")
     ours = PROGRAM.read_text("utf-8").replace("mxnet as", "minihybrid as")
     (tmp_path / "ours.py").write_text(ours.replace("from mxnet", "from minihybrid"), "utf-8")
-    said = [
+    printed = [
         subprocess.run([*run], text=True, capture_output=True, check=True).stdout.splitlines()[-1]
         for run in ((python, PROGRAM), (sys.executable, tmp_path / "ours.py"))
     ]
-    theirs, actual = map(json.loads, said)
+    theirs, actual = map(json.loads, printed)
     assert theirs.keys() == actual.keys() and len(actual) == 13
     for name, value in theirs.items():
         if "step" not in name and "update" not in name:

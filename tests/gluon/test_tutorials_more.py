@@ -101,8 +101,8 @@ def test_a_block_with_parameters_of_its_own():
     net.initialize(init.Normal(0.5))
     x = nd.random.normal(shape=(2, 5))
     eager = net(x).asnumpy()
-    want = x.asnumpy() @ net.dense.weight.data().asnumpy().T + np.arange(3)
-    np.testing.assert_allclose(eager, want, rtol=1e-4, atol=1e-5)
+    expected = x.asnumpy() @ net.dense.weight.data().asnumpy().T + np.arange(3)
+    np.testing.assert_allclose(eager, expected, rtol=1e-4, atol=1e-5)
     net.hybridize()
     np.testing.assert_allclose(net(x).asnumpy(), eager, rtol=1e-5, atol=1e-6)
     net.dense = nn.Dense(3, in_units=5, weight_initializer=init.Zero())
@@ -221,9 +221,9 @@ def test_a_symbol_as_a_compiled_function():
 
 def test_results_are_written_into_arrays_that_exist():
     x = nd.array([[1, 2], [3, 4]])
-    for make, want in ((nd.ones, 1), (nd.zeros, 0)):
+    for make, expected in ((nd.ones, 1), (nd.zeros, 0)):
         assert make((2, 2), out=x) is x
-        np.testing.assert_array_equal(x.asnumpy(), np.full((2, 2), want))
+        np.testing.assert_array_equal(x.asnumpy(), np.full((2, 2), expected))
 
 
 def test_softmax_of_lines_of_different_length():
@@ -281,12 +281,12 @@ def test_a_net_is_exported_and_its_first_layers_are_used_again(tmp_path):
     x = nd.random.normal(shape=(6, 3))
     with autograd.record():  # so that the running mean is not 0
         net(x)
-    want = net(x).asnumpy()
+    expected = net(x).asnumpy()
     net.export(str(tmp_path / "net"), epoch=7)
     loaded = gluon.SymbolBlock.imports(
         str(tmp_path / "net-symbol.json"), ["data"], str(tmp_path / "net-0007.params"), ctx=mx.cpu()
     )
-    np.testing.assert_allclose(loaded(x).asnumpy(), want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(loaded(x).asnumpy(), expected, rtol=1e-5, atol=1e-6)
     symbol = sym.load(str(tmp_path / "net-symbol.json"))
     assert symbol.list_auxiliary_states() == [
         "first_batchnorm0_running_mean",

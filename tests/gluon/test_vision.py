@@ -368,13 +368,13 @@ def test_folders_are_classes(tmp_path):
     assert grey[2] == ((11, 14, 1), 1)
     (tmp_path / "notes.txt").write_text("")
     (tmp_path / "b" / "notes.txt").write_text("")
-    with pytest.warns(UserWarning) as told:
+    with pytest.warns(UserWarning) as warned:
         assert len(vision.ImageFolderDataset(tmp_path)) == 3
-    assert [str(t.message).split("is ")[1] for t in told] == [
+    assert [str(t.message).split("is ")[1] for t in warned] == [
         "none of .jpg, .jpeg, .png, and left out",
         "no folder, and left out",
     ]
-    assert [Path(t.filename).name for t in told] == ["test_vision.py"] * 2
+    assert [Path(t.filename).name for t in warned] == ["test_vision.py"] * 2
     with pytest.raises(FileError, match="cannot read the folder '.*nowhere'"):
         vision.ImageFolderDataset(tmp_path / "nowhere")
 

@@ -104,9 +104,9 @@ def launch(graph, **values):
         actual |= {(node, i): value for i, value in enumerate(expected)}
         if rows_of(node) and not node.op.view:
             launched.append(Launched(node, ins))
-            for got, want in zip(launched[-1].outs, expected, strict=True):
-                scale = np.abs(want[np.isfinite(want)]).max(initial=1)
-                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * scale)
+            for a, b in zip(launched[-1].outs, expected, strict=True):
+                scale = np.abs(b[np.isfinite(b)]).max(initial=1)
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * scale)
     return launched
 
 

@@ -137,16 +137,16 @@ def test_a_guarded_map_is_right_for_every_launch(n, grid, block):
 
 # -- races -----------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "line, kind, found", [(17, simt.UninitialisedError, 19), (20, simt.RaceError, 19)]
+    "line, kind, at", [(17, simt.UninitialisedError, 19), (20, simt.RaceError, 19)]
 )
-def test_a_deleted_barrier_of_the_product_is_found(line, kind, found):
+def test_a_deleted_barrier_of_the_product_is_found(line, kind, at):
     lines = TILED.splitlines()
     assert "syncthreads" in lines[line - 1]
     lines[line - 1] = ""
     with pytest.raises(kind) as caught:
         product("\n".join(lines))
-    assert caught.value.line == found and caught.value.kernel == "product"
-    assert f"line {found} (`total += sa[y, j] * sb[j, x]`)" in str(caught.value)
+    assert caught.value.line == at and caught.value.kernel == "product"
+    assert f"line {at} (`total += sa[y, j] * sb[j, x]`)" in str(caught.value)
 
 
 def test_a_read_of_what_another_thread_wrote_is_a_race():
@@ -321,13 +321,13 @@ def test_atomics_give_the_old_number_and_have_max_and_min():
 
 # -- bounds, alignment, uninitialised memory -------------------------------------------
 @pytest.mark.parametrize(
-    "guard, index, found, thread", [("i <= 8", "i", "a[8]", 8), ("i < 8", "i - 1", "a[-1]", 0)]
+    "guard, index, element, thread", [("i <= 8", "i", "a[8]", 8), ("i < 8", "i - 1", "a[-1]", 0)]
 )
-def test_an_element_beyond_an_array_is_found(guard, index, found, thread):
+def test_an_element_beyond_an_array_is_found(guard, index, element, thread):
     error = error_of(
         simt.BoundsError, f"i = cuda.grid(1)\nif {guard}:\n    v = a[{index}]", block=16
     )
-    assert f"{found} is out of bounds: indices go from 0 to 7" in str(error)
+    assert f"{element} is out of bounds: indices go from 0 to 7" in str(error)
     assert error.line == 4 and error.threads == (one(0, thread),)
 
 

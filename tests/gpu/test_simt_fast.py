@@ -124,19 +124,19 @@ BARRIER = "k = 0\nwhile k < 9:\n    out[cuda.threadIdx.x] = k\n    cuda.syncthre
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    "body, line, found",
+    "body, line, message",
     [
         ("k = 0\nwhile k < 9:\n    out[0] = 1", 3, "the loop made 1000 turns"),
         ("while True:\n    if out[0] > 8:\n        continue", 2, "the loop made 1000 turns"),
         (BARRIER, 5, "a block met 101 barriers"),
     ],
 )
-def test_a_loop_that_never_ends_is_found(mode, body, line, found):
+def test_a_loop_that_never_ends_is_found(mode, body, line, message):
     with simt.turns(1000), pytest.raises(simt.EndlessError) as caught:
         launched(mode, body, n=1)
     error = str(caught.value)
     assert caught.value.line == line and f"kernel 'k', line {line} (`" in error
-    assert f"`): {found} and did not end; most likely the variable" in error
+    assert f"`): {message} and did not end; most likely the variable" in error
     assert "`with simt.turns(10000):` around the launch" in error
 
 

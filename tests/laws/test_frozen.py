@@ -184,9 +184,9 @@ def test_a_number_with_many_values_becomes_an_input(monkeypatch):
     f = mx.function(lambda x, t: nd.softmax(x / t) * (1 - t) + t, target="numpy")
     x = nd.array([[1.0, 2.0, 4.0]])
     temperatures = [float(t) for t in np.linspace(0.5, 3, 40)]
-    with pytest.warns(RuntimeWarning, match="inputs of its plan from now on") as said:
+    with pytest.warns(RuntimeWarning, match="inputs of its plan from now on") as warned:
         actual = [f(x, t).asnumpy() for t in temperatures]
-    assert len(said) == 1 and plans.count == 5
+    assert len(warned) == 1 and plans.count == 5
     for t, out in zip(temperatures, actual, strict=True):
         expected = nd.softmax(x / t) * (1 - t) + t
         np.testing.assert_allclose(out, expected.asnumpy(), 1e-6)
@@ -219,12 +219,12 @@ def test_nan_has_one_plan_and_a_branch_stays_a_branch(monkeypatch):
 
 def lengths_of(net, shapes):
     """What is said of calls with inputs of these shapes."""
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         for shape in shapes:
             net(nd.ones(shape))
-    assert all(w.category is RuntimeWarning and w.filename == __file__ for w in said)
-    return [str(w.message) for w in said]
+    assert all(w.category is RuntimeWarning and w.filename == __file__ for w in warned)
+    return [str(w.message) for w in warned]
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -213,8 +213,8 @@ def test_forward_and_backward_graphs_are_the_joint_graph(program):
     n = len(graph.heads)
     kept = {f"kept{i}": v for i, v in enumerate(outs)}
     grads = backward.evaluate(values | seeds | kept, 7)
-    for got, want in zip([*outs[:n], *grads], expected, strict=True):
-        np.testing.assert_array_equal(got, want)
+    for a, b in zip([*outs[:n], *grads], expected, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def kernels(function, **shapes):
@@ -440,8 +440,8 @@ def assert_plan_agrees(graph, values, target):
     for _ in range(2):  # the second call meets what the first one left in the arena
         nd.random.seed(7)
         outs = plan([values["x"], values["y"]], bound)
-        for got, want in zip(outs, expected, strict=True):
-            np.testing.assert_allclose(np.asarray(got), want, rtol=2e-5, atol=2e-5)
+        for a, b in zip(outs, expected, strict=True):
+            np.testing.assert_allclose(np.asarray(a), b, rtol=2e-5, atol=2e-5)
 
 
 @few

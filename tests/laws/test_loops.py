@@ -44,8 +44,8 @@ def test_as_they_stand_they_give_what_numpy_gives(dtype):
             actual = [np.full(s.shape, 77, s.dtype) for s in outs]
             n_work = op.scratch(ins, outs, **attrs) if op.scratch else 0
             form.run(*arrays, *actual, work=np.zeros(n_work, outs[0].dtype), **attrs)
-            for got, want in zip(actual, expected, strict=True):
-                np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5, err_msg=str(case))
+            for out, right in zip(actual, expected, strict=True):
+                np.testing.assert_allclose(out, right, rtol=1e-4, atol=1e-5, err_msg=str(case))
             tried.add(op)
     assert tried == set(LOOPS)
 

@@ -318,9 +318,9 @@ def test_an_attribute_of_another_kind_is_a_sentence(name):
     for key in op.attrs:
         for value in WRONG:
             attrs = given | {key: value}
-            said = refused(lambda a=attrs: op.normalize(dict(a)), op.name)
-            n_refused += said
-            if not said and case is not None:
+            is_refused = refused(lambda a=attrs: op.normalize(dict(a)), op.name)
+            n_refused += is_refused
+            if not is_refused and case is not None:
                 refused(lambda a=attrs: call(op, inputs, a))
     assert n_refused
 
@@ -454,11 +454,11 @@ NAMED = {
 
 @pytest.mark.parametrize("name", NAMED)
 def test_a_mistake_gets_its_sentence(name):
-    mistake, said = NAMED[name]
+    mistake, message = NAMED[name]
     with pytest.raises(mx.HybridError) as caught:
         mistake()
     judge(caught.value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_errors_are_those_of_python_too():
@@ -576,11 +576,11 @@ WRONG_RECORDS = {  # fields -> what is said
 
 @pytest.mark.parametrize("name", WRONG_RECORDS)
 def test_a_record_that_cannot_be_one_is_refused_when_it_is_registered(name):
-    fields, said = WRONG_RECORDS[name]
+    fields, message = WRONG_RECORDS[name]
     with pytest.raises(mx.HybridError) as caught:
         register("_no_record", **RECORD | fields)
     judge(caught.value, ["_no_record"])
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "_no_record" not in OPS
 
 
@@ -609,11 +609,11 @@ def registered(**fields):
         del OPS["_for_a_while"], PLACES[op]
 
 
-@pytest.mark.parametrize("found", [None, 2.0, [], "g", np.ones((2, 3)), [np.ones((2, 3))], [X, X]])
-def test_a_gradient_rule_that_gives_no_gradients_is_told(found):
+@pytest.mark.parametrize("grads", [None, 2.0, [], "g", np.ones((2, 3)), [np.ones((2, 3))], [X, X]])
+def test_a_gradient_rule_that_gives_no_gradients_is_told(grads):
     x = nd.ones((2, 3))
     x.attach_grad()
-    with registered(grad=lambda g, out, data: found) as op:
+    with registered(grad=lambda g, out, data: grads) as op:
         with autograd.record():
             y = op(x)
         with pytest.raises(mx.HybridError) as caught:
@@ -622,8 +622,8 @@ def test_a_gradient_rule_that_gives_no_gradients_is_told(found):
 
 
 def test_a_shape_rule_that_gives_no_specs_is_told():
-    for found in (None, 3, lambda specs: specs, ([], [(2, 3)])):
-        with registered(infer=lambda specs, found=found: found) as op:
+    for returned in (None, 3, lambda specs: specs, ([], [(2, 3)])):
+        with registered(infer=lambda specs, returned=returned: returned) as op:
             assert refused(lambda op=op: op(X), "_for_a_while")
 
 
@@ -643,9 +643,9 @@ def test_passes_that_are_none_are_told():
     for passes in (dce, "dce", ("dce",), None):
         with pytest.raises(mx.HybridError, match="passes in a tuple are needed"):
             optimise(graph, passes)
-    for found in (None, graph.nodes, graph.heads):
+    for result in (None, graph.nodes, graph.heads):
         with pytest.raises(mx.HybridError, match="<lambda>: .* is no graph"):
-            optimise(graph, (lambda _, found=found: found,))
+            optimise(graph, (lambda _, result=result: result,))
 
 
 @pytest.mark.parametrize("op", ["relu", None, nd.relu, sym.relu])
@@ -703,13 +703,13 @@ WRONG_LOOPS = {  # what a record has as `cpu` -> what is said
 
 @pytest.mark.parametrize("name", WRONG_LOOPS)
 def test_loops_that_cannot_be_written_are_told(name):
-    make, said = WRONG_LOOPS[name]
+    make, message = WRONG_LOOPS[name]
     with registered(cpu=make()):
         graph = Graph.of(OPS["_for_a_while"](sym.var("x", shape=(2, 3), dtype="float32")))
         with pytest.raises(mx.HybridError) as caught:
             Plan(graph, ["x"], target="cpu")
     judge(caught.value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_loops_run_on_arrays_of_numpy():

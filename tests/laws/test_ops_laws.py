@@ -302,9 +302,9 @@ def test_strided_inputs_are_read_as_contiguous_ones(op):
             nd.random.seed(7)
             with autograd.train_mode():
                 outs = [o.data for o in apply(case, list(map(NDArray, arrays)))]
-            for got, want in zip(outs, expected or outs, strict=True):
-                assert got.flags.c_contiguous or any(got is a for a in arrays), (case, layout)
-                assert_close(got, want, f"{case}, {layout}")
+            for out, right in zip(outs, expected or outs, strict=True):
+                assert out.flags.c_contiguous or any(out is a for a in arrays), (case, layout)
+                assert_close(out, right, f"{case}, {layout}")
             expected = expected or outs
 
 

@@ -81,8 +81,8 @@ def behind_whole_numbers(name, seed):
     d.mood, d.exact, d.wild, d.chain = "float32", False, False, True
     d.new((2, 3), "float32", role="data", kind="positive")
     d.step("cast", [0], {"dtype": "int32"})
-    found = add_step(d, name) and 1 in d.steps[-1][0].inputs
-    return finished(d, seed).but(train=True, second=False) if found else None
+    fits = add_step(d, name) and 1 in d.steps[-1][0].inputs
+    return finished(d, seed).but(train=True, second=False) if fits else None
 
 
 def test_gradients_and_names_in_files_of_whole_numbers():
@@ -193,8 +193,8 @@ def test_what_is_ill_conditioned_is_not_asked_for():
 def test_gradients_of_gradients_are_asked_for():
     """Most programs that ask have one that is not 0; one that is wrong is seen."""
     programs = [p for p in map(draw, range(120)) if p.second]
-    found = [answers(Net(p), p) for p in map(judge.eagerly, programs) for p in [p[0]] if p.second]
-    some = [any(a.any() for name, a in f.items() if name.startswith("second")) for f in found]
+    results = [answers(Net(p), p) for p in map(judge.eagerly, programs) for p in [p[0]] if p.second]
+    some = [any(a.any() for name, a in f.items() if name.startswith("second")) for f in results]
     assert len(programs) > 12 and sum(some) > len(some) / 3
     program = program_of(Step("exp", (0,)), train=True, second=True)
     right = answers(Net(program), program)
@@ -225,8 +225,8 @@ def planted(monkeypatch):
 
     def mode(program):
         wrong = any(step.op == "tanh" for step in program.steps)
-        found = judge.by_plan("numpy")(program)
-        return {name: a * (1.01 if wrong else 1) for name, a in found.items()}
+        values = judge.by_plan("numpy")(program)
+        return {name: a * (1.01 if wrong else 1) for name, a in values.items()}
 
     monkeypatch.setitem(judge.MODES, "planted", mode)
 

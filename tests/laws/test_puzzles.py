@@ -26,11 +26,11 @@ def verdicts():
     actual, names, solved = [], {}, False
 
     def noting(check):
-        def noted(*args, **kwargs):
+        def recorder(*args, **kwargs):
             actual.append((solved, check(*args, **kwargs)))
             return actual[-1][1]
 
-        return noted
+        return recorder
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(puzzles, "check", noting(check))
@@ -196,10 +196,10 @@ def test_without_a_limit_loads_are_only_counted():
 
 # -- what is drawn ---------------------------------------------------------------------
 def test_what_the_first_block_uses_is_drawn():
-    told = repr(check(adds_one, lambda a: a + 1, [A], 2, 4).picture)
-    assert "read a: [0] by thread 0, [1] by thread 1" in told
-    assert "write out: [0] by thread 0" in told
-    assert "[4]" not in told  # of the second block
+    text = repr(check(adds_one, lambda a: a + 1, [A], 2, 4).picture)
+    assert "read a: [0] by thread 0, [1] by thread 1" in text
+    assert "write out: [0] by thread 0" in text
+    assert "[4]" not in text  # of the second block
 
 
 def test_a_wrong_kernel_is_drawn_if_it_came_to_its_end():

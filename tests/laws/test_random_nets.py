@@ -51,9 +51,9 @@ def second_derivative_agrees(net):
     block, x, tolerance = network((start, "float64", False, drawn))
     note(repr(block))
     states = states_of(block)
-    wanted = second_derivatives(block, x, states)
+    expected = second_derivatives(block, x, states)
     block.hybridize(backend="numpy")
-    assert_all_close(second_derivatives(block, x, states), wanted, tolerance)
+    assert_all_close(second_derivatives(block, x, states), expected, tolerance)
 
 
 @pytest.mark.slow
@@ -68,9 +68,9 @@ def marked_batches_agree(net):
     block, x, tolerance = network(net)
     states = states_of(block)
     batches = [x, nd.concat(x, x, x, dim=0), x[:1]]
-    wanted = [results(block, each, states) for each in batches]
+    expected = [results(block, each, states) for each in batches]
     block.hybridize(backend="plain", dynamic="batch")
-    for each, values in zip(batches, wanted, strict=True):
+    for each, values in zip(batches, expected, strict=True):
         assert_all_close(results(block, each, states), values, tolerance)
 
 
@@ -103,13 +103,13 @@ def simulated_gpu_agrees(net):
     block, x, tolerance = network(net)
     note(repr(block))
     states = states_of(block)
-    wanted = results(block, x, states)
+    expected = results(block, x, states)
     block.collect_params().reset_ctx(simulated_gpu())
     x = x.as_in_context(simulated_gpu())
-    assert_all_close(results(block, x, states), wanted, tolerance)
+    assert_all_close(results(block, x, states), expected, tolerance)
     block.hybridize()
     for _ in range(2):
-        assert_all_close(results(block, x, states), wanted, tolerance)
+        assert_all_close(results(block, x, states), expected, tolerance)
     assert all(p.target == "gpu" for p in block.plans.values())
 
 
@@ -132,7 +132,7 @@ def test_net_without_parameters_is_exported(tmp_path):
 def assert_export_agrees(block, x, tolerance, folder):
     """The file's net has all that the net has; what is fixed (center=False) it learns."""
     states = states_of(block)
-    wanted = results(block, x, states)
+    expected = results(block, x, states)
     block.hybridize(backend="numpy")
     results(block, x, states)
     for param, value in zip(block.collect_params().values(), states.values(), strict=True):
@@ -141,7 +141,7 @@ def assert_export_agrees(block, x, tolerance, folder):
     again = SymbolBlock.imports(files[0], ["data"], files[1])
     for active in (False, True):
         again.hybridize(active, backend="numpy")
-        assert_all_close(results(again, x, states), wanted, tolerance)
+        assert_all_close(results(again, x, states), expected, tolerance)
 
 
 @pytest.mark.parametrize("name", LAYERS)

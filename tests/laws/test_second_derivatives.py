@@ -74,7 +74,7 @@ class Steps(HybridBlock):
         return tuple(values[out] for out in self.outs)
 
 
-def asked(net, seed):
+def second_gradients(net, seed):
     """All gradients that a random question asks for, as NumPy arrays."""
     draw, numbers = random.Random(-seed), np.random.default_rng(seed)
 
@@ -89,7 +89,7 @@ def asked(net, seed):
     taped = inputs[: draw.randint(1, len(inputs))]
     for x in taped:
         x.attach_grad()
-    wanted = draw.sample(taped + params, draw.randint(1, len(taped + params)))
+    variables = draw.sample(taped + params, draw.randint(1, len(taped + params)))
     with autograd.record(train_mode=draw.random() < 0.5):
         outs = net(inputs[0] * inputs[0], *inputs[1:])
         heads = [o for o in outs[: draw.randint(1, len(outs))] if o.node is not None]
@@ -99,10 +99,10 @@ def asked(net, seed):
         if seeds and draw.random() < 0.5:
             seeds[0].attach_grad()
             taped.append(seeds[0])
-        actual = autograd.grad(heads, wanted, seeds, create_graph=True)
+        actual = autograd.grad(heads, variables, seeds, create_graph=True)
         results = [*outs, *actual]
         if draw.random() < 0.5:
-            actual = autograd.grad(sum((g * g).sum() for g in actual), wanted, create_graph=True)
+            actual = autograd.grad(sum((g * g).sum() for g in actual), variables, create_graph=True)
             results += actual
         total = sum((g * g).sum() + g.sum() for g in actual)
         if draw.random() < 0.5:
@@ -116,13 +116,13 @@ def differences(seeds):
     wrong, checked = [], 0
     for seed in seeds:
         net = Steps(seed)
-        wanted = asked(net, seed)
+        expected = second_gradients(net, seed)
         net.hybridize(backend="numpy")
-        actual = asked(net, seed)
+        actual = second_gradients(net, seed)
         checked += bool(actual)
-        if len(actual) != len(wanted) or not all(
+        if len(actual) != len(expected) or not all(
             np.allclose(a, b, 1e-3, 1e-3 * np.abs(b).max(initial=1))
-            for a, b in zip(actual, wanted, strict=True)
+            for a, b in zip(actual, expected, strict=True)
         ):
             wrong.append(seed)
     assert checked > len(seeds) / 2
@@ -146,15 +146,15 @@ def gradients(run, *values, of=0):
 
 
 @pytest.mark.parametrize(
-    "first, at, wanted",
+    "first, at, expected",
     [
         (nd.sqrt, 0.0, 1.0),  # infinite there, and infinity times 0 is NaN
         (nd.make_loss, 2.0, 1.0),
     ],
 )  # its gradient is 1, whatever comes in
-def test_an_output_that_nobody_differentiates_gives_no_gradient(first, at, wanted):
+def test_an_output_that_nobody_differentiates_gives_no_gradient(first, at, expected):
     f = mx.function(lambda x: (first(x), x * 1), target="numpy")
-    assert gradients(f, [at], of=1) == [[wanted]]
+    assert gradients(f, [at], of=1) == [[expected]]
 
 
 def test_an_input_that_gets_no_gradient_passes_none_on():

@@ -44,9 +44,9 @@ def first_failure(folder, args):
     )
     if run.returncode == 0:
         return None
-    said = run.stdout.splitlines()
-    failed = [line for line in said if line.startswith(("FAILED", "ERROR"))]
-    return (failed or said[-1:] or run.stderr.splitlines()[-1:] or ["no word"])[0]
+    lines = run.stdout.splitlines()
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    return (failed or lines[-1:] or run.stderr.splitlines()[-1:] or ["no word"])[0]
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def planted(fault, folder):
         target.write_text(good, "utf-8")
 
 
-def found(fault, ring, folder, named):
+def first_failing_test(fault, ring, folder, named):
     """Which test of a ring sees a fault."""
     with planted(fault, folder):
         files = [f"tests/{name}.py" for name in fault["tests"].split()]
@@ -71,7 +71,7 @@ def found(fault, ring, folder, named):
         return seen or (None if named else first_failure(folder, RINGS[ring]))
 
 
-def found_by_soak(folder):
+def failure_of_soak(folder):
     """The first random program with a difference; `None` if none has one."""
     run = subprocess.run(
         [sys.executable, "-m", "soak", *SOAK.split()],
@@ -80,8 +80,8 @@ def found_by_soak(folder):
         text=True,
         env=os.environ | {"PYTHONPATH": str(folder)},
     )
-    said = run.stdout.splitlines() or run.stderr.splitlines() or ["no word"]
-    return said[-1] if run.returncode else None
+    lines = run.stdout.splitlines() or run.stderr.splitlines() or ["no word"]
+    return lines[-1] if run.returncode else None
 
 
 def main():
@@ -104,15 +104,15 @@ def main():
             shutil.copytree(ROOT / part, folder / part, ignore=unused)
         for file in filter(Path.is_file, ROOT.iterdir()):
             shutil.copy(file, folder)
-        if given.soak and (difference := found_by_soak(folder)):
+        if given.soak and (difference := failure_of_soak(folder)):
             raise SystemExit(f"without a fault, the soak has a difference: {difference}")
         for fault in faults:
             for ring in seen:
                 if given.soak:
                     with planted(fault, folder):
-                        test = found_by_soak(folder)
+                        test = failure_of_soak(folder)
                 else:
-                    test = found(fault, ring, folder, given.named)
+                    test = first_failing_test(fault, ring, folder, given.named)
                 seen[ring] += test is not None
                 what = f"{fault['stage']}, {fault['module']}: {fault['after'].splitlines()[0]}"
                 print(f"{ring:6}{test or 'NOT SEEN'}\n      {what}", flush=True)

@@ -119,7 +119,7 @@ class Mutant(NamedTuple):
 
 def places(room):
     """Every place in a room where something can be changed: (module, operator, n)."""
-    found = []
+    result = []
     for pattern in ROOMS[room]:
         for path in sorted(PACKAGE.glob(pattern)):
             source = path.read_text("utf-8")
@@ -130,8 +130,10 @@ def places(room):
                 lines = [
                     start[0] for node in nodes for start, _ in operator.mutation_positions(node)
                 ]
-                found += [(path, operator, n) for n, line in enumerate(lines) if line not in silent]
-    return found
+                result += [
+                    (path, operator, n) for n, line in enumerate(lines) if line not in silent
+                ]
+    return result
 
 
 def _silent(source):

@@ -76,16 +76,16 @@ JUDGES = ("exact_to_4_units", "compiled_draws", "formula_of_special_values")  # 
 def files():
     """Name -> the files of tests that are asked; the examples of docstrings are one."""
     silent = {f"test_{name}" for names in NOT_ASKED.values() for name in names.split()}
-    found = {path.stem: [path] for path in sorted((ROOT / "tests").glob("*/test_*.py"))}
-    if strange := silent - found.keys():
+    paths_of = {path.stem: [path] for path in sorted((ROOT / "tests").glob("*/test_*.py"))}
+    if strange := silent - paths_of.keys():
         raise SystemExit(f"NOT_ASKED has files that are not there: {sorted(strange)}")
-    found["docstrings"] = [
+    paths_of["docstrings"] = [
         path
         for patterns in ROOMS.values()
         for pattern in patterns
         for path in sorted(PACKAGE.glob(pattern))
     ]
-    return {name: paths for name, paths in found.items() if name not in silent}
+    return {name: paths for name, paths in paths_of.items() if name not in silent}
 
 
 def watched(path):
@@ -133,13 +133,13 @@ def tests_of(mutant, seen):
     def runs(module):
         return {test for tests in lines.get(module, {}).values() for test in tests}
 
-    found = set(lines.get(mutant.module, {}).get(str(mutant.line), [])) or runs(mutant.module)
-    if not found or mutant.module in COMPILER:  # which runs in a process of its own
+    reaching = set(lines.get(mutant.module, {}).get(str(mutant.line), [])) or runs(mutant.module)
+    if not reaching or mutant.module in COMPILER:  # which runs in a process of its own
         named |= {test for test in times if any(word in test for word in JUDGES)}
-        found |= runs("codegen/cpu/objects.py")
+        reaching |= runs("codegen/cpu/objects.py")
     budget = BUDGET_S * (5 if mutant.module in COMPILER else 1)
     first = within(budget / 2, times, named)
-    return list(dict.fromkeys(first + within(budget, times, found & times.keys())))
+    return list(dict.fromkeys(first + within(budget, times, reaching & times.keys())))
 
 
 def within(budget, times, tests):
@@ -180,12 +180,12 @@ def tried(mutant, tests, folder, kernels):
     target.write_text(mutant.source, "utf-8")
     makers = [] if mutant.module in COMPILER else ["--makers", _makers().hex()]
     try:
-        found = failed(folder, ["-x", *makers, *tests], kernels)
+        failures = failed(folder, ["-x", *makers, *tests], kernels)
     finally:
         target.write_text(good, "utf-8")
-    if found == [NOT_RUN] and failed(folder, ["--collect-only", *tests], kernels):
+    if failures == [NOT_RUN] and failed(folder, ["--collect-only", *tests], kernels):
         raise SystemExit(f"{NOT_RUN} of {tests}: delete the file of --watch")
-    return found[0] if found else None
+    return failures[0] if failures else None
 
 
 def failed(folder, args, kernels):

@@ -89,9 +89,9 @@ class Watch:
 
     def _quickest(self, tests):
         """Some cases of each test."""
-        found, many = [], Counter()
+        chosen, many = [], Counter()
         for test in sorted(self.times.keys() & set(tests), key=self.times.get):
             many[kind(test)] += 1
             if many[kind(test)] <= KINDS:
-                found.append(test)
-        return found
+                chosen.append(test)
+        return chosen

@@ -316,16 +316,16 @@ def by_twice(program: Program) -> tuple[Answers, Answers]:
                 autograd.backward(tops, [head_gradient(o) for o in tops])
         else:
             outs = as_list(call(*xs))
-        found = {f"output {k}": o for k, o in enumerate(outs)}
+        values = {f"output {k}": o for k, o in enumerate(outs)}
         if program.train:
-            found |= {f"gradient of input {k}": x.grad for k, x in enumerate(floats)}
+            values |= {f"gradient of input {k}": x.grad for k, x in enumerate(floats)}
         for name, param in net.collect_params().items():
             end = name.rpartition("p")[2]
             if param.grad_req == "null":
-                found[f"p{end} afterwards"] = param.data()
+                values[f"p{end} afterwards"] = param.data()
             elif program.train:
-                found[f"gradient of p{end}"] = param.grad()
-        pair.append({name: value.asnumpy() for name, value in found.items()})
+                values[f"gradient of p{end}"] = param.grad()
+        pair.append({name: value.asnumpy() for name, value in values.items()})
     return pair[0], pair[1]
 
 

@@ -64,10 +64,10 @@ class Draft:
         if ndim is None and self.world == "np" and self.flag(0.12):
             return ()
         ndim = ndim or self.rng.choice(some)
-        found = [self.length() for _ in range(ndim)]
-        while math.prod(found) > LARGEST / 2:
-            found[self.rng.randrange(ndim)] = self.rng.choice((1, 2))
-        return tuple(found)
+        lengths = [self.length() for _ in range(ndim)]
+        while math.prod(lengths) > LARGEST / 2:
+            lengths[self.rng.randrange(ndim)] = self.rng.choice((1, 2))
+        return tuple(lengths)
 
     def dtype(self):
         """The dtype of an input."""
@@ -172,18 +172,18 @@ class Draft:
 
     def float(self, fits=lambda value: True, kind="any", shape=None):
         """A float value that fits."""
-        found = self.any(lambda v: self.is_float(v) and fits(v))
-        if found is not None and not self.flag(0.1):
-            return found
+        existing = self.any(lambda v: self.is_float(v) and fits(v))
+        if existing is not None and not self.flag(0.1):
+            return existing
         kinds = ("float32", "float64")
         dtype = self.mood if self.mood in kinds else self.rng.choice(kinds)
         return self.new(shape or self.shape(), dtype, kind)
 
     def rank(self, ndim, most=LARGEST):
         """A float value of so many axes, perhaps another one reshaped."""
-        found = self.any(lambda v: self.is_float(v) and self.ndim(v) == ndim)
-        if found is not None and self.flag(0.7):
-            return found
+        existing = self.any(lambda v: self.is_float(v) and self.ndim(v) == ndim)
+        if existing is not None and self.flag(0.7):
+            return existing
         other = self.any(lambda v: self.is_float(v) and self.values[v].size > 1)
         if other is None or self.flag(0.3):
             return self.float(lambda v: self.ndim(v) == ndim, shape=self.shape(ndim))
@@ -204,25 +204,25 @@ class Draft:
     def shaped(self, shape, like=None, kind="any", dtype=None):
         """A value of a shape, of the dtype of another; or a new one."""
         dtype = dtype or (str(self.values[like].dtype) if like is not None else None)
-        found = self.any(
+        existing = self.any(
             lambda v: (
                 self.shape_of(v) == tuple(shape) and dtype in (None, str(self.values[v].dtype))
             ),
             second=True,
         )
-        if found is not None and self.flag(0.75):
-            return found
+        if existing is not None and self.flag(0.75):
+            return existing
         return self.new(shape, dtype, kind)
 
     def beside(self, value):
         """A value of the same dtype that stretches, or is stretched, to the same shape."""
         shape, dtype = self.shape_of(value), self.values[value].dtype
-        found = self.any(
+        existing = self.any(
             lambda v: self.values[v].dtype == dtype and self.stretches(shape, self.shape_of(v)),
             second=True,
         )
-        if found is not None and self.flag(0.7):
-            return found
+        if existing is not None and self.flag(0.7):
+            return existing
         short = shape[self.rng.randint(0, max(len(shape) - 1, 0)) :] if self.flag(0.3) else shape
         return self.new([1 if self.flag(0.3) else n for n in short], str(dtype))
 
@@ -247,9 +247,9 @@ class Draft:
                 and array.max() < n
             )
 
-        found = self.any(fits)
-        if found is not None and dtype is None and self.flag():
-            return found
+        existing = self.any(fits)
+        if existing is not None and dtype is None and self.flag():
+            return existing
         dtype = dtype or self.rng.choice(("int32", "float32", "int64"))
         return self.new(
             shape,
@@ -369,9 +369,9 @@ class Draft:
                 and name not in UNINTERESTING
                 and (default is REQUIRED or self.flag())
             ):
-                found = self.attribute(name, kind, value)
-                if found is not None:
-                    drawn[name] = found
+                attribute = self.attribute(name, kind, value)
+                if attribute is not None:
+                    drawn[name] = attribute
         return drawn
 
 

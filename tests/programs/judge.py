@@ -122,12 +122,12 @@ def answers(block, program, ctx=None, xs=None):
     xs = xs or [ARRAYS[program.world](a) for a in data_of(program)]
     xs = [x.as_in_context(ctx) for x in xs] if ctx is not None else xs
     nd.random.seed(5)
-    found = {f"output {k}": o for k, o in enumerate(as_list(block(*xs)))}
+    values = {f"output {k}": o for k, o in enumerate(as_list(block(*xs)))}
     if program.train:
-        found |= unrecorded(block, program, xs) | trained(block, program, xs)
+        values |= unrecorded(block, program, xs) | trained(block, program, xs)
     if program.second:
-        found |= twice_differentiated(block, program, xs)
-    return {name: value.asnumpy() for name, value in found.items()}
+        values |= twice_differentiated(block, program, xs)
+    return {name: value.asnumpy() for name, value in values.items()}
 
 
 def unrecorded(block, program, xs):
@@ -164,16 +164,16 @@ def trained(block, program, xs):
     with autograd.record():
         outs = as_list(block(*xs))
     ends = [outs[k] for k in heads(program) if np.dtype(outs[k].dtype).kind == "f"]
-    found = {f"trained output {k}": o for k, o in enumerate(outs)}
+    values = {f"trained output {k}": o for k, o in enumerate(outs)}
     if ends:
         autograd.backward(ends, [head_gradient(o) for o in ends])
-        found |= {f"gradient of input {k}": x.grad for k, x in enumerate(floats)}
-        found |= {
+        values |= {f"gradient of input {k}": x.grad for k, x in enumerate(floats)}
+        values |= {
             f"gradient of p{n.rpartition('p')[2]}": p.grad().copy()  # the next pass overwrites it
             for n, p in params.items()
             if p.grad_req != "null"
         }
-    return found | {
+    return values | {
         f"p{n.rpartition('p')[2]} afterwards": p.data()
         for n, p in params.items()
         if p.grad_req == "null"
@@ -191,9 +191,9 @@ def twice_differentiated(block, program, xs):
     with autograd.record():
         outs = as_list(block(*xs))
         ends = [outs[k] for k in heads(program) if np.dtype(outs[k].dtype).kind == "f"]
-        wanted = floats + [p.data() for p in params.values()]
+        variables = floats + [p.data() for p in params.values()]
         slopes = (
-            autograd.grad(ends, wanted, [head_gradient(o) for o in ends], create_graph=True)
+            autograd.grad(ends, variables, [head_gradient(o) for o in ends], create_graph=True)
             if ends
             else []
         )
@@ -290,18 +290,18 @@ def noisy_operators(seed):
 
 def disturbed(program, seeds):
     """The answers of noisy runs; one that fails is left out."""
-    found = []
+    runs = []
     for seed in seeds:
         try:
             once = program.but(second=False)
-            found.append(answers(Net(once, *noise(seed)), once))
+            runs.append(answers(Net(once, *noise(seed)), once))
             if program.train:  # noise also behind the operators of gradients
                 with noisy_operators(seed):
                     made = answers(Net(program), program)
-                found.append({n: a for n, a in made.items() if "gradient" in n})
+                runs.append({n: a for n, a in made.items() if "gradient" in n})
         except Exception:  # noise may lead a program where it cannot go
             continue
-    return found
+    return runs
 
 
 def widened(program):
@@ -344,50 +344,50 @@ def in_64_bits(program):
 
 
 # -- differences -----------------------------------------------------------------------
-def difference(got, wanted, others, exact, floor=FLOOR, first=0.0):
+def difference(actual, expected, others, exact, floor=FLOOR, first=0.0):
     """What is wrong with an answer, in words, or `None`.
 
     others:  the same answer with noise, which says what can be asked for.
     first:   of a second gradient, the first: where terms of its size cancel, they do
              not leave exactly 0.
     """
-    if (got.shape, got.dtype) != (wanted.shape, wanted.dtype):
-        return f"{got.dtype}{got.shape} instead of {wanted.dtype}{wanted.shape}"
-    if exact or wanted.dtype.kind != "f":
+    if (actual.shape, actual.dtype) != (expected.shape, expected.dtype):
+        return f"{actual.dtype}{actual.shape} instead of {expected.dtype}{expected.shape}"
+    if exact or expected.dtype.kind != "f":
         with np.errstate(all="ignore"):
-            same = (got == wanted) | (got != got) & (wanted != wanted)
-            if exact and wanted.dtype.kind == "f":
-                same &= (got != got) | (np.signbit(got) == np.signbit(wanted))
+            same = (actual == expected) | (actual != actual) & (expected != expected)
+            if exact and expected.dtype.kind == "f":
+                same &= (actual != actual) | (np.signbit(actual) == np.signbit(expected))
             for other in others:
-                same |= ~((other == wanted) | (other != other) & (wanted != wanted))
+                same |= ~((other == expected) | (other != other) & (expected != expected))
     else:
-        same = near(got, wanted, others, floor, first)
+        same = near(actual, expected, others, floor, first)
     if np.all(same):
         return None
-    same, got, wanted = np.atleast_1d(same, got, wanted)
+    same, actual, expected = np.atleast_1d(same, actual, expected)
     i = tuple(int(k[0]) for k in np.nonzero(~same))
     return (
-        f"{got[i]!s} instead of {wanted[i]!s} at {list(i)}, and at "
+        f"{actual[i]!s} instead of {expected[i]!s} at {list(i)}, and at "
         f"{np.count_nonzero(~same)} of {same.size} places"
     )
 
 
-def near(got, wanted, others, floor, first):
+def near(actual, expected, others, floor, first):
     """Where a float is near enough; where noise makes it infinite or NaN, all is."""
     with np.errstate(all="ignore"):
-        finite = np.isfinite(wanted)
-        spread, ill = np.zeros(wanted.shape), np.zeros(wanted.shape, bool)
+        finite = np.isfinite(expected)
+        spread, ill = np.zeros(expected.shape), np.zeros(expected.shape, bool)
         for other in others:
             ill |= np.isfinite(other) != finite
-            ill |= ~finite & (np.isnan(other) != np.isnan(wanted))
-            spread = np.fmax(spread, np.abs(other - wanted.astype(np.float64)))
+            ill |= ~finite & (np.isnan(other) != np.isnan(expected))
+            spread = np.fmax(spread, np.abs(other - expected.astype(np.float64)))
         scale = max(
-            np.abs(some[np.isfinite(some)]).max(initial=0) for some in (wanted, np.asarray(first))
+            np.abs(some[np.isfinite(some)]).max(initial=0) for some in (expected, np.asarray(first))
         )
-        allowed = 10 * spread + floor[wanted.dtype.name] * (np.abs(wanted) + scale)
-        apart = np.abs(got.astype(np.float64) - wanted)
-        same = (got == wanted) | np.isnan(got) & np.isnan(wanted)
-        return ill | same | finite & np.isfinite(got) & (apart <= allowed)
+        allowed = 10 * spread + floor[expected.dtype.name] * (np.abs(expected) + scale)
+        apart = np.abs(actual.astype(np.float64) - expected)
+        same = (actual == expected) | np.isnan(actual) & np.isnan(expected)
+        return ill | same | finite & np.isfinite(actual) & (apart <= allowed)
 
 
 # -- who answers -----------------------------------------------------------------------
@@ -395,8 +395,8 @@ def by_plan(backend):
     def mode(program):
         net = Net(program)
         net.hybridize(backend=backend)
-        found = answers(net, program)
-        return answers(net, program) if backend == "numpy" else found  # used memory
+        values = answers(net, program)
+        return answers(net, program) if backend == "numpy" else values  # used memory
 
     return mode
 
@@ -468,31 +468,31 @@ def in_single(program):
     )
 
 
-def compared(program, wanted, found, noisy, mode, disturbed=disturbed):
+def compared(program, expected, actual, noisy, mode, disturbed=disturbed):
     """(answer, words) of the first that is wrong, or `None`.
 
     noisy:      noisy runs so far; more are made where answers are far apart.
     disturbed:  (program, seeds) -> more of them.
     """
     floor = COARSE if mode in ("onnx", "runtime") and in_single(program) else FLOOR
-    for name in found:
-        want = wanted[name]
+    for name in actual:
+        right = expected[name]
         exact = program.exact and "gradient" not in name and mode != "runtime"
         for enough in (0, 3, 16):  # is it as ill-conditioned as that?
             noisy += disturbed(program, range(len(noisy), enough * (not exact)))
             words = difference(
-                found[name],
-                want,
+                actual[name],
+                right,
                 [o[name] for o in noisy if name in o and not exact],
                 exact,
                 floor,
-                wanted.get(name.removeprefix("second "), 0.0),
+                expected.get(name.removeprefix("second "), 0.0),
             )
             if not words or exact:
                 break
             if not enough and (mode == "runtime" or "gradient" in name):
                 noisy += in_64_bits(program)
-                if not np.isfinite(want).all():
+                if not np.isfinite(right).all():
                     noisy += disturbed(widened(program), [0])
         if words:
             return name, words
@@ -505,23 +505,23 @@ def check(program, modes=("numpy", "plain")):
         warnings.simplefilter("ignore")
         mode, noisy = "eager", []
         try:
-            program, wanted = eagerly(program)
+            program, expected = eagerly(program)
             for mode in modes:
                 try:
-                    found = MODES[mode](program)
+                    actual = MODES[mode](program)
                 except Refused as refused:
                     REFUSALS[mode, refused.args[0]] += 1
                     continue
-                whole = all(n.startswith("output") for n in found) or set(found) == set(wanted)
-                assert whole, f"{list(found)} instead of {list(wanted)}"
-                wrong = compared(program, wanted, found, noisy, mode)
+                whole = all(n.startswith("output") for n in actual) or set(actual) == set(expected)
+                assert whole, f"{list(actual)} instead of {list(expected)}"
+                wrong = compared(program, expected, actual, noisy, mode)
                 if wrong:
                     return Fault(mode, *wrong)
         except Exception as error:
-            return Fault(mode, "itself", said(error))
+            return Fault(mode, "itself", message_of(error))
     return None
 
 
-def said(error):
+def message_of(error):
     """An error in one line."""
     return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

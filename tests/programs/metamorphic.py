@@ -23,7 +23,16 @@ from programs import judge, np_rules
 from programs.calls import CALLS, TWINS
 from programs.draw import draw
 from programs.files import Refused
-from programs.judge import Fault, Net, answers, compared, eagerly, noise, noisy_operators, said
+from programs.judge import (
+    Fault,
+    Net,
+    answers,
+    compared,
+    eagerly,
+    message_of,
+    noise,
+    noisy_operators,
+)
 from programs.rewrites import MIXING, TABLE, Unfit, drawn, quiet_values_of, rewritten
 from programs.rules import NAMES
 from programs.run import INFIX, Program, source
@@ -64,10 +73,10 @@ def to_json(case: Case) -> str:
     return json.dumps({"program": json.loads(case.program.to_json()), "rewrites": case.rewrites})
 
 
-def from_json(found: dict) -> Case:
+def from_json(fields: dict) -> Case:
     """The case of such a line, or of one that has only a program."""
-    program = Program.from_json(json.dumps(found["program"]))
-    return Case(program, tuple((name, number) for name, number in found.get("rewrites", ())))
+    program = Program.from_json(json.dumps(fields["program"]))
+    return Case(program, tuple((name, number) for name, number in fields.get("rewrites", ())))
 
 
 # -- the oracle ------------------------------------------------------------------------
@@ -95,11 +104,11 @@ def oracle(program: Program, eager: Answers) -> Answers:
         return {name: right[name].astype(eager[name].dtype) for name in right}
 
 
-def shaken(wanted: Answers, *runs: tuple[Program, Answers]) -> Callable:
+def shaken(expected: Answers, *runs: tuple[Program, Answers]) -> Callable:
     """(program, seeds) -> the required answers, moved as noise moves those of each run."""
 
     def disturbed(_, seeds: Iterable[int]) -> list[Answers]:
-        found = []
+        runs_moved = []
         for seed in seeds:
             for program, base in runs:
                 try:
@@ -107,22 +116,22 @@ def shaken(wanted: Answers, *runs: tuple[Program, Answers]) -> Callable:
                         noisy = answers(Net(program, *noise(seed)), program)
                 except Exception:  # noise may lead a program where it cannot go
                     continue
-                names = wanted.keys() & base.keys() & noisy.keys()
-                found.append({n: moved(wanted[n], base[n], noisy[n]) for n in names})
-        return found
+                names = expected.keys() & base.keys() & noisy.keys()
+                runs_moved.append({n: moved(expected[n], base[n], noisy[n]) for n in names})
+        return runs_moved
 
     return disturbed
 
 
-def moved(wanted: np.ndarray, base: np.ndarray, noisy: np.ndarray) -> np.ndarray:
+def moved(expected: np.ndarray, base: np.ndarray, noisy: np.ndarray) -> np.ndarray:
     """An answer that differs from `wanted` as `noisy` does from `base`."""
-    if not wanted.shape == base.shape == noisy.shape:
-        return wanted
+    if not expected.shape == base.shape == noisy.shape:
+        return expected
     with np.errstate(all="ignore"):
         same = (base == noisy) | (base != base) & (noisy != noisy)
-        if wanted.dtype.kind != "f":
-            return np.where(same, wanted, wanted == 0).astype(wanted.dtype)
-        return np.where(same, wanted, wanted + (noisy.astype(np.float64) - base))
+        if expected.dtype.kind != "f":
+            return np.where(same, expected, expected == 0).astype(expected.dtype)
+        return np.where(same, expected, expected + (noisy.astype(np.float64) - base))
 
 
 # -- the check -------------------------------------------------------------------------
@@ -132,35 +141,35 @@ def check(case: Case, modes: Iterable[str] = ("numpy", "plain")) -> Fault | None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            program, wanted = eagerly(case.program)
-            if right := oracle(program, wanted):
-                run = shaken(right, (program, wanted))
-                if wrong := compared(program.but(exact=False), right, wanted, [], "eager", run):
+            program, expected = eagerly(case.program)
+            if right := oracle(program, expected):
+                run = shaken(right, (program, expected))
+                if wrong := compared(program.but(exact=False), right, expected, [], "eager", run):
                     return Fault("oracle", *wrong)
             mode, rewrites = "eager", case.rewrites
-            if not all(np.isfinite(a).all() for n, a in wanted.items() if "gradient" in n):
+            if not all(np.isfinite(a).all() for n, a in expected.items() if "gradient" in n):
                 rewrites = tuple(r for r in rewrites if r[0] not in MIXING)
             other, base = eagerly(rewritten(program, rewrites))
             assert other.train == program.train, "no gradient of the rewritten program"
             judged, noisy = program.but(exact=other.exact), []
-            run = shaken(wanted, (program, wanted), (other, base))
+            run = shaken(expected, (program, expected), (other, base))
             for mode in ("eager", *modes):
                 try:
-                    required, found = answers_of(mode, other, wanted, base)
+                    required, actual = answers_of(mode, other, expected, base)
                 except Refused as refused:
                     judge.REFUSALS[mode, refused.args[0]] += 1
                     continue
-                if required is not wanted:  # of another program
+                if required is not expected:  # of another program
                     noisy, run = [], shaken(required, (other, base))
-                if wrong := compared(judged, required, found, noisy, mode, run):
+                if wrong := compared(judged, required, actual, noisy, mode, run):
                     return Fault(mode, *wrong)
         except Exception as error:
-            return Fault(mode, "itself", said(error))
+            return Fault(mode, "itself", message_of(error))
     return None
 
 
 def answers_of(
-    mode: str, program: Program, wanted: Answers, base: Answers
+    mode: str, program: Program, expected: Answers, base: Answers
 ) -> tuple[Answers, Answers]:
     """What is required of a mode, and its answers for a rewritten program.
 
@@ -169,12 +178,12 @@ def answers_of(
     if mode in TWINS:
         return TWINS[mode](program)
     if mode == "eager":
-        found = base
+        actual = base
     else:
-        found = {**judge.MODES, **CALLS}[mode](program)
-        whole = all(n.startswith("output") for n in found) or found.keys() == base.keys()
-        assert whole, f"{list(found)} instead of {list(base)}"
-    return wanted, {n: found[n] for n in wanted if n in found}
+        actual = {**judge.MODES, **CALLS}[mode](program)
+        whole = all(n.startswith("output") for n in actual) or actual.keys() == base.keys()
+        assert whole, f"{list(actual)} instead of {list(base)}"
+    return expected, {n: actual[n] for n in expected if n in actual}
 
 
 # -- shrinking -------------------------------------------------------------------------

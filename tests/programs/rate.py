@@ -19,9 +19,9 @@ PATH = ROOT / "benchmarks/results/soak.json"
 
 def save(part: str, numbers: Mapping) -> None:
     """Write one part, and leave the others as they are."""
-    found = json.loads(PATH.read_text("utf-8")) if PATH.exists() else {}
-    found[part] = {"commit": commit(), "date": datetime.date.today().isoformat(), **numbers}
-    PATH.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", "utf-8")
+    stored = json.loads(PATH.read_text("utf-8")) if PATH.exists() else {}
+    stored[part] = {"commit": commit(), "date": datetime.date.today().isoformat(), **numbers}
+    PATH.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n", "utf-8")
 
 
 def save_programs(seed: int, number: int, faults: Mapping, ran: Mapping) -> None:

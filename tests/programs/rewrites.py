@@ -705,13 +705,13 @@ def two_reshapes(e, step):
 
 def reached(program: Program) -> set[int]:
     """The values that a backward pass writes gradients of, zeros included."""
-    found = {program.outputs[k] for k in heads(program)}
+    needed = {program.outputs[k] for k in heads(program)}
     for k in range(len(program.steps) - 1, -1, -1):
         step, first = program.steps[k], first_of(program, k)
         on_tape = step.op not in BY_NAME or BY_NAME[step.op].grad is not None
-        if on_tape and found & {*range(first, first + step.n_outputs)}:
-            found |= {*step.inputs}
-    return {i for i in found if i < len(program.inputs)}
+        if on_tape and needed & {*range(first, first + step.n_outputs)}:
+            needed |= {*step.inputs}
+    return {i for i in needed if i < len(program.inputs)}
 
 
 # -- parts of a batch ------------------------------------------------------------------
@@ -765,10 +765,10 @@ def cuts(e: Edit, step: Step) -> tuple[int, tuple[int, ...]] | None:
 @of_step("batch in two parts")
 def in_parts(e, step):
     """f of a batch as f of two parts, joined."""
-    found = cuts(e, step)
-    if found is None:
+    where = cuts(e, step)
+    if where is None:
         return None
-    axis, cut = found
+    axis, cut = where
     ndim, n = len(e.shape(step.inputs[0])), e.shape(step.inputs[0])[axis]
     if n < 2:
         return None
@@ -787,10 +787,10 @@ def padded(e, step):
 
     Their gradient is 0 only where it is finite.
     """
-    found = cuts(e, step)
-    if found is None or not all(is_smooth(e.arrays[i]) for i in step.inputs):
+    where = cuts(e, step)
+    if where is None or not all(is_smooth(e.arrays[i]) for i in step.inputs):
         return None
-    axis, cut = found
+    axis, cut = where
     ndim, n = len(e.shape(step.inputs[0])), e.shape(step.inputs[0])[axis]
     if not n:
         return None

@@ -112,22 +112,22 @@ class Program:
     @staticmethod
     def from_json(text):
         """What `to_json` has written."""
-        found = json.loads(text)
-        found["inputs"] = tuple(
+        fields = json.loads(text)
+        fields["inputs"] = tuple(
             Input(tuple(i["shape"]), i["dtype"], tuple(i["values"]), i["role"])
-            for i in found["inputs"]
+            for i in fields["inputs"]
         )
-        found["steps"] = tuple(
+        fields["steps"] = tuple(
             Step(
                 s["op"],
                 tuple(s["inputs"]),
                 {k: tupled(v) for k, v in s["attrs"].items()},
                 s["n_outputs"],
             )
-            for s in found["steps"]
+            for s in fields["steps"]
         )
-        found["outputs"] = tuple(found["outputs"])
-        return Program(**found)
+        fields["outputs"] = tuple(fields["outputs"])
+        return Program(**fields)
 
     def but(self, **changes):
         """The same program with some fields changed."""

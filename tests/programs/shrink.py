@@ -16,15 +16,15 @@ def shrunk(program, has_fault, most=400):
     most:       how many programs are tried.
     """
     tried = 0
-    found = True
-    while found:
-        found = False
+    improved = True
+    while improved:
+        improved = False
         for smaller in candidates(program):
             tried += 1
             if tried > most:
                 return program
             if smaller != program and works(smaller) and has_fault(smaller):
-                program, found = smaller, True
+                program, improved = smaller, True
                 break
     return program
 

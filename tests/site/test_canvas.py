@@ -85,7 +85,7 @@ def python(net):
     return lambda pixels: net(nd.array(pixels).reshape((1, 1, 8, 8))).asnumpy().ravel()
 
 
-def found(page):
+def shown_numbers(page):
     """The picture that the net got, and its ten numbers."""
     numbers = page.locator(".mh-canvas").evaluate("view => view.found")
     return np.array(numbers["input"]), np.array(numbers["output"])
@@ -104,20 +104,20 @@ def draw(page, strokes):
         page.mouse.down()
         for place in places[1:]:
             page.mouse.move(*place, steps=4)
-            answers.append(tuple(found(page)[1]))
+            answers.append(tuple(shown_numbers(page)[1]))
         page.mouse.up()
     return len(set(answers))
 
 
 def check(page, python, digit):
     """The page says this digit, and with Python's numbers."""
-    pixels, numbers = found(page)
+    pixels, numbers = shown_numbers(page)
     assert set(np.round(pixels * 16, 6)) <= set(range(17)) and pixels.max() == 1
-    wanted = python(pixels)
-    np.testing.assert_allclose(numbers, wanted, rtol=0, atol=1e-5)
+    expected = python(pixels)
+    np.testing.assert_allclose(numbers, expected, rtol=0, atol=1e-5)
     assert numbers.shape == (10,) and numbers.argmax() == digit
     shares = page.locator(".bars .share").all_inner_texts()
-    np.testing.assert_allclose([float(s.split()[0]) for s in shares], 100 * wanted, atol=0.051)
+    np.testing.assert_allclose([float(s.split()[0]) for s in shares], 100 * expected, atol=0.051)
     assert page.locator(".bars .best b").all_inner_texts() == [str(digit)]
     assert page.locator(".said").inner_text().startswith(f"This looks like {digit} (")
 
@@ -127,7 +127,7 @@ def test_a_digit_drawn_with_the_mouse_is_recognised(page, python, digit):
     assert draw(page, STROKES[digit]) >= 3
     check(page, python, digit)
     page.get_by_role("button", name="start again").click()
-    assert not found(page)[0].any() and page.locator(".bars .best").count() == 0
+    assert not shown_numbers(page)[0].any() and page.locator(".bars .best").count() == 0
 
 
 def test_a_digit_drawn_by_keyboard_is_recognised(page, python):
@@ -143,7 +143,7 @@ def test_a_digit_drawn_by_keyboard_is_recognised(page, python):
     page.keyboard.press("ArrowLeft")  # with the pen up, nothing is drawn
     check(page, python, 7)
     page.keyboard.press("Backspace")
-    assert not found(page)[0].any()
+    assert not shown_numbers(page)[0].any()
 
 
 def test_the_net_that_the_chapter_shows_recognises_a_digit(browser, tmp_path):
@@ -151,7 +151,7 @@ def test_the_net_that_the_chapter_shows_recognises_a_digit(browser, tmp_path):
     with serve(tmp_path) as address, Visit(browser, address + "page.html") as opened:
         opened.page.locator(".mh-canvas.on").wait_for()
         draw(opened.page, STROKES[3])
-        assert found(opened.page)[1].argmax() == 3 and opened.problems == []
+        assert shown_numbers(opened.page)[1].argmax() == 3 and opened.problems == []
 
 
 def test_each_node_of_the_graph_is_seen(page):
@@ -159,10 +159,10 @@ def test_each_node_of_the_graph_is_seen(page):
     rows = page.locator(".graph li")
     operators = ["input", "Convolution", "Activation", "Pooling", "FullyConnected", "softmax"]
     assert rows.locator("b").all_inner_texts() == operators
-    said = rows.locator("span").all_inner_texts()
-    assert said[0] == "1 picture of 8 by 8, from 0.00 to 1.00"
-    assert said[1].startswith("8 pictures of 8 by 8, from -") and "from 0.00 to" in said[2]
-    assert said[-1].startswith("10 numbers, from 0.00 to ")
+    texts = rows.locator("span").all_inner_texts()
+    assert texts[0] == "1 picture of 8 by 8, from 0.00 to 1.00"
+    assert texts[1].startswith("8 pictures of 8 by 8, from -") and "from 0.00 to" in texts[2]
+    assert texts[-1].startswith("10 numbers, from 0.00 to ")
     labels = [r.get_attribute("aria-label") for r in rows.locator("canvas").all()]
     assert labels[3] == "Pooling: 8 pictures of 4 by 4"
     colours = "c => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"

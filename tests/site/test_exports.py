@@ -29,10 +29,10 @@ def test_every_layer_and_net_in_a_page(browser, tmp_path):
     (tmp_path / "index.html").write_text("<!doctype html><title>nets</title>")
     with serve(tmp_path) as address, Visit(browser, address) as opened:
         for what, module, inputs, answers in cases:
-            told = [[x.ravel().astype(str).tolist(), x.shape, x.dtype.name] for x in inputs]
+            encoded = [[x.ravel().astype(str).tolist(), x.shape, x.dtype.name] for x in inputs]
             name = module.replace(str(tmp_path) + "/", address)
-            found = opened.page.evaluate(RUN, [name, told])
-            assert len(found) == len(answers) > 0, what
-            for (numbers, shape, dtype), wanted in zip(found, answers, strict=True):
-                near(np.array(numbers, "f8").astype(dtype).reshape(shape), wanted, what)
+            results = opened.page.evaluate(RUN, [name, encoded])
+            assert len(results) == len(answers) > 0, what
+            for (numbers, shape, dtype), expected in zip(results, answers, strict=True):
+                near(np.array(numbers, "f8").astype(dtype).reshape(shape), expected, what)
         assert opened.problems == []

@@ -70,15 +70,15 @@ def site(pyodide):
 def notebook(browser, site):
     """(What was opened, the chapter's notebook in its frame, its first code cell)."""
     with serve(site) as address, Visit(browser, address + "notebooks/01_two_ways.html") as opened:
-        asked = []
-        opened.page.on("request", lambda request: asked.append(request.url))
+        requests = []
+        opened.page.on("request", lambda request: requests.append(request.url))
         opened.page.wait_for_timeout(1000)
-        assert asked == []  # nothing is loaded before the reader asks
+        assert requests == []  # nothing is loaded before the reader asks
         opened.page.get_by_role("button", name="Run and edit this chapter here").click()
         frame = opened.page.frame_locator("iframe")
         frame.locator(".jp-KernelStatus-success").wait_for(state="attached", timeout=STARTED)
         yield opened, frame, frame.locator(".jp-CodeCell").first
-        assert len(asked) > 100
+        assert len(requests) > 100
         assert [text for text in opened.problems if "left this machine" in text] == []
 
 
@@ -112,8 +112,8 @@ def test_the_core_boots_and_says_that_numpy_is_missing(browser, site, pyodide):
 def test_cells_run_in_the_page(notebook):
     """A chapter's first cell asks for NumPy; what needs none runs."""
     opened, _, cell = notebook
-    told = answer(opened, cell)
-    assert "ImportError: numpy could not be loaded: Pyodide's libraries need the" in told
+    text = answer(opened, cell)
+    assert "ImportError: numpy could not be loaded: Pyodide's libraries need the" in text
     assert answer(opened, cell, "1 + 1") == "2"
     install = "import piplite\nawait piplite.install('minihybrid', deps=False)\n"
     assert NO_NUMPY in answer(opened, cell, install + "import minihybrid")

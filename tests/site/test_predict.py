@@ -69,14 +69,14 @@ class Prediction:
 
 
 def test_a_number_is_judged_and_then_the_answer_is_shown(page):
-    asked = Prediction(page, "number")
-    assert not asked.open() and asked.form.is_visible()
-    assert asked.answer("64") == "Not yet: count rows and columns." and not asked.open()
-    assert asked.answer("") == "Write a number first, or let the answer be shown."
-    assert asked.answer("many") == "Write a number first, or let the answer be shown."
-    assert not asked.open()
-    assert asked.answer("4810") == "Right."
-    assert asked.open() and asked.fold.get_attribute("open") is not None
+    prediction = Prediction(page, "number")
+    assert not prediction.open() and prediction.form.is_visible()
+    assert prediction.answer("64") == "Not yet: count rows and columns." and not prediction.open()
+    assert prediction.answer("") == "Write a number first, or let the answer be shown."
+    assert prediction.answer("many") == "Write a number first, or let the answer be shown."
+    assert not prediction.open()
+    assert prediction.answer("4810") == "Right."
+    assert prediction.open() and prediction.fold.get_attribute("open") is not None
     assert not Prediction(page, "near").open()
 
 
@@ -101,47 +101,49 @@ def test_near_may_be_near_enough(page, text, right):
 
 
 def test_a_choice_is_made_by_keyboard(page):
-    asked = Prediction(page, "choice")
-    asked.form.get_by_role("button", name="Check").press("Enter")
-    assert asked.status.inner_text().startswith("Make your choice")
-    asked.form.get_by_label("yes").focus()
+    prediction = Prediction(page, "choice")
+    prediction.form.get_by_role("button", name="Check").press("Enter")
+    assert prediction.status.inner_text().startswith("Make your choice")
+    prediction.form.get_by_label("yes").focus()
     page.keyboard.press("Space")
     page.keyboard.press("Enter")
-    assert "who reads it" in asked.status.inner_text() and not asked.open()
+    assert "who reads it" in prediction.status.inner_text() and not prediction.open()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    assert asked.status.inner_text() == "Right." and asked.open()
+    assert prediction.status.inner_text() == "Right." and prediction.open()
 
 
 def test_a_choice_is_made_by_mouse(page):
-    asked = Prediction(page, "choice")
-    asked.form.get_by_text("no", exact=True).click()
-    asked.form.get_by_role("button", name="Check").click()
-    assert asked.status.inner_text() == "Right." and asked.open()
+    prediction = Prediction(page, "choice")
+    prediction.form.get_by_text("no", exact=True).click()
+    prediction.form.get_by_role("button", name="Check").click()
+    assert prediction.status.inner_text() == "Right." and prediction.open()
 
 
 def test_several_boxes_are_counted(page):
-    asked = Prediction(page, "two")
-    assert asked.answer("(4,3)", "2") == "1 of 2 right. Not yet: the first is larger."
-    assert asked.answer("4, 3", "0") == "Right."
+    prediction = Prediction(page, "two")
+    assert prediction.answer("(4,3)", "2") == "1 of 2 right. Not yet: the first is larger."
+    assert prediction.answer("4, 3", "0") == "Right."
 
 
 def test_free_text_is_kept(page):
-    asked = Prediction(page, "text")
-    keep = asked.form.get_by_role("button", name="Keep it, and show")
+    prediction = Prediction(page, "text")
+    keep = prediction.form.get_by_role("button", name="Keep it, and show")
     keep.click()
-    assert not asked.open()
-    asked.form.get_by_role("textbox").fill("Two loops.")
+    assert not prediction.open()
+    prediction.form.get_by_role("textbox").fill("Two loops.")
     keep.click()
-    assert asked.open()
+    assert prediction.open()
     page.reload()
-    assert asked.open() and asked.form.get_by_role("textbox").input_value() == "Two loops."
+    assert (
+        prediction.open() and prediction.form.get_by_role("textbox").input_value() == "Two loops."
+    )
 
 
 def test_the_answer_can_be_shown_without_a_prediction(page):
-    asked = Prediction(page, "number")
-    asked.form.get_by_role("button", name="Show the answer").click()
-    assert asked.open()
+    prediction = Prediction(page, "number")
+    prediction.form.get_by_role("button", name="Show the answer").click()
+    assert prediction.open()
     other = Prediction(page, "near")
     show = page.locator(".cell", has=other.output).get_by_role("button", name="Show it")
     show.focus()
@@ -154,8 +156,8 @@ def test_predictions_outlast_the_visit_until_one_is_asked_again(page):
     Prediction(page, "choice").form.get_by_label("no", exact=True).check()
     Prediction(page, "choice").form.get_by_role("button", name="Check").click()
     page.reload()
-    asked = Prediction(page, "choice")
-    assert asked.open() and asked.form.get_by_label("no", exact=True).is_checked()
+    prediction = Prediction(page, "choice")
+    assert prediction.open() and prediction.form.get_by_label("no", exact=True).is_checked()
     assert not Prediction(page, "number").open()
     page.get_by_role("button", name="Show all answers").click()
     assert all(Prediction(page, name).open() for name in ASKS)

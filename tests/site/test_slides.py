@@ -90,8 +90,8 @@ def test_slides_are_accessible(browser, lectures, scheme):
     """All slides of a chapter at once, as they are without scripts."""
     with Visit(browser, f"{lectures[0]}03_hybridize.html", color_scheme=scheme) as visit:
         visit.page.evaluate("slides.forEach((s) => { s.hidden = false; })")
-        found = Axe().run(visit.page, context=".slide > :not(.work), nav")
-        assert [v["id"] for v in found.response["violations"]] == []
+        result = Axe().run(visit.page, context=".slide > :not(.work), nav")
+        assert [v["id"] for v in result.response["violations"]] == []
 
 
 def test_without_scripts_all_slides_are_there(browser, lectures):

@@ -113,8 +113,8 @@ def test_a_line_lights_its_nodes_kernels_and_buffers(page):
 def test_a_kernel_line_lights_the_line_that_wanted_it(page):
     line(page, "sigmoid32(").hover()
     program = view_of(page).locator("[data-kind='line of Python']")
-    wanted = program.locator(".lit").all_inner_texts()
-    assert len(wanted) == 1 and "nd.sigmoid" in wanted[0]
+    lines = program.locator(".lit").all_inner_texts()
+    assert len(lines) == 1 and "nd.sigmoid" in lines[0]
 
 
 def test_a_click_keeps_the_light_and_escape_lets_go(page):
@@ -210,12 +210,12 @@ def test_views_work_as_notebooks_put_them_in(browser):
 
 
 # -- boxes -----------------------------------------------------------------------------
-def said(page):
+def status(page):
     return page.locator(".mh-boxes .said").inner_text()
 
 
 def test_boxes_are_dragged_and_overlaps_are_said(page):
-    assert said(page).startswith("Your pile: 512 bytes. No overlap.")
+    assert status(page).startswith("Your pile: 512 bytes. No overlap.")
     box = page.locator(".mh-boxes .box").nth(3)
     box.scroll_into_view_if_needed()
     area = box.bounding_box()
@@ -224,7 +224,7 @@ def test_boxes_are_dragged_and_overlaps_are_said(page):
     page.mouse.down()
     page.mouse.move(x, y + area["height"], steps=4)  # onto the box below
     page.mouse.up()
-    assert "At one time at the same bytes: c and d." in said(page)
+    assert "At one time at the same bytes: c and d." in status(page)
     assert page.locator(".mh-boxes .clash").count() == 2
 
 
@@ -240,16 +240,16 @@ def test_boxes_are_packed_by_keyboard_down_to_the_bound(page):
         "Shift+ArrowUp",
     ):  # d, onto c
         page.keyboard.press(key)
-    assert said(page) == "Your pile: 320 bytes. No overlap, and no plan can be lower."
+    assert status(page) == "Your pile: 320 bytes. No overlap, and no plan can be lower."
     page.keyboard.press("ArrowDown")  # a cache line, into c
-    assert "c and d" in said(page)
+    assert "c and d" in status(page)
 
 
 def test_buttons_show_the_planners_answer_and_start_again(page):
     page.locator("[data-do=planner]").click()
-    assert said(page) == "Your pile: 320 bytes. No overlap, and no plan can be lower."
+    assert status(page) == "Your pile: 320 bytes. No overlap, and no plan can be lower."
     page.locator("[data-do=again]").click()
-    assert said(page).startswith("Your pile: 512 bytes.")
+    assert status(page).startswith("Your pile: 512 bytes.")
 
 
 # -- the walk --------------------------------------------------------------------------

@@ -14,7 +14,7 @@ for i, record in enumerate(records):
     written.write_idx(i, bytes.fromhex(record))
 written.close()
 
-found = recordio.MXIndexedRecordIO(folder + "/here.idx", folder + "/here.rec", "r")
+indexed = recordio.MXIndexedRecordIO(folder + "/here.idx", folder + "/here.rec", "r")
 in_order = recordio.MXRecordIO(folder + "/here.rec", "r")
 header = recordio.IRHeader(9, [1.5, -2], 3, 1 << 40)
 one = recordio.pack(recordio.IRHeader(9, 4, 3, 0), b"picture")
@@ -22,7 +22,7 @@ pictures = mx.gluon.data.vision.ImageRecordDataset(folder + "/pictures.rec")
 print(
     json.dumps(
         {
-            "by key": [found.read_idx(k).hex() for k in found.keys],
+            "by key": [indexed.read_idx(k).hex() for k in indexed.keys],
             "in order": [in_order.read().hex() for _ in records],
             "packed": [recordio.pack(header, b"picture").hex(), one.hex()],
             "pictures": [[x.asnumpy().tolist(), float(y)] for x, y in pictures],

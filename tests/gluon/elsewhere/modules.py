@@ -14,7 +14,7 @@ RNG = np.random.RandomState(5)
 ROWS = RNG.normal(size=(22, 6)).astype("float32")
 PICTURES = RNG.normal(size=(22, 1, 12, 12)).astype("float32")
 LABELS = RNG.randint(0, 4, 22).astype("float32")
-found = {}
+results = {}
 
 
 def perceptron():
@@ -49,7 +49,7 @@ def start(net, shape):
 
 def train(net, data, contexts, optimizer="sgd", settings=None, **more):
     batches = mx.io.NDArrayIter(data, LABELS, 8)
-    told = []
+    calls = []
     made = mx.mod.Module(net, context=contexts, **more)
     first = start(net, (8,) + data.shape[1:])
     settings = settings or {"learning_rate": 0.1, "momentum": 0.9, "wd": 0.01}
@@ -63,31 +63,33 @@ def train(net, data, contexts, optimizer="sgd", settings=None, **more):
         allow_missing=True,
         initializer=mx.init.One(),
         num_epoch=3,
-        batch_end_callback=lambda p: told.append(
+        batch_end_callback=lambda p: calls.append(
             [p.epoch, p.nbatch, [v for _, v in p.eval_metric.get_name_value()]]
         ),
-        epoch_end_callback=[lambda *args: told.append([args[0], sorted(args[2]), sorted(args[3])])],
-        eval_end_callback=lambda p: told.append([p.nbatch]),
+        epoch_end_callback=[
+            lambda *args: calls.append([args[0], sorted(args[2]), sorted(args[3])])
+        ],
+        eval_end_callback=lambda p: calls.append([p.nbatch]),
     )
     args, aux = made.get_params()
     score = made.score(batches, "acc", num_batch=2)
     outs = made.predict(mx.io.NDArrayIter(data[:10], None, 8)).asnumpy().tolist()
-    return made, [numbers(args), numbers(aux), told, score, outs]
+    return made, [numbers(args), numbers(aux), calls, score, outs]
 
 
 ONE, TWO = mx.cpu(), [mx.cpu(0), mx.cpu(1)]
 for name, net, data in (("perceptron", perceptron(), ROWS), ("lenet", lenet(), PICTURES)):
     for kind, contexts in (("one", ONE), ("two", TWO)):
-        found[name + " " + kind] = train(net, data, contexts)[1]
-found["adam"] = train(perceptron(), ROWS, ONE, "adam", {"learning_rate": 0.05})[1]
-found["fixed"] = train(perceptron(), ROWS, ONE, fixed_param_names=["a_weight", "b_bias"])[1]
+        results[name + " " + kind] = train(net, data, contexts)[1]
+results["adam"] = train(perceptron(), ROWS, ONE, "adam", {"learning_rate": 0.05})[1]
+results["fixed"] = train(perceptron(), ROWS, ONE, fixed_param_names=["a_weight", "b_bias"])[1]
 
 # (Adam would begin its count of updates again in MXNet.)
 made = train(perceptron(), ROWS, ONE, settings={"learning_rate": 0.1, "momentum": 0.9})[0]
 # A checkpoint, with what the optimiser keeps, goes on as if nothing had been.
 folder = tempfile.mkdtemp()
 made.save_checkpoint(os.path.join(folder, "net"), 3, save_optimizer_states=True)
-found["files"] = sorted(os.listdir(folder))
+results["files"] = sorted(os.listdir(folder))
 again = mx.mod.Module.load(os.path.join(folder, "net"), 3, load_optimizer_states=True)
 batches = mx.io.NDArrayIter(ROWS, LABELS, 8)
 again.bind(batches.provide_data, batches.provide_label)
@@ -97,7 +99,7 @@ for mod in (made, again):
     for batch in batches:
         mod.forward_backward(batch)
         mod.update()
-    found["went on" if mod is made else "again"] = numbers(mod.get_params()[0])
+    results["went on" if mod is made else "again"] = numbers(mod.get_params()[0])
 
 # Step by step: other shapes, gradients of the data, gradients from outside.
 made = mx.mod.Module(sym.FullyConnected(sym.var("data"), num_hidden=2, name="y"), label_names=None)
@@ -111,11 +113,11 @@ for n in (3, 3):
     made.backward([mx.nd.ones((n, 2))])
     step = [out.asnumpy().tolist(), made.get_input_grads()[0].asnumpy().tolist()]
     made.update()
-    found.setdefault("steps", []).append(step + [numbers(made.get_params()[0])])
+    results.setdefault("steps", []).append(step + [numbers(made.get_params()[0])])
 made.forward(mx.io.DataBatch([mx.nd.ones((5, 2))], None))
-found["five"] = made.get_outputs()[0].asnumpy().tolist()
-found["shapes"] = [
+results["five"] = made.get_outputs()[0].asnumpy().tolist()
+results["shapes"] = [
     [list(map(list, made.data_shapes)), list(map(list, made.output_shapes))],
     [made.data_names, made.label_names, made.output_names, made.binded, made.for_training],
 ]
-print(json.dumps(found))
+print(json.dumps(results))

@@ -10,18 +10,18 @@ import sys
 import mxnet as mx
 import numpy as np
 
-folder, found = sys.argv[1], {}
+folder, results = sys.argv[1], {}
 PICTURE = np.random.RandomState(1).randint(0, 256, (4, 5, 3)).astype("float32")
 
 
 def rounds(name, batches, n, pads):
-    found[name] = []
+    results[name] = []
     for turn in range(n):
         for batch in batches:
             data, label = batch.data[0].asnumpy(), batch.label[0].asnumpy()
             pad = batch.pad if turn < pads else None
-            found[name].append([label.tolist(), pad, data.round(4).tolist()])
-        found[name].append("next")
+            results[name].append([label.tolist(), pad, data.round(4).tolist()])
+        results[name].append("next")
         batches.reset()
 
 
@@ -56,13 +56,13 @@ pictures("changed", 1, resize=7, mean=True, std=np.array([2.0, 3, 4]), inter_met
 random.uniform = lambda low, high: high / 2
 for name in ("Brightness", "Contrast", "Saturation", "Hue"):
     change = getattr(mx.image, name + "JitterAug")(0.5)
-    found[name] = change(mx.nd.array(PICTURE)).asnumpy().tolist()
+    results[name] = change(mx.nd.array(PICTURE)).asnumpy().tolist()
 grey = mx.image.RandomGrayAug(1.0)(mx.nd.array(PICTURE))
-found["grey"] = grey.asnumpy().tolist()
-found["names"] = [
+results["grey"] = grey.asnumpy().tolist()
+results["names"] = [
     type(a).__name__
     for a in mx.image.CreateAugmenter(
         (3, 4, 4), 5, True, True, True, True, True, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1
     )
 ]
-print(json.dumps(found))
+print(json.dumps(results))

@@ -17,25 +17,25 @@ DATA = np.random.RandomState(7).normal(size=(N, 3)).astype("float32")
 LABELS = DATA.sum(axis=1, keepdims=True) ** 2
 
 kv = mx.kv.create("dist_sync")
-found = {"kind": [kv.type, kv.num_workers]}
+results = {"kind": [kv.type, kv.num_workers]}
 
 
 def store():
     kv.init("w", nd.ones((2, 3)) * (kv.rank + 1))
     out = nd.zeros((2, 3))
     kv.pull("w", out=out)
-    found["of rank 0"] = out.asnumpy().tolist()
+    results["of rank 0"] = out.asnumpy().tolist()
     kv.push("w", [nd.ones((2, 3)) * (kv.rank + 2), nd.ones((2, 3))])
     kv.pull("w", out=out)
-    found["pushed"] = out.asnumpy().tolist()
+    results["pushed"] = out.asnumpy().tolist()
     kv.init(["3", "5"], [nd.ones(2)] * 2)
     outs = [nd.zeros(2), nd.zeros(2)]
     kv.pushpull(["3", "5"], [nd.ones(2), nd.ones(2) * kv.rank], out=outs)
-    found["both"] = [o.asnumpy().tolist() for o in outs]
+    results["both"] = [o.asnumpy().tolist() for o in outs]
     kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
     kv.push("w", nd.ones((2, 3)))
     kv.pull("w", out=out)
-    found["a step"] = out.asnumpy().tolist()
+    results["a step"] = out.asnumpy().tolist()
 
 
 def train(name, settings):
@@ -50,7 +50,7 @@ def train(name, settings):
             loss = gluon.loss.L2Loss()(net(nd.array(data)), nd.array(labels))
         loss.backward()
         trainer.step(N)
-    found[name] = [net[i].weight.data().asnumpy().tolist() for i in (0, 1)]
+    results[name] = [net[i].weight.data().asnumpy().tolist() for i in (0, 1)]
 
 
 if sys.argv[2] == "store":  # MXNet's servers have one table of keys for all that asks
@@ -59,4 +59,4 @@ else:
     train(sys.argv[2], json.loads(sys.argv[3]))
 
 with open(os.path.join(sys.argv[1], f"rank{kv.rank}.json"), "w") as file:
-    json.dump(found, file)
+    json.dump(results, file)

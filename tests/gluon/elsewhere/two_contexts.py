@@ -12,7 +12,7 @@ from mxnet.gluon import nn
 CONTEXTS = [mx.cpu(0), mx.cpu(1)]
 DATA = np.random.RandomState(7).normal(size=(32, 3)).astype("float32")
 LABELS = DATA.sum(axis=1, keepdims=True) ** 2
-found = {}
+results = {}
 
 
 def train(contexts, optimizer, settings, hybridize, **more):
@@ -49,9 +49,9 @@ for name, optimizer, settings in (
 ):
     for hybridize in (False, True):
         given = optimizer, settings, hybridize
-        found[name + " step" + " hybridized" * hybridize] = train(CONTEXTS, *given)
+        results[name + " step" + " hybridized" * hybridize] = train(CONTEXTS, *given)
         more = {"update_on_kvstore": False}
-        found[name + " update" + " hybridized" * hybridize] = train(CONTEXTS, *given, **more)
+        results[name + " update" + " hybridized" * hybridize] = train(CONTEXTS, *given, **more)
 
 x, y = nd.ones((2, 2), ctx=CONTEXTS[0]), nd.ones((2, 2), ctx=CONTEXTS[1])
 w = gluon.Parameter("w", shape=(2, 2))
@@ -61,14 +61,14 @@ made += [x + y, y + x, nd.concat(y, x, dim=0), nd.dot(y, x), y == x, x.as_in_con
 made += [w.data(), w.data(mx.cpu(1)), w.grad(mx.cpu(1)), nd.random.normal(shape=1, ctx=mx.cpu(3))]
 with mx.Context(mx.cpu(1)):
     made += [nd.array([1]), nd.ones(2), w.data(), mx.np.zeros(2)]
-found["contexts"] = [str(array.context) for array in made]
+results["contexts"] = [str(array.context) for array in made]
 for contexts in ([mx.cpu(1), mx.cpu(2)], mx.cpu(3)):
     w.reset_ctx(contexts)
-    found["moved to " + str(contexts)] = [str(c) for c in w.list_ctx()]
+    results["moved to " + str(contexts)] = [str(c) for c in w.list_ctx()]
 sizes = gluon.utils.split_and_load(nd.zeros((5, 1)), CONTEXTS, even_split=False)
-found["split"] = [part.shape[0] for part in sizes]
+results["split"] = [part.shape[0] for part in sizes]
 try:
     w.data(mx.cpu(0))
 except RuntimeError:
-    found["not there"] = "RuntimeError"
-print(json.dumps(found))
+    results["not there"] = "RuntimeError"
+print(json.dumps(results))

@@ -117,5 +117,5 @@ def answer(op, shapes, attrs):
 
 if __name__ == "__main__":
     assert mx.__version__ == "1.9.1"
-    found = ",\n".join(json.dumps(answer(*case)) for case in CASES)
-    (HERE / "answers.json").write_text(f"[\n{found}\n]\n", encoding="utf-8")
+    lines = ",\n".join(json.dumps(answer(*case)) for case in CASES)
+    (HERE / "answers.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")

@@ -66,7 +66,7 @@ def gradient(expression, nd, autograd):
 if __name__ == "__main__":
     import mxnet as mx
 
-    found = {e: answer(e, mx.nd) for e in VALUES}
-    found |= {e: gradient(e, mx.nd, mx.autograd) for e in GRADIENTS}
-    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
+    answers = {e: answer(e, mx.nd) for e in VALUES}
+    answers |= {e: gradient(e, mx.nd, mx.autograd) for e in GRADIENTS}
+    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in answers.items())
     Path(__file__).with_name("answers.json").write_text(f"{{\n{lines}\n}}\n")

@@ -76,9 +76,9 @@ def checkpoint():
     values = {key: nd.array(value) for key, value in values.items()}
     states = {"norm_moving_mean": nd.array(numbers(5)), "norm_moving_var": nd.ones(5)}
     out = net.bind(mx.cpu(), values, aux_states=states).forward()[0]
-    asked = {"data": values.pop("data"), "label": values.pop("label"), "y": out}
+    arrays = {"data": values.pop("data"), "label": values.pop("label"), "y": out}
     mx.model.save_checkpoint(str(HERE / "checkpoint"), 12, net, values, states)
-    nd.save(str(HERE / "checkpoint.nd"), asked)
+    nd.save(str(HERE / "checkpoint.nd"), arrays)
 
 
 def functions(np_, npx_):
@@ -180,7 +180,7 @@ def names():
     lib, check = mx.base._LIB, mx.base.check_call
     count, listed = ctypes.c_uint(), ctypes.POINTER(ctypes.c_char_p)()
     check(lib.MXListAllOpNames(ctypes.byref(count), ctypes.byref(listed)))
-    found = {}
+    table = {}
     for other in sorted(listed[i] for i in range(count.value)):
         op, name, text = ctypes.c_void_p(), ctypes.c_char_p(), ctypes.c_char_p()
         some, lists = ctypes.c_uint(), [ctypes.POINTER(ctypes.c_char_p)() for _ in range(3)]
@@ -197,8 +197,8 @@ def names():
             )
         )
         if name.value != other and b"backward" not in other:
-            found[other.decode()] = name.value.decode()
-    (HERE / "names.json").write_text(json.dumps(found, indent=0))
+            table[other.decode()] = name.value.decode()
+    (HERE / "names.json").write_text(json.dumps(table, indent=0))
 
 
 def arrays():
@@ -217,9 +217,9 @@ def arrays():
     for name, data in old_files.arrays().items():
         path = HERE / "old" / name
         path.write_bytes(data)
-        found = nd.load(str(path))  # MXNet reads it, too
-        assert list(found) == list(old_files.DTYPES), path
-        for dtype, array in found.items():
+        loaded = nd.load(str(path))  # MXNet reads it, too
+        assert list(loaded) == list(old_files.DTYPES), path
+        for dtype, array in loaded.items():
             assert array.dtype == np.dtype(dtype), path
             assert (array.asnumpy() == old_files.VALUES.astype(dtype)).all(), path
 

@@ -41,13 +41,13 @@ def main(folder):
     for case in json.loads((folder / "cases.json").read_text()):
         try:
             with mx.util.np_shape(case["np"]), mx.util.np_array(case["np"]):
-                found = answers(folder, case)
+                outputs = answers(folder, case)
         except Exception as error:
             errors[case["name"]] = str(error)[-500:]
             with contextlib.suppress(mx.MXNetError):  # MXNet runs late, and may tell the next
                 mx.nd.waitall()
         else:
-            np.savez(folder / f"{case['name']}-answers.npz", *found)
+            np.savez(folder / f"{case['name']}-answers.npz", *outputs)
     (folder / "errors.json").write_text(json.dumps(errors))
 
 

@@ -139,8 +139,8 @@ def main():
     npx.set_np()
     scope = {"np": np, "npx": npx, "mx": mx}
     exec(NAMES, scope)
-    found = {e: described(eval(e, scope)) for e in parts(EXPRESSIONS)}
-    made = {"names": NAMES, "expressions": found}
+    described_of = {e: described(eval(e, scope)) for e in parts(EXPRESSIONS)}
+    made = {"names": NAMES, "expressions": described_of}
     (HERE / "expressions.json").write_text(json.dumps(made, indent=1) + "\n")
     net = net_of_np.make(gluon)
     net.initialize()

@@ -19,14 +19,14 @@ def numbers(mx, *shape, scale=4):
     return mx.nd.array((np.arange(count) * 7 % 11 - 5).reshape(shape) / scale)
 
 
-def told(value):
+def plain(value):
     """A result as JSON can hold it."""
     if hasattr(value, "asnumpy"):
         return np.round(value.asnumpy().astype("float64"), 5).tolist()
     if isinstance(value, dict):
-        return {key: told(v) for key, v in value.items()}
+        return {key: plain(v) for key, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [told(v) for v in value]
+        return [plain(v) for v in value]
     return value.__name__ if isinstance(value, type) else value
 
 
@@ -61,7 +61,7 @@ def bind_with_dicts(mx):
 
 def requests(mx):
     a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
-    found = []
+    results = []
     for req in ("write", "add", ["add", "null"], {"b": "add"}):
         grads = [mx.nd.ones((2, 2)), mx.nd.ones((2, 2))]
         exe = (a * b).bind(
@@ -70,8 +70,8 @@ def requests(mx):
         for _ in range(2):
             exe.forward(is_train=True)
             exe.backward(mx.nd.ones((2, 2)))
-        found.append(grads)
-    return found
+        results.append(grads)
+    return results
 
 
 def arrays_changed_in_place(mx):
@@ -202,13 +202,13 @@ def shapes(mx):
 def shapes_of_the_other_world(mx):
     net = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3, name="fc")
     total = mx.sym.Variable("a") + mx.sym.Variable("b")
-    found = [
+    results = [
         total.infer_shape(a=()),
         total.infer_shape(a=(0, 3)),
         total.infer_shape_partial(a=(0, 3)),
     ]
     with mx.np_shape(True):
-        found += [
+        results += [
             net.infer_shape_partial(),
             net.infer_shape_partial(x=(-1, 5)),
             net.infer_shape(x=(0, 5)),
@@ -217,7 +217,7 @@ def shapes_of_the_other_world(mx):
             total.infer_shape(),
             mx.sym.Variable("q", shape=(0, -1)).infer_shape_partial(),
         ]
-    return found
+    return results
 
 
 def types(mx):
@@ -298,12 +298,12 @@ def names(mx):
         layer = mx.sym.FullyConnected(x, num_hidden=3)
     with mx.name.NameManager() as manager:
         made += [mx.sym.relu(x)]
-        told = [manager.get(None, "a"), manager.get(None, "a"), manager.get("b", "a")]
+        drawn = [manager.get(None, "a"), manager.get(None, "a"), manager.get("b", "a")]
     group = mx.sym.Group([x, y])
     return (
         [s.name for s in made],
         layer.list_arguments(),
-        told,
+        drawn,
         group.name,
         repr(group),
         repr(layer),
@@ -324,7 +324,7 @@ def attributes(mx):
     layer = mx.sym.FullyConnected(
         data, num_hidden=3, name="fc", lr_mult=3, attr={"__mood__": "so so", "wd_mult": "4"}
     )
-    found = [
+    results = [
         data.list_attr(),
         layer.list_attr(),
         layer.attr("lr_mult"),
@@ -333,7 +333,7 @@ def attributes(mx):
         data.attr("__lr_mult__"),
     ]
     inner = layer.get_internals()
-    return found, [inner["fc_weight"].attr(k) for k in ("__mood__", "__lr_mult__")]
+    return results, [inner["fc_weight"].attr(k) for k in ("__mood__", "__lr_mult__")]
 
 
 def attribute_scopes(mx):
@@ -392,18 +392,18 @@ def files_and_copies(mx):
 
 # -- autograd --------------------------------------------------------------------------
 def functions_of_your_own(mx):
-    found = []
+    states = []
 
     class Sigmoid(mx.autograd.Function):
         def forward(self, x):
             y = 1 / (1 + mx.nd.exp(-x))
             self.save_for_backward(y)
-            found.append((mx.autograd.is_recording(), mx.autograd.is_training()))
+            states.append((mx.autograd.is_recording(), mx.autograd.is_training()))
             return y
 
         def backward(self, dy):
             (y,) = self.saved_tensors
-            found.append((mx.autograd.is_recording(), mx.autograd.is_training()))
+            states.append((mx.autograd.is_recording(), mx.autograd.is_training()))
             return dy * y * (1 - y) * 2
 
     class Both(mx.autograd.Function):
@@ -425,7 +425,7 @@ def functions_of_your_own(mx):
             product, other = Both()(x, y)
             loss = product * product
         loss.backward()
-    return z, first, found, product, other, x.grad, y.grad, Sigmoid()(x)
+    return z, first, states, product, other, x.grad, y.grad, Sigmoid()(x)
 
 
 def gradients_on_request(mx):
@@ -474,7 +474,7 @@ def modes(mx):
     def now():
         return mx.autograd.is_recording(), mx.autograd.is_training()
 
-    found = [now()]
+    states = [now()]
     for scope in (
         mx.autograd.record(),
         mx.autograd.record(train_mode=False),
@@ -483,14 +483,14 @@ def modes(mx):
         mx.autograd.predict_mode(),
     ):
         with scope:
-            found.append(now())
+            states.append(now())
     with mx.autograd.record():
         with mx.autograd.pause(train_mode=True):
-            found.append(now())
+            states.append(now())
         with mx.autograd.predict_mode():
-            found.append(now())
-    found += [mx.autograd.set_recording(True), mx.autograd.set_training(True), now()]
-    return [*found, mx.autograd.set_recording(False), mx.autograd.set_training(False)]
+            states.append(now())
+    states += [mx.autograd.set_recording(True), mx.autograd.set_training(True), now()]
+    return [*states, mx.autograd.set_recording(False), mx.autograd.set_training(False)]
 
 
 # -- summary ---------------------------------------------------------------------------

@@ -22,18 +22,18 @@ random = np.random.RandomState(0)
 
 
 def pictures():
-    found = {}
+    arrays = {}
     for path, flag in itertools.product(sorted((HERE / "pictures").iterdir()), (0, 1)):
-        found[f"read {path.name} {flag}"] = mx.image.imread(str(path), flag).asnumpy()
-    return found
+        arrays[f"read {path.name} {flag}"] = mx.image.imread(str(path), flag).asnumpy()
+    return arrays
 
 
 def sizes(given):
-    found = {}
+    arrays = {}
     for (name, x), (w, h), kind in itertools.product(given.items(), SIZES, range(5)):
         made = mx.image.imresize(mx.nd.array(x, dtype=x.dtype), w, h, kind)
-        found[f"resize {name} {w} {h} {kind}"] = made.asnumpy()
-    return found
+        arrays[f"resize {name} {w} {h} {kind}"] = made.asnumpy()
+    return arrays
 
 
 def parts(x):
@@ -59,12 +59,12 @@ def parts(x):
 
 def colours(x):
     """With a factor that is drawn from one number to the same."""
-    x, found = mx.nd.array(x, dtype=x.dtype), {}
+    x, arrays = mx.nd.array(x, dtype=x.dtype), {}
     for kind, factor in itertools.product(("brightness", "contrast", "hue"), (0.7, 1.0, 1.4)):
         made = getattr(mx.nd.image, f"random_{kind}")(x, factor, factor)
-        found[f"{kind} {factor}"] = made
-    found["lighting"] = mx.nd.image.adjust_lighting(x, (0.3, -0.2, 0.5))
-    return found
+        arrays[f"{kind} {factor}"] = made
+    arrays["lighting"] = mx.nd.image.adjust_lighting(x, (0.3, -0.2, 0.5))
+    return arrays
 
 
 def mnist():
@@ -80,12 +80,12 @@ def mnist():
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files.items():
             (Path(folder) / f"{name}.gz").write_bytes(gzip.compress(content))
-        found = vision.MNIST(folder)
-        x, y = found[3]
+        dataset = vision.MNIST(folder)
+        x, y = dataset[3]
     given = {f"file {name}": np.frombuffer(content, "u1") for name, content in files.items()}
     return given | {
-        "mnist data": found._data,
-        "mnist label": found._label,
+        "mnist data": dataset._data,
+        "mnist label": dataset._label,
         "mnist x": x,
         "mnist y": y,
     }

@@ -49,11 +49,11 @@ def answer(name, size):
     return [float(f"{v:.7g}") for v in net(mx.nd.array(picture(size))).asnumpy()[0]]
 
 
-found = {}
+results = {}
 for name in NETS:
     net = get_model(name)
-    found[name] = facts(net, shapes_of(net(mx.sym.var("data")), 224))
+    results[name] = facts(net, shapes_of(net(mx.sym.var("data")), 224))
     if name in ASKED:
-        found[name] |= {"size": ASKED[name], "scores": answer(name, ASKED[name])}
-rows = [f" {json.dumps(name)}: {json.dumps(row)}" for name, row in found.items()]
+        results[name] |= {"size": ASKED[name], "scores": answer(name, ASKED[name])}
+rows = [f" {json.dumps(name)}: {json.dumps(row)}" for name, row in results.items()]
 (HERE / "zoo.json").write_text("{\n" + ",\n".join(rows) + "\n}\n")
