@@ -1,12 +1,13 @@
-"""The checker of the loop IR.
+"""The verifier of the loop IR.
 
-Takes:   a kernel.
-Gives:   `verify`: types agree, names are unique and defined before they are read; `check`: and
-         every index lies in its buffer, every output is written, nothing is read before.
+Defines: `verify`: types agree, names are unique and defined before use; `check`: in
+         addition, every index is in bounds, every output is fully written, and nothing is
+         read before it is written.
 
-Bounds are proved for all lengths from 1 on: an index is a polynomial, whose counters are
-replaced by what bounds them. What depends on data cannot be proved, and `check` refuses it.
-What is left out: whether two stores meet.
+Bounds are proved for all lengths of at least 1: an index is a polynomial, in which counters
+are replaced by their bounds. Data-dependent indices can't be proved, and `check` rejects
+them.
+Not checked: whether two stores overlap.
 """
 
 from collections.abc import Iterator
@@ -20,11 +21,11 @@ EACH = {"total": 1, "lane": 2, "insert": 3, "splat": 1, "cast": 1, "bitcast": 1}
 
 
 class KernelError(HybridError):
-    """What is wrong with a kernel."""
+    """An invalid kernel."""
 
 
 def fail(kernel: ir.Kernel, what: str) -> NoReturn:
-    """Raise a sentence about a kernel."""
+    """Raise a KernelError that names the kernel."""
     raise KernelError(f"kernel {kernel.name}: {what}")
 
 
@@ -41,7 +42,7 @@ def verify(kernel: ir.Kernel) -> None:
 
 
 def _verify(kernel: ir.Kernel, body: tuple, names: set) -> set:
-    """The names that are defined after a block."""
+    """Verify a block; return the names defined after it."""
     for s in body:
         for e in ir.expressions(s):
             for part in ir.parts(e):
@@ -87,7 +88,7 @@ def _condition(kernel: ir.Kernel, test: ir.Expr) -> None:
 
 
 def _typed(kernel: ir.Kernel, e: ir.Expr, names: set) -> None:
-    """Whether one expression fits its parts."""
+    """Verify the type and names of one expression."""
     kinds = [a.type for a in e.args] if isinstance(e, ir.Call) else []
     right = True
     match e:
@@ -126,7 +127,7 @@ def _typed(kernel: ir.Kernel, e: ir.Expr, names: set) -> None:
 
 # -- bounds and outputs ----------------------------------------------------------------
 def check(kernel: ir.Kernel) -> None:
-    """Raise a KernelError unless a kernel is right for all lengths: `verify`, and memory."""
+    """Raise a KernelError unless a kernel is valid for all lengths, memory accesses included."""
     verify(kernel)
     for access, ranges, _ in accesses(kernel.body, {}, once(kernel)):
         width = access.value.type.lanes if isinstance(access, ir.Store) else access.lanes
@@ -138,7 +139,7 @@ def check(kernel: ir.Kernel) -> None:
 
 
 def once(kernel: ir.Kernel) -> dict:
-    """What names of indices stand for that are defined in one place."""
+    """Return the definitions of index variables that are assigned once."""
     lets = [
         s for s in ir.statements(kernel.body) if isinstance(s, ir.Let) and s.var.type == ir.INDEX
     ]
@@ -147,9 +148,9 @@ def once(kernel: ir.Kernel) -> dict:
 
 
 def accesses(body: tuple, ranges: dict, known: dict, always: bool = True) -> Iterator[tuple]:
-    """(load or store, ranges of the counters around it, whether it always happens) of all.
+    """Yield (load or store, ranges of the enclosing counters, whether it is unconditional).
 
-    ranges:  counter -> (its least, its largest); or what a name stands for.
+    ranges:  counter -> (minimum, maximum).
     """
     for s in body:
         for e in ir.expressions(s):
@@ -165,7 +166,7 @@ def accesses(body: tuple, ranges: dict, known: dict, always: bool = True) -> Ite
 
 
 def never_negative(e: ir.Expr, ranges: dict) -> bool:
-    """Whether index arithmetic is at least 0: atoms are replaced by what bounds them."""
+    """Return whether an index expression is provably nonnegative, by substituting bounds."""
     e, pairs = ir.const(e), ir.terms(ir.const(e))
     for key, n in pairs:
         for k, atom in enumerate(key):
@@ -200,7 +201,7 @@ def never_negative(e: ir.Expr, ranges: dict) -> bool:
 
 
 def _written(kernel: ir.Kernel) -> None:
-    """Every output is written, everywhere, and what is no input is not read before."""
+    """Check that outputs are fully written, and that only inputs are read before a write."""
     stored: dict[ir.Buffer, list] = {}
     for access, ranges, always in accesses(kernel.body, {}, once(kernel)):
         if isinstance(access, ir.Store):
@@ -214,16 +215,16 @@ def _written(kernel: ir.Kernel) -> None:
 
 
 def spans_of(store: ir.Store, lanes: int, ranges: dict) -> list:
-    """(first, one behind the last) on each axis, of a store that writes all between; or None."""
+    """Return (begin, end) per axis of a store that covers all in between, or None."""
     used: set = set()
     wide = [*[1] * (len(store.index) - 1), lanes]
     return [_span(i, n, ranges, used) for i, n in zip(store.index, wide, strict=True)]
 
 
 def _span(index: ir.Expr, lanes: int, ranges: dict, used: set) -> tuple[ir.Expr, ir.Expr] | None:
-    """What an index runs through, if its counters are the digits of a number."""
+    """Return the range of an index whose counters form a mixed-radix number, or None."""
     index, at, length = ir.const(index), ir.const(0), ir.const(lanes)
-    for _ in range(8):  # names that stand for others
+    for _ in range(8):  # definitions may be nested
         for v in [
             f for key, _ in ir.terms(index) for f in key if isinstance(ranges.get(f), ir.Expr)
         ]:
@@ -251,7 +252,7 @@ def _span(index: ir.Expr, lanes: int, ranges: dict, used: set) -> tuple[ir.Expr,
 
 
 def covers(buffer: ir.Buffer, stores: list) -> bool:
-    """Whether stores, one behind the other on the last axis, write a whole buffer."""
+    """Return whether stores, consecutive along the last axis, cover a buffer."""
     whole = [s for s in stores if None not in s]
     if not buffer.shape:
         return bool(stores)

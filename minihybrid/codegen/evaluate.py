@@ -1,11 +1,9 @@
-"""What a kernel of the loop IR means: it is run, statement by statement, by NumPy.
+"""The reference interpreter of the loop IR, which runs kernels with NumPy scalars.
 
-Takes:   a kernel, and an array or a number for each of its parameters.
-Gives:   `evaluate`, the oracle of every printer; `MEANING`, what each operation computes.
+Defines: `evaluate`, the oracle of all printers; `MEANING`, the semantics of operations.
 
-Arithmetic is that of the types: whole numbers wrap around, floats are rounded each time. `fma`
-rounds twice here, and printers may round it once. Work buffers begin as NaN.
-What is left out: speed.
+Integers wrap around; floats round after each operation. `fma` rounds twice here, while
+printers may round once. Work buffers are initialized to NaN. It is slow by design.
 """
 
 import math
@@ -20,30 +18,30 @@ from minihybrid.core.op import HybridError
 
 
 def halves(a: np.ndarray) -> np.generic:
-    """The sum of a vector in the order of every printer: half is added to half."""
+    """Sum a vector by halving, the order that all printers use."""
     while len(a) > 1:
         a = a[: len(a) // 2] + a[len(a) // 2 :]
     return a[0]
 
 
 def least(a: Any, b: Any) -> Any:
-    """b if it is smaller, else a: NaN stays if it comes first."""
+    """Return b if it is smaller, else a; a NaN in a is kept."""
     return np.where(b < a, b, a)[()]
 
 
 def largest(a: Any, b: Any) -> Any:
-    """b if it is larger, else a."""
+    """Return b if it is larger, else a."""
     return np.where(b > a, b, a)[()]
 
 
 def inserted(a: np.ndarray, lane: Any, value: Any) -> np.ndarray:
-    """A vector with another number in one lane."""
+    """Return a vector with one lane replaced."""
     a = a.copy()
     a[int(lane)] = value
     return a
 
 
-MATH = {  # of float64, as C and JavaScript have them
+MATH = {  # for float64, as in C and JavaScript
     name: getattr(
         np,
         {"pow": "power", "atan2": "arctan2"}.get(
@@ -81,18 +79,18 @@ MEANING: dict[str, Callable] = (
 
 
 class _Returned(Exception):
-    """The value of a function, on its way out."""
+    """Carries the result of a `Return`."""
 
 
 class _Broken(Exception):
-    """The end of a loop."""
+    """Signals a `Break`."""
 
 
 def evaluate(kernel: ir.Kernel, *values: Any, functions: dict | None = None) -> Any:
-    """Run a kernel; arrays are flat or have the buffers' shapes. Gives what it returns.
+    """Run a kernel and return its result; arrays are flat or have the buffers' shapes.
 
-    functions: name -> kernel, of the functions that it calls.
-    Raises:  IndexError for a place outside of a buffer.
+    functions: name -> kernel, for functions that it calls.
+    Raises:  IndexError for an index out of bounds.
     """
     names: dict = {}
     memory: dict = {}
@@ -110,7 +108,7 @@ def evaluate(kernel: ir.Kernel, *values: Any, functions: dict | None = None) -> 
 
 
 def number(value: Any, type: ir.Type) -> Any:
-    """A number of a type; an index is a Python number."""
+    """Convert a scalar to a type; an index is a Python int."""
     if type == ir.INDEX:
         return int(value)
     dtype = np.dtype(type.kind)
@@ -120,7 +118,7 @@ def number(value: Any, type: ir.Type) -> Any:
 
 
 def whole(value: Any, dtype: np.dtype) -> Any:
-    """A float as a whole number; out of range, the smallest, by way of 32 or 64 bits."""
+    """Convert a float to an integer via 32 or 64 bits; out of range gives the minimum."""
     wide = np.int64 if dtype.itemsize == 8 or dtype.name == "uint32" else np.int32
     ends = np.iinfo(wide)
     fits = float(ends.min) <= value < -float(ends.min)
@@ -128,7 +126,7 @@ def whole(value: Any, dtype: np.dtype) -> Any:
 
 
 class Run:
-    """Buffers, names and what happens to them."""
+    """The state of an execution: buffers and variables."""
 
     def __init__(self, memory: dict, names: dict, functions: dict) -> None:
         self.memory, self.names, self.functions = memory, names, functions
@@ -171,14 +169,14 @@ class Run:
                     raise _Broken
 
     def place(self, buffer: ir.Buffer, index: tuple, lanes: int) -> slice | int:
-        """Where elements lie in the flat memory of a buffer."""
+        """Return the position of elements in a buffer's flat memory."""
         at, flat = self.value(buffer.place(index)), self.memory[buffer.name]
         if not 0 <= at <= at + lanes <= len(flat):
             raise IndexError(f"{buffer.name}: element {at} of {len(flat)}")
         return slice(at, at + lanes) if lanes > 1 else at
 
     def masked(self, buffer: ir.Buffer, index: tuple, lanes: int, mask: Any) -> list:
-        """(lane, place) of the lanes that count."""
+        """Return (lane, position) of the active lanes."""
         first, last, step = map(self.value, mask)
         return [
             (i, self.place(buffer, (index[-1] + i * step,), 1))
@@ -186,7 +184,7 @@ class Run:
         ]
 
     def value(self, e: ir.Expr) -> Any:
-        """The value of an expression; of `select`, `and` and `or` only what is needed."""
+        """Evaluate an expression; `select`, `and` and `or` are lazy."""
         match e:
             case ir.Const(value, type):
                 return value if type == ir.INDEX else number(value, type)

@@ -1,12 +1,13 @@
-"""The loop IR: a kernel as data, which printers write, schedules rewrite and a checker reads.
+"""The loop IR: kernels as data, rewritten by schedules, checked, and printed by back ends.
 
-Takes:   buffers, loops and expressions, every one with its type.
-Gives:   `Kernel` and its parts, their text, and functions that walk and rewrite them.
+Defines: `Kernel` and its statements and typed expressions; their text; traversal and
+         rewriting.
 
 Statements are `For While If Let Store Break Return`, expressions `Const Var Load Call` and
-`Sum`. A `Sum` is index arithmetic, a polynomial in one normal form. Expressions are interned:
-equal ones are one object. A length is a whole number, or a `Var` that is an argument.
-What is left out: pointers, and buffers that overlap.
+`Sum`. A `Sum` is index arithmetic: a polynomial in normal form. Expressions are interned
+(hash-consed): equal ones are one object. A length is an integer, or a `Var` that is an
+argument.
+Not supported: pointers, and overlapping buffers.
 """
 
 import math
@@ -22,7 +23,7 @@ from minihybrid.core.op import HybridError
 
 
 class Type(NamedTuple):
-    """A NumPy dtype, or "index": a whole number that counts elements; and how many lanes."""
+    """The type of an expression: a NumPy dtype or "index", and the number of vector lanes."""
 
     kind: str
     lanes: int = 1
@@ -31,7 +32,7 @@ class Type(NamedTuple):
         return self.kind + f"x{self.lanes}" * (self.lanes > 1)
 
     def of(self, kind: str) -> "Type":
-        """As many lanes of another kind."""
+        """Return the type of another kind with as many lanes."""
         return Type(kind, self.lanes)
 
 
@@ -61,13 +62,13 @@ SIGNS: dict[str, Callable] = {
 
 # -- expressions -----------------------------------------------------------------------
 class Expr:
-    """An expression; equal ones are one object, so that comparing and hashing is free."""
+    """An interned expression: equality is identity, and hashing is cheap."""
 
     __slots__ = ("__weakref__",)
     known: WeakValueDictionary = WeakValueDictionary()
 
     def __new__(cls, *fields: Any) -> Self:
-        """The one expression with these fields."""
+        """Return the unique expression with these fields."""
         key = cls, *(repr(f) if isinstance(f, float) else f for f in fields)
         node: Any = Expr.known.get(key)
         if node is None:
@@ -82,7 +83,7 @@ class Expr:
 
     @property
     def type(self) -> Type:
-        """What it is one of, as each kind of expression says."""
+        """The type; each subclass defines it."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -122,7 +123,7 @@ class Const(Expr):
 
 
 class Var(Expr):
-    """A loop counter, a length, or what a `Let` names."""
+    """A loop counter, a length, or a variable defined by `Let`."""
 
     __slots__ = __match_args__ = ("name", "type")
     name: str
@@ -130,7 +131,7 @@ class Var(Expr):
 
 
 class Call(Expr):
-    """An operation: a sign, or a function of `MEANING`."""
+    """An operation: an operator symbol, or a function in `MEANING`."""
 
     __slots__ = __match_args__ = ("name", "args", "type")
     name: str
@@ -139,7 +140,7 @@ class Call(Expr):
 
 
 class Load(Expr):
-    """Elements of a buffer, `lanes` along the last axis."""
+    """A load of `lanes` elements of a buffer along the last axis."""
 
     __slots__ = __match_args__ = ("buffer", "index", "lanes")
     buffer: "Buffer"
@@ -148,13 +149,12 @@ class Load(Expr):
 
     @property
     def type(self) -> Type:
-        """That of the buffer's elements, several side by side."""
+        """The type of the buffer's elements, with `lanes` lanes."""
         return Type(self.buffer.kind, self.lanes)
 
 
 class Sum(Expr):
-    """Index arithmetic: terms (factors, coefficient), in one order; without factors, the
-    constant."""
+    """Index arithmetic: sorted terms (factors, coefficient); the constant has no factors."""
 
     __slots__ = __match_args__ = ("terms",)
     terms: tuple
@@ -163,9 +163,9 @@ class Sum(Expr):
 
 @dataclass(frozen=True)
 class Buffer:
-    """An array that a kernel takes: "in", "out", or "work", which begins with anything.
+    """An array argument of a kernel: "in", "out", or "work" (uninitialized scratch).
 
-    strides: elements from one place to the next on each axis; dense if they are not given.
+    strides: in elements, per axis; contiguous by default.
     """
 
     name: str
@@ -179,7 +179,7 @@ class Buffer:
         return Load(self, tuple(map(const, index)), 1)
 
     def place(self, index: tuple) -> Expr:
-        """How many elements lie before an index."""
+        """Return the offset of an index, in elements."""
         strides = self.strides
         if strides is None:
             strides = (const(1),)
@@ -189,12 +189,12 @@ class Buffer:
 
 
 def const(value: Any, type: Type = INDEX) -> Expr:
-    """A number as a literal; an expression as it is."""
+    """Return a number as a literal, and an expression unchanged."""
     return value if isinstance(value, Expr) else Const(value, type)
 
 
 def binary(name: str, a: Any, b: Any) -> Expr:
-    """Two operands of one type and a sign between, in normal form."""
+    """Return a binary operation on operands of one type, in normal form."""
     kind = a.type if isinstance(a, Expr) else b.type
     a, b = const(a, kind), const(b, kind)
     if a.type == b.type == INDEX:
@@ -211,12 +211,12 @@ def binary(name: str, a: Any, b: Any) -> Expr:
 
 
 def result(name: str, kind: Type) -> Type:
-    """The type of a sign's result."""
+    """Return the result type of a binary operator."""
     return kind.of("bool") if name in COMPARISONS else kind
 
 
 def terms(e: Expr) -> tuple:
-    """An index expression as a polynomial."""
+    """Return the terms of an index expression's polynomial."""
     match e:
         case Sum(pairs):
             return pairs
@@ -228,7 +228,7 @@ def terms(e: Expr) -> tuple:
 
 
 def summed(pairs: Iterable[tuple]) -> Expr:
-    """The normal form of a sum of terms."""
+    """Return the normal form of a sum of terms."""
     coefficients: dict = {}
     for key, n in pairs:
         coefficients[key] = coefficients.get(key, 0) + n
@@ -241,14 +241,14 @@ def summed(pairs: Iterable[tuple]) -> Expr:
 
 
 def total(parts: Iterable[Expr]) -> Expr:
-    """The sum of index expressions."""
+    """Return the sum of index expressions."""
     return summed([term for part in parts for term in terms(part)])
 
 
 # -- statements ------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Let:
-    """A name and its value, which a later `Let` of that name replaces."""
+    """Assign a value to a variable; a later `Let` may reassign it."""
 
     var: Var
     value: Expr
@@ -256,7 +256,7 @@ class Let:
 
 @dataclass(frozen=True)
 class Store:
-    """Write elements; a vector takes several places of the last axis."""
+    """Store a scalar, or a vector along the last axis."""
 
     buffer: Buffer
     index: tuple
@@ -265,7 +265,7 @@ class Store:
 
 @dataclass(frozen=True)
 class For:
-    """A counting loop; `step` is a whole number above 0, and threads may share a `parallel` one."""
+    """A counted loop with a positive constant `step`; `parallel` allows threads to share it."""
 
     var: Var
     start: Expr
@@ -277,7 +277,7 @@ class For:
 
 @dataclass(frozen=True)
 class While:
-    """A loop whose end depends on data."""
+    """A loop whose trip count depends on data."""
 
     test: Expr
     body: tuple
@@ -285,7 +285,7 @@ class While:
 
 @dataclass(frozen=True)
 class If:
-    """One of two blocks."""
+    """A conditional with two blocks."""
 
     test: Expr
     body: tuple
@@ -294,21 +294,21 @@ class If:
 
 @dataclass(frozen=True)
 class Break:
-    """The end of the loop around it."""
+    """Leave the innermost loop."""
 
 
 @dataclass(frozen=True)
 class Return:
-    """The end of a function, and its result."""
+    """Return from a function with a result."""
 
     value: Expr
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """Statements, and what they need: buffers, and variables (lengths and other scalars).
+    """A kernel: parameters (buffers, lengths and other scalars) and statements.
 
-    result:  the type of what it returns, for a function of scalars.
+    result:  the type of its result, for a scalar function.
     """
 
     name: str
@@ -324,15 +324,15 @@ class Kernel:
 
     @property
     def buffers(self) -> list[Buffer]:
-        """Its arrays."""
+        """The buffers among the parameters."""
         return [p for p in self.params if isinstance(p, Buffer)]
 
     def show(self) -> None:
-        """Print the kernel, and below it what one execution costs."""
+        """Print the kernel and the cost of one execution."""
         print(self, self.counts(), sep="\n")
 
     def counts(self) -> "Counts":
-        """Loads, stores and arithmetic of one execution: a vector's count once.
+        """Count loads, stores and arithmetic of one execution; a vector instruction counts once.
 
         Raises:  HybridError if the trip count of a loop depends on data, or on another counter.
 
@@ -346,7 +346,7 @@ class Kernel:
         return Counts(*(n.value if isinstance(n, Const) else n for n in out))
 
     def schedule(self, steps: Callable) -> "Kernel":
-        """A faster kernel that computes the same: steps(loops) calls the rewrites of `Loops`.
+        """Return an equivalent kernel; `steps(loops)` chains transformations of `Loops`.
 
         Raises:  ScheduleError for a rewrite that would change the result.
         """
@@ -356,7 +356,7 @@ class Kernel:
 
 
 class Counts(NamedTuple):
-    """What one execution of a kernel costs: instructions, or polynomials of its lengths."""
+    """The cost of one execution: numbers of instructions, or polynomials in the lengths."""
 
     loads: Any
     stores: Any
@@ -364,7 +364,7 @@ class Counts(NamedTuple):
 
 
 def counted(name: str, body: tuple, lengths: set) -> tuple:
-    """(loads, stores, arithmetic) of statements; of an `if`, both blocks count."""
+    """Count (loads, stores, arithmetic) of statements; both blocks of an `if` count."""
     out = [const(0)] * 3
     for s in body:
         inner = [const(0)] * 3
@@ -394,7 +394,7 @@ MOVES = {"splat", "cast", "bitcast", "lane", "insert", "masked", "table"}  # no 
 
 # -- text ------------------------------------------------------------------------------
 def declared(param: Buffer | Var) -> str:
-    """A parameter with its type."""
+    """Return a parameter's declaration as text."""
     if isinstance(param, Var):
         return f"{param.name}: {param.type}"
     strides = f" strides {list(map(const, param.strides))}" if param.strides else ""
@@ -402,7 +402,7 @@ def declared(param: Buffer | Var) -> str:
 
 
 def text(e: Expr) -> str:
-    """An expression, as it is printed."""
+    """Return an expression as text."""
     match e:
         case Const(value, type):
             return str(value) if type == INDEX else f"{type}({value})"
@@ -433,12 +433,12 @@ def text(e: Expr) -> str:
 
 
 def is_infix(e: Expr) -> bool:
-    """Whether an expression needs parentheses inside another."""
+    """Return whether an expression needs parentheses inside another."""
     return isinstance(e, Sum) or isinstance(e, Call) and not e.name.isidentifier()
 
 
 def lines(body: tuple, pad: str = "    ") -> Iterator[str]:
-    """Statements, line by line."""
+    """Yield statements as lines of text."""
     for s in body:
         match s:
             case Let(var, value):
@@ -466,7 +466,7 @@ def lines(body: tuple, pad: str = "    ") -> Iterator[str]:
 
 # -- walking and rewriting -------------------------------------------------------------
 def children(e: Expr) -> tuple:
-    """The parts of an expression."""
+    """Return the operands of an expression."""
     match e:
         case Call(_, args, _):
             return args
@@ -478,14 +478,14 @@ def children(e: Expr) -> tuple:
 
 
 def parts(e: Expr) -> Iterator[Expr]:
-    """An expression and everything in it."""
+    """Yield an expression and all its subexpressions."""
     yield e
     for child in children(e):
         yield from parts(child)
 
 
 def rebuilt(e: Expr, f: Callable) -> Expr:
-    """An expression with f applied to each part, the inner ones first."""
+    """Rewrite an expression bottom-up with f."""
     match e:
         case Call(name, args, type):
             args = tuple([rebuilt(a, f) for a in args])
@@ -501,7 +501,7 @@ def rebuilt(e: Expr, f: Callable) -> Expr:
 
 
 def expressions(s: object) -> tuple:
-    """The expressions of one statement, without those of its blocks."""
+    """Return the expressions of a statement, excluding its blocks."""
     match s:
         case Let(_, value) | Return(value):
             return (value,)
@@ -515,12 +515,12 @@ def expressions(s: object) -> tuple:
 
 
 def blocks(s: object) -> tuple:
-    """The blocks of one statement."""
+    """Return the blocks of a statement."""
     return (s.body, s.orelse) if isinstance(s, If) else (getattr(s, "body", ()),)
 
 
 def statements(body: tuple) -> Iterator:
-    """All statements, those in blocks included."""
+    """Yield all statements, including nested ones."""
     for s in body:
         yield s
         for block in blocks(s):
@@ -528,7 +528,7 @@ def statements(body: tuple) -> Iterator:
 
 
 def mapped(body: tuple, f: Callable) -> tuple:
-    """Statements with f applied to every expression as a whole."""
+    """Rewrite every top-level expression of statements with f."""
     out = []
     for s in body:
         match s:
@@ -549,12 +549,12 @@ def mapped(body: tuple, f: Callable) -> tuple:
 
 
 def substituted(body: tuple, known: dict) -> tuple:
-    """Statements with variables replaced: Var -> expression."""
+    """Substitute variables in statements: Var -> expression."""
     return mapped(body, lambda e: rebuilt(e, lambda part: known.get(part, part)))
 
 
 def common(a: str, b: str) -> str:
-    """The dtype of a sum of two scalars, as Numba has it.
+    """Return the dtype of a sum of two scalars by Numba's promotion rules.
 
     >>> common("int8", "int8"), common("int32", "float32"), common("int8", "float32")
     ('int64', 'float64', 'float32')

@@ -1,12 +1,11 @@
-"""Nets as kernels of the loop IR, for a batch of any length.
+"""Lower nets to loop IR kernels for any batch size.
 
-Takes:   a traced signature of a net, which can be traced again for other lengths.
-Gives:   `lowered`, its `Program`: kernels, and what each of them is called with.
+Defines: `lowered`, which turns a net's cache entry into a `Program`: kernels and calls.
 
-A net is lowered for three lengths of the batch. Integers that lie on one line become
-a + b n, where n is the symbol that all kernels take; where one doesn't, the batch stays as
-long as it was. Products and convolutions are plain loops here; schedules make them fast.
-What is left out: random numbers; loops of a graph, which are unrolled.
+A net is lowered for three batch sizes. Integers that are linear in the batch size become
+a + b n, where all kernels take n as an argument; if one isn't, the batch size stays fixed.
+Products and convolutions are plain loop nests here; schedules make them fast.
+Not supported: random numbers. Loops in a graph are unrolled.
 """
 
 import math
@@ -47,11 +46,11 @@ from minihybrid.passes.lower import lower
 from minihybrid.passes.scan import without_loops
 
 N = Var("N", INDEX)
-LENGTHS = 11, 13, 17  # of the batch, for which a net is lowered
-VECTOR = 4  # numbers that fill a vector; of fewer places, products go along the window
+LENGTHS = 11, 13, 17  # batch sizes for which a net is lowered
+VECTOR = 4  # lanes; with fewer output positions, products vectorize along the window
 
 
-# -- plain loops of what has tiles elsewhere -------------------------------------------
+# -- plain loops of operators that other targets tile ----------------------------------
 @loops(lambda a, b, out, *bias, lengths, steps: (*lengths, *steps, bool(bias)))
 def product(a, b, out, count, m, n, depth, ai, ak, bj, bk, has_bias):
     """out[g, i, j] = sum over k of a[g, i, k] * b[g, k, j]"""
@@ -91,8 +90,8 @@ def windows(
     data, weight, out, work, n, groups, ins, filters, size, outs, kernel, stride, dilate, pad,
     taps, places, along,
 ):  # fmt: skip
-    """Windows are copied to `work`, one after the other or a place of each side by side;
-    then comes a product."""
+    """Copy windows to `work` (im2col), window by window or position by position; then
+    multiply."""
     for b in range(n):
         for g in range(groups):
             for c in range(ins):
@@ -134,7 +133,7 @@ def _read(data, channel, z, y, x, size):
 
 @loops(lambda *arrays, geometry: geometry)
 def back(grad, weight, out, n, groups, ins, filters, size, outs, kernel, stride, dilate, pad):
-    """Each number of the data gets what the windows that see it give back."""
+    """Accumulate, for each data element, the gradients of the windows that contain it."""
     for b, g, c, z, y, x in each(n, groups, ins, size[0], size[1], size[2]):
         acc = T(0)
         for o in range(filters):
@@ -223,16 +222,16 @@ PLAIN = {
 
 
 class Plain(Text):
-    """The text of a kernel in which products and convolutions are plain loops."""
+    """Generates a kernel's source with products and convolutions as plain loops."""
 
     def write_core(self, template):
-        """The core's own loops, unless there are plain ones."""
+        """Write the core's own loops, unless there are plain ones."""
         plain = PLAIN.get(self.core.op.name)
         self.scratch = 0 if plain else self.scratch
         super().write_core(plain or template)
 
 
-# -- one length ------------------------------------------------------------------------
+# -- one batch size --------------------------------------------------------------------
 class Step(NamedTuple):
     """A kernel, and the references of what it is called with; its scratch has none."""
 
@@ -242,17 +241,17 @@ class Step(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A net for one length of the batch."""
+    """A net lowered for one batch size."""
 
     graph: Graph
     steps: list
-    root: dict  # reference -> whose memory it shares
+    root: dict  # reference -> the reference whose memory it aliases
 
 
 def planned(graph: Graph) -> Plan:
-    """The kernels of a graph in prediction mode, in order.
+    """Lower a graph in prediction mode to kernels, in order.
 
-    Raises:  HybridError naming an operator that has no loops.
+    Raises:  HybridError naming an operator without loops.
     """
     graph = optimise(without_loops(expand(graph), branches=True))[-1][1]
     graph = merge(lower(graph)).check("fuse")
@@ -293,7 +292,7 @@ KINDS = "float32 float64 int8 uint8 int16 uint16 int32 uint32 int64 uint64 bool"
 
 
 def step_of(node) -> Step:
-    """One node as a kernel."""
+    """Lower one node to a kernel."""
     body = Plain(node, lambda dtype: {})
     outs = set(body.outs.values())
     buffers = []
@@ -308,19 +307,19 @@ def step_of(node) -> Step:
 
 @lru_cache(256)
 def kernel_of(text: str, buffers: tuple, lengths: tuple) -> Kernel:
-    """A kernel's text as IR; layers of the same lengths have one text."""
+    """Parse a kernel's source to IR; cached, because equal layers have equal source."""
     kernel = read("loops", text, buffers, dict(lengths))
     verify(kernel)
     return kernel
 
 
-# -- any length ------------------------------------------------------------------------
+# -- any batch size --------------------------------------------------------------------
 class NotOpen(Exception):
-    """What does not lie on a line."""
+    """A value isn't linear in the batch size."""
 
 
 def line(*values):
-    """a + b n through the values for `LENGTHS`: an integer, or index arithmetic.
+    """Return a + b n through the values for `LENGTHS`: an integer, or index arithmetic.
 
     >>> line(22, 26, 34), line(7, 7, 7)
     (N * 2, 7)
@@ -333,7 +332,7 @@ def line(*values):
 
 
 def agreed(*parts):
-    """The one expression, statement or tuple that three are for the lengths of the batch."""
+    """Merge the expressions, statements or tuples for the three batch sizes into one."""
     first = parts[0]
     if isinstance(first, Expr) and all(p is first for p in parts):
         return first
@@ -355,14 +354,14 @@ def agreed(*parts):
 
 
 def same(parts):
-    """What all parts are."""
+    """Return the common value of all parts."""
     if any(p != parts[0] for p in parts):
         raise NotOpen
     return parts[0]
 
 
 def agreed_sums(*sums):
-    """The same of index arithmetic: term by term, those of the same factors."""
+    """Merge index arithmetic term by term, matching factors."""
     polynomials = [dict(terms(s)) for s in sums]
     if len({frozenset(f) for f in polynomials}) == 1:
         keys = [(key, key, key) for key in polynomials[0]]
@@ -379,13 +378,13 @@ def agreed_sums(*sums):
 
 
 class Program(NamedTuple):
-    """A net: kernels and calls.
+    """A lowered net: kernels and calls.
 
-    calls:    (kernel, places): of each buffer, in order.
-    inputs, outputs: (dtype, shape, place); the batch is `N` in a shape.
-    weights:  the parameters and constants, in order, as ndarrays.
-    slots:    the bytes of each piece of memory that calls share.
-    open:     whether the batch may have any length.
+    calls:    (kernel, places of its buffers, in order).
+    inputs, outputs: (dtype, shape, place); the batch size is `N` in a shape.
+    weights:  parameters and constants as ndarrays, in order.
+    slots:    sizes in bytes of the memory blocks that calls share.
+    open:     whether the batch size is free.
 
     A place is ("weight", i), ("input", i) or ("slot", i).
     """
@@ -399,7 +398,7 @@ class Program(NamedTuple):
 
 
 def lowered(entry: Any) -> Program:
-    """A traced signature as a program.
+    """Lower a cache entry to a program.
 
     Raises:  HybridError naming an operator that has no loops, or draws random numbers.
     """
@@ -423,13 +422,13 @@ def lowered(entry: Any) -> Program:
                 plans.append(planned(entry.again(known)))
             return assembled(plans, entry, True)
         except (HybridError, NotOpen):
-            pass  # then for the batch that it was called with
+            pass  # then for the traced batch size
 
     return assembled([planned(entry.graph)] * 3, entry, False)
 
 
 def assembled(plans: list, entry: Any, is_open: bool) -> Program:
-    """The program that three plans are."""
+    """Merge three plans into a program."""
     first = plans[0]
     names = [[n.name for n in p.graph.variables] for p in plans]
     same([len(p.steps) for p in plans])
@@ -438,7 +437,7 @@ def assembled(plans: list, entry: Any, is_open: bool) -> Program:
     same([[(numbers[i][n], k) for n, k in p.graph.heads] for i, p in enumerate(plans)])
     same(names)
     constants = [[n for n in p.graph.nodes if n.op is None and n.values is not None] for p in plans]
-    kept, grown = [], []  # constants, and those that are as long as the batch
+    kept, grown = [], []  # constants, and those of batch length
     for trio in zip(*constants, strict=True):
         arrays = [np.asarray(n.values[0]) for n in trio]
         if len({a.shape for a in arrays}) > 1:
@@ -454,7 +453,7 @@ def assembled(plans: list, entry: Any, is_open: bool) -> Program:
     where: dict = {(variables[n], 0): ("weight", i) for i, n in enumerate(params)}
     where |= {(n, 0): ("weight", len(params) + i) for i, n in enumerate(kept)}
     where |= {(variables[n], 0): ("input", i) for i, n in enumerate(entry.names) if n in variables}
-    sizes = {  # reference -> its bytes, for the three lengths
+    sizes = {  # reference -> nbytes for the three batch sizes
         (n, i): tuple(p.graph.nodes[at].specs[i].nbytes for p in plans)
         for at, n in enumerate(first.graph.nodes)
         for i in range(n.n_outputs)
@@ -485,7 +484,7 @@ def assembled(plans: list, entry: Any, is_open: bool) -> Program:
             if last[ref] == at and where[ref][0] == "slot":
                 slots.free(where[ref][1])
 
-    for ref in (*first.root.values(), *first.graph.heads):  # what has no elements
+    for ref in (*first.root.values(), *first.graph.heads):  # empty values
         if first.root[ref] not in where:
             where[first.root[ref]] = ("slot", slots.take((0, 0, 0)))
 
@@ -506,7 +505,7 @@ def assembled(plans: list, entry: Any, is_open: bool) -> Program:
 
 
 def filling(arrays: list) -> Kernel:
-    """The kernel that fills an array as long as the batch with the one number that it has."""
+    """Return the kernel that fills a constant array of batch length."""
     if len({number for a in arrays for number in a.ravel().tolist()}) != 1:
         raise NotOpen
     out = Buffer("out", arrays[0].dtype.name, (line(*(a.size for a in arrays)),), "out")
@@ -517,19 +516,19 @@ def filling(arrays: list) -> Kernel:
 
 
 def agreed_length(*lengths):
-    """A length of a shape: a number, or a + b n."""
+    """Return a length of a shape: an integer, or a + b n."""
     length = line(*lengths) if len(set(lengths)) > 1 else const(lengths[0])
     return length.value if isinstance(length, Const) else length
 
 
 class Slots:
-    """Pieces of memory, each used again once its last reader is done."""
+    """Memory blocks, each reused after the last use of its value."""
 
     def __init__(self):
         self.held, self.idle = [], []
 
     def take(self, sizes: tuple) -> int:
-        """A piece for so many bytes: of the idle ones that which grows least."""
+        """Return a block for these sizes: the free one that grows least, or a new one."""
         if self.idle:
             at = min(self.idle, key=lambda i: abs(self.held[i][0][0] - sizes[0]))
             self.idle.remove(at)
@@ -540,11 +539,11 @@ class Slots:
         return at
 
     def free(self, at: int) -> None:
-        """Say that a piece is read no more."""
+        """Free a block."""
         self.idle.append(at)
 
     def sizes(self) -> list:
-        """The bytes of each: enough for all that it holds, (a, b) of a + b n."""
+        """Return each block's size as (a, b) of a + b n, enough for all its values."""
         out = []
         for held in self.held:
             lines = [dict(terms(const(agreed_length(*sizes)))) for sizes in held]

@@ -1,12 +1,11 @@
-"""Schedules of the loop IR: each takes a kernel and gives a faster one that computes the same.
+"""Schedules: semantics-preserving transformations of loop IR.
 
-Takes:   a kernel, and which of its loops.
-Gives:   `split reorder tile fuse unroll jam vectorize accumulate hold pack parallel`, and `Loops`,
-         which chains them; `scheduled`, which chooses.
+Defines: `split reorder tile fuse unroll jam vectorize accumulate hold pack parallel`, and
+         `Loops`, which chains them; `scheduled`, which chooses a schedule.
 
-A loop is named by its counter. Each schedule has a dependence test, and raises a `ScheduleError`
-for what would change the result. Only `accumulate` changes the order of a sum, and only of one
-that says that its order is free.
+A loop is named by its counter. Each transformation has a dependence test, and raises a
+`ScheduleError` if it would change the result. Only `accumulate` reassociates a sum, and only
+one that is marked as reassociable.
 
     for j in 0 .. 2:                   jam(kernel, "j")     s = 0; s_1 = 0
         s = 0                                                for k in 0 .. 9:
@@ -14,7 +13,7 @@ that says that its order is free.
             s = s + a[k] * b[j, k]                               s_1 = s_1 + a[k] * b[1, k]
         out[j] = s                                           out[0] = s; out[1] = s_1
 
-What is left out: loops whose bounds depend on another counter, and masks instead of leftovers.
+Not supported: loops whose bounds depend on another counter; masks instead of remainder loops.
 """
 
 import math
@@ -56,30 +55,30 @@ from minihybrid.codegen.ir import (
 )
 from minihybrid.core.op import HybridError
 
-LANES = 4  # of float32, in a vector of WebAssembly
+LANES = 4  # float32 elements in a WebAssembly vector
 JAMMED = 4  # iterations of an outer loop that share their loads
-WHOLE = {*COMPARISONS, *"+ - * & | ^".split()}  # what vectors compute, of int32
+WHOLE = {*COMPARISONS, *"+ - * & | ^".split()}  # integer operations that vectors support
 FLOAT = {*COMPARISONS, *"+ - * / neg abs sqrt floor ceil copysign fma add_up multiply_up".split()}
-WIDE = {"float32", "int32"}  # kinds that vectors have
+WIDE = {"float32", "int32"}  # element types of vectors
 
 
 class ScheduleError(HybridError):
-    """Why a schedule would change the result, or cannot be done."""
+    """A schedule is illegal, because it would change the result, or not applicable."""
 
 
 def refuse(kernel: Kernel, name: str, why: str) -> NoReturn:
-    """Raise a sentence about a loop."""
+    """Raise a ScheduleError that names the loop."""
     raise ScheduleError(f"kernel {kernel.name}: the loop over {name} {why}")
 
 
 # -- finding and changing loops --------------------------------------------------------
 def loops_of(kernel: Kernel) -> list[For]:
-    """All loops, the outer ones first."""
+    """Return all loops, outer ones first."""
     return [s for s in statements(kernel.body) if isinstance(s, For)]
 
 
 def loop_of(kernel: Kernel, name: str) -> For:
-    """The loop of a counter."""
+    """Return the loop with a counter."""
     for loop in loops_of(kernel):
         if loop.var.name == name:
             return loop
@@ -87,7 +86,7 @@ def loop_of(kernel: Kernel, name: str) -> For:
 
 
 def changed(kernel: Kernel, name: str, f: Callable) -> Kernel:
-    """The kernel in which the statements f(loop) take a loop's place."""
+    """Replace a loop by the statements f(loop)."""
     loop = loop_of(kernel, name)
 
     def within(body: tuple) -> tuple:
@@ -107,12 +106,12 @@ def changed(kernel: Kernel, name: str, f: Callable) -> Kernel:
 
 
 def names_of(body: tuple) -> set:
-    """The names that statements define."""
+    """Return the names that statements define."""
     return {s.var.name for s in statements(body) if isinstance(s, Let | For)}
 
 
 def fresh(kernel: Kernel) -> Callable:
-    """A function that gives names which the kernel hasn't: of another one, and a number."""
+    """Return a function that makes unused names, by adding a number."""
     taken = names_of(kernel.body) | {p.name for p in kernel.params}
 
     def new(name: str) -> str:
@@ -124,7 +123,7 @@ def fresh(kernel: Kernel) -> Callable:
 
 
 def local(kernel: Kernel, loop: For) -> set:
-    """The variables that a loop sets, and nothing outside of it reads or sets."""
+    """Return the variables that are assigned and used only inside a loop."""
     beside = outside(kernel, loop)
     seen = {p for s in beside for e in expressions(s) for p in parts(e) if isinstance(p, Var)}
     seen |= {s.var for s in beside if isinstance(s, Let)}
@@ -132,7 +131,7 @@ def local(kernel: Kernel, loop: For) -> set:
 
 
 def with_names(body: tuple, known: dict) -> tuple:
-    """Statements that set other variables: variable -> the one in its place."""
+    """Rename assigned variables in statements: old -> new."""
     out = []
     for s in body:
         if isinstance(s, Let | For):
@@ -146,7 +145,7 @@ def with_names(body: tuple, known: dict) -> tuple:
 
 
 def renamed(body: tuple, own: set, new: Callable) -> tuple:
-    """Statements whose counters and own variables have other names."""
+    """Rename counters and local variables of statements."""
     own = own | {s.var for s in statements(body) if isinstance(s, For)}
     known = {v: Var(new(v.name), v.type) for v in sorted(own, key=lambda v: v.name)}
     return with_names(substituted(body, known), known)
@@ -154,24 +153,24 @@ def renamed(body: tuple, own: set, new: Callable) -> tuple:
 
 # -- dependences -----------------------------------------------------------------------
 def reads_of(body: tuple) -> list[Load]:
-    """All loads."""
+    """Return all loads of statements."""
     return [
         p for s in statements(body) for e in expressions(s) for p in parts(e) if isinstance(p, Load)
     ]
 
 
 def is_load(e: Expr) -> bool:
-    """Whether an expression reads memory."""
+    """Return whether an expression is a load."""
     return isinstance(e, Load)
 
 
 def carried(kernel: Kernel, loop: For, private: Iterable = ()) -> str:
-    """Why iterations of a loop depend on each other; empty if they don't.
+    """Describe a loop-carried dependence; empty if the iterations are independent.
 
-    private:  buffers of which each iteration has its own.
+    private:  buffers that are private to each iteration.
 
-    They are independent if each element that one writes is written and read by that one only,
-    and each variable is set in an iteration before it is read there.
+    They are independent if each element stored by an iteration is accessed by no other, and
+    each variable is assigned in an iteration before it is read.
     """
     if any(isinstance(s, Break | Return | While) for s in statements(loop.body)):
         return "ends early"
@@ -181,7 +180,7 @@ def carried(kernel: Kernel, loop: For, private: Iterable = ()) -> str:
 
 
 def shared_memory(kernel: Kernel, loop: For, private: Iterable = ()) -> str:
-    """Where iterations of a loop may conflict in memory; empty if they don't."""
+    """Describe a possible memory conflict between iterations; empty if there is none."""
     stores = [s for s in stores_of(loop.body) if s.buffer not in {*private}]
     touching: list[Store | Load] = [*stores, *reads_of(loop.body)]
     for store in stores:
@@ -192,13 +191,13 @@ def shared_memory(kernel: Kernel, loop: For, private: Iterable = ()) -> str:
 
 
 def outside(kernel: Kernel, loop: For) -> list:
-    """The statements that are not inside a loop."""
+    """Return the statements outside of a loop."""
     inside = {id(s) for s in statements(loop.body)}
     return [s for s in statements(kernel.body) if id(s) not in inside]
 
 
 def live_in(body: tuple, known: set) -> str:
-    """A variable that a block sets, but may read before; empty if there is none."""
+    """Return a variable that a block may read before assigning it; empty if there is none."""
     own = {s.var for s in statements(body) if isinstance(s, Let)}
 
     def walk(body: tuple, known: set) -> set:
@@ -222,10 +221,10 @@ def live_in(body: tuple, known: set) -> str:
 
 
 def is_apart(kernel: Kernel, buffer: Buffer, indices: list, loop: For, width: int) -> bool:
-    """Whether iterations of a loop touch separate parts of a buffer at these indices.
+    """Return whether iterations access disjoint parts of a buffer at these indices.
 
-    A place is upper + n * counter + common + lower: `common` is the same for all, `lower` is at
-    least 0 and less than n, and `upper` is a multiple of more than all that the rest may be.
+    An offset is upper + n * counter + common + lower: `common` is the same for all,
+    0 <= lower < n, and `upper` is a multiple of more than the rest can reach.
     """
     counters = {s.var: (s.start, s.stop - 1) for s in loops_of(kernel)}
     known = {p for p in kernel.params if isinstance(p, Var)} | counters.keys()
@@ -273,7 +272,7 @@ def is_apart(kernel: Kernel, buffer: Buffer, indices: list, loop: For, width: in
 
 
 def units(upper: list, lower: list) -> list:
-    """Numbers of which all upper parts are multiples; none is needed if there are no such parts."""
+    """Return common divisors of the upper parts; none is needed if there are no upper parts."""
     pairs = [terms(scale) for scale in upper]
     if any(len(pair) != 1 or pair[0][0] != pairs[0][0][0] for pair in pairs):
         return []
@@ -286,13 +285,13 @@ def units(upper: list, lower: list) -> list:
 
 
 def modulo(e: Expr, unit: Expr | None) -> Expr:
-    """Index arithmetic without the multiples of a number in its constant."""
+    """Reduce an index expression's constant modulo a unit."""
     offset = sum(n for key, n in terms(e) if not key)
     return e - (offset - offset % unit.value) if isinstance(unit, Const) else e
 
 
 def product(key: tuple) -> Expr:
-    """The product of factors."""
+    """Return the product of factors."""
     out = const(1)
     for f in key:
         out = out * f
@@ -301,8 +300,8 @@ def product(key: tuple) -> Expr:
 
 # -- schedules -------------------------------------------------------------------------
 def split(kernel: Kernel, name: str, factor: int, inner: str = "in") -> Kernel:
-    """A loop in pieces of `factor` iterations: the inner loop is called `name_in`, and what is
-    left over is a loop of its own."""
+    """Split a loop into chunks of `factor` iterations; the inner loop is `name_in`, and a
+    separate loop handles the remainder."""
     loop, new = loop_of(kernel, name), fresh(kernel)
     if loop.step != 1:
         refuse(kernel, name, "has a step")
@@ -324,7 +323,7 @@ def split(kernel: Kernel, name: str, factor: int, inner: str = "in") -> Kernel:
 
 
 def unroll(kernel: Kernel, name: str) -> Kernel:
-    """Every iteration of a loop of known length, written out."""
+    """Unroll a loop of constant trip count."""
     loop, new = loop_of(kernel, name), fresh(kernel)
     out: list = []
     own = local(kernel, loop)
@@ -335,8 +334,8 @@ def unroll(kernel: Kernel, name: str) -> Kernel:
 
 
 def jam(kernel: Kernel, name: str) -> Kernel:
-    """Every iteration of a loop of known length, side by side: loops inside are shared, and so
-    is what all iterations load."""
+    """Unroll and jam: interleave the iterations of a loop of constant trip count, so that they
+    share inner loops and common loads."""
     loop, new = loop_of(kernel, name), fresh(kernel)
     if why := carried(kernel, loop):
         refuse(kernel, name, why)
@@ -351,7 +350,7 @@ def jam(kernel: Kernel, name: str) -> Kernel:
 
 
 def side_by_side(copies: list, new: Callable) -> list:
-    """The first statements of all copies, then the second ones, and so on."""
+    """Interleave copies: their first statements, then the second ones, and so on."""
     out: list = []
     for same in zip(*copies, strict=True):
         if isinstance(same[0], For):
@@ -362,7 +361,7 @@ def side_by_side(copies: list, new: Callable) -> list:
 
 
 def named_loads(body: list, new: Callable) -> list:
-    """Statements in which what neighbours load in common is loaded once, under a name."""
+    """Load once, into a variable, what neighboring statements load in common."""
     out: list = []
     run: list = []
 
@@ -389,8 +388,8 @@ def named_loads(body: list, new: Callable) -> list:
 
 
 def vectorize(kernel: Kernel, name: str) -> Kernel:
-    """All iterations of a loop of few at once: its counter is the last index of what it reads
-    and writes, and what it sets is a vector."""
+    """Vectorize a whole short loop, whose counter is the last index of its accesses; variables
+    that it assigns become vectors."""
     loop = loop_of(kernel, name)
     if why := carried(kernel, loop):
         refuse(kernel, name, why)
@@ -401,10 +400,10 @@ def vectorize(kernel: Kernel, name: str) -> Kernel:
 
 
 def accumulate(kernel: Kernel, name: str, lanes: int = LANES) -> Kernel:
-    """A reduction in vectors, each lane for every fourth element; their total comes after it.
+    """Vectorize a reduction with one accumulator per lane; combine the lanes after the loop.
 
-    Sums must be of a free order (`add_up`, `multiply_up`); for a largest or smallest element,
-    any order is the same.
+    Sums must be reassociable (`add_up`, `multiply_up`); for maxima and minima, order doesn't
+    matter.
     """
     whole = loop_of(kernel, name)
     if any(isinstance(s, Break | Return | While) for s in statements(whole.body)):
@@ -437,7 +436,7 @@ def accumulate(kernel: Kernel, name: str, lanes: int = LANES) -> Kernel:
 
 
 def live(body: tuple) -> list:
-    """The variables that iterations hand on."""
+    """Return the loop-carried variables."""
     variables: list = []
     while name := live_in(body, set(variables)):
         variables += {s.var for s in statements(body) if isinstance(s, Let) and s.var.name == name}
@@ -445,9 +444,9 @@ def live(body: tuple) -> list:
 
 
 def step_of(kernel: Kernel, loop: For, var: Var) -> tuple:
-    """(operation, how one more element is taken in) of a reduction's only step.
+    """Return (operation, update) of a reduction.
 
-    Raises:  ScheduleError if what the loop does to the variable is another thing.
+    Raises:  ScheduleError if the loop updates the variable in any other way.
     """
     lets = [s for s in loop.body if isinstance(s, Let) and s.var == var]
     reads = [p for s in statements(loop.body) for e in expressions(s) for p in parts(e) if p is var]
@@ -469,21 +468,21 @@ def step_of(kernel: Kernel, loop: For, var: Var) -> tuple:
 
 
 def uses(e: Expr, var: Var) -> bool:
-    """Whether an expression reads a variable."""
+    """Return whether an expression reads a variable."""
     return any(p is var for p in parts(e))
 
 
 def iterations(kernel: Kernel, loop: For) -> range:
-    """The counter's values in a loop of known length."""
+    """Return the counter's values in a loop of constant trip count."""
     if not isinstance(loop.start, Const) or not isinstance(loop.stop, Const):
         refuse(kernel, loop.var.name, "has no known length")
     return range(loop.start.value, loop.stop.value, loop.step)
 
 
 class Widener:
-    """Makes vectors of what changes with a loop's counter.
+    """Turns values that vary with a loop's counter into vectors.
 
-    vectors: variable -> the vector that takes its place.
+    vectors: scalar variable -> vector variable.
     """
 
     def __init__(self, kernel: Kernel, loop: For, lanes: int, vectors: Iterable = ()) -> None:
@@ -500,21 +499,21 @@ class Widener:
                     self.add(s.var)
 
     def add(self, var: Var) -> None:
-        """Let a variable be a vector."""
+        """Make a variable a vector."""
         if var.type.kind not in (*WIDE, "bool"):
             self.refuse(f"sets {var.name}, of {var.type}")
         self.vectors[var] = Var(self.new(var.name), Type(var.type.kind, self.lanes))
 
     def refuse(self, why: str) -> NoReturn:
-        """Raise a sentence about the loop."""
+        """Raise a ScheduleError that names the loop."""
         refuse(self.kernel, self.loop.var.name, why)
 
     def changes(self, e: Expr) -> bool:
-        """Whether a value changes with the counter."""
+        """Return whether a value varies with the counter."""
         return any(p is self.loop.var or p in self.vectors for p in parts(e))
 
     def body(self, body: tuple) -> tuple:
-        """Statements, with vectors."""
+        """Return statements in vector form."""
         out: list = []
         for s in body:
             match s:
@@ -533,7 +532,7 @@ class Widener:
         return tuple(out)
 
     def place(self, buffer: Buffer, index: tuple) -> tuple:
-        """The first of neighbours in a buffer."""
+        """Return the index of the first lane."""
         var = self.loop.var
         moving = [n for key, n in terms(buffer.place(index)) if any(uses(f, var) for f in key)]
         straight = [n for key, n in terms(buffer.place(index)) if key == (var,)]
@@ -546,12 +545,12 @@ class Widener:
         return tuple(rebuilt(i, lambda e: zero.get(e, e)) for i in index)
 
     def wide(self, e: Expr) -> Expr:
-        """A value of all lanes."""
+        """Return a value as a vector, by broadcasting if it is a scalar."""
         e = self.value(e)
         return e if e.type.lanes > 1 else Call("splat", (e,), Type(e.type.kind, self.lanes))
 
     def value(self, e: Expr) -> Expr:
-        """A value, which is a vector if it changes."""
+        """Return a value, as a vector if it varies."""
         if not self.changes(e):
             return e
         match e:
@@ -572,7 +571,7 @@ class Widener:
 
 
 def can_be_wide(name: str, args: tuple) -> bool:
-    """Whether vectors have an operation."""
+    """Return whether an operation has a vector form."""
     kinds = {a.type.kind for a in args}
     if name == "select":
         return kinds <= {*WIDE, "bool"} and args[1].type.kind in WIDE
@@ -585,8 +584,8 @@ def can_be_wide(name: str, args: tuple) -> bool:
 
 # -- the order of loops ----------------------------------------------------------------
 def reorder(kernel: Kernel, *names: str) -> Kernel:
-    """Nested loops in another order, the outer one first; what stands beside an inner loop gets
-    loops of its own."""
+    """Reorder nested loops, outermost first; statements beside an inner loop are distributed
+    into separate loops."""
     for name in names:
         loop_of(kernel, name)
     while True:
@@ -599,7 +598,7 @@ def reorder(kernel: Kernel, *names: str) -> Kernel:
 
 
 def swapped(kernel: Kernel, name: str, other: str) -> Kernel:
-    """A loop inside of the one that is directly in it."""
+    """Interchange a loop with the one directly inside it."""
     loop, inner, new = loop_of(kernel, name), loop_of(kernel, other), fresh(kernel)
     if all(s is not inner for s in loop.body):
         refuse(kernel, name, f"has no loop over {other} directly inside")
@@ -627,7 +626,7 @@ def swapped(kernel: Kernel, name: str, other: str) -> Kernel:
 
 
 def tile(kernel: Kernel, name: str, other: str, rows: int, columns: int) -> Kernel:
-    """Two nested loops in tiles: the loops `name_in` and `other_in` go through one."""
+    """Tile two nested loops; `name_in` and `other_in` iterate over one tile."""
     for n, size in ((name, rows), (other, columns)):
         if not is_long(loop_of(kernel, n), size):
             refuse(kernel, n, f"has fewer than {size} iterations")
@@ -636,7 +635,7 @@ def tile(kernel: Kernel, name: str, other: str, rows: int, columns: int) -> Kern
 
 
 def fuse(kernel: Kernel, name: str, other: str) -> Kernel:
-    """Two loops, one right after the other, as one: each element is used while it is at hand."""
+    """Fuse two consecutive loops, so that elements are reused while they are in cache."""
     first, second = loop_of(kernel, name), loop_of(kernel, other)
     if (first.start, first.stop, first.step) != (second.start, second.stop, second.step):
         refuse(kernel, other, f"has other bounds than the loop over {name}")
@@ -652,12 +651,12 @@ def fuse(kernel: Kernel, name: str, other: str) -> Kernel:
 
 
 def all_blocks(body: tuple) -> list:
-    """A block, and all inside of it."""
+    """Return a block and all nested blocks."""
     return [body, *(b for s in body for block in blocks(s) for b in all_blocks(block))]
 
 
 def parallel(kernel: Kernel, name: str) -> Kernel:
-    """A loop that threads share; what one iteration fills of a work buffer, it fills for itself."""
+    """Let threads share a loop; work buffers that each iteration fills become private."""
     loop = loop_of(kernel, name)
     if all(s is not loop for s in kernel.body):
         refuse(kernel, name, "is inside another one, and threads share only an outermost loop")
@@ -669,7 +668,7 @@ def parallel(kernel: Kernel, name: str) -> Kernel:
 
 
 def is_private(kernel: Kernel, loop: For, buffer: Buffer) -> bool:
-    """Whether a work buffer is used in one loop only, where each iteration fills it first."""
+    """Return whether a work buffer is used only in a loop, and each iteration fills it first."""
     beside = [s for s in outside(kernel, loop) if not any(blocks(s))]
     return (
         buffer.space == "work"
@@ -679,12 +678,12 @@ def is_private(kernel: Kernel, loop: For, buffer: Buffer) -> bool:
 
 
 def touched_by(s: Any) -> set:
-    """The buffers that a statement reads or writes."""
+    """Return the buffers that a statement accesses."""
     return {p.buffer for p in reads_of((s,))} | {p.buffer for p in stores_of((s,))}
 
 
 def fills_first(body: tuple, buffer: Buffer) -> bool:
-    """Whether a block writes a whole buffer before it reads it, or loops inside do so."""
+    """Return whether a block, or a loop in it, writes a whole buffer before reading it."""
     for s in body:
         if buffer in {p.buffer for p in reads_of((s,))}:
             if not isinstance(s, For) or not fills_first(s.body, buffer):
@@ -701,8 +700,8 @@ def fills_first(body: tuple, buffer: Buffer) -> bool:
 
 # -- memory ----------------------------------------------------------------------------
 def hold(kernel: Kernel, name: str, buffer: str) -> Kernel:
-    """A loop that keeps its one element of a buffer in a register: it is loaded before the loop,
-    or taken from the store before it, and stored after it."""
+    """Keep a loop's single element of a buffer in a register: load it before the loop, or
+    forward it from a preceding store, and store it after the loop."""
     loop, new = loop_of(kernel, name), fresh(kernel)
     stores = [s for s in stores_of(loop.body) if s.buffer.name == buffer]
     places = {s.index for s in stores}
@@ -743,7 +742,7 @@ def hold(kernel: Kernel, name: str, buffer: str) -> Kernel:
 
 
 def without_store(body: tuple, load: Let) -> tuple:
-    """Statements in which a load takes what a store right before it has written."""
+    """Forward the value of a store to the load right after it."""
     out: list = []
     for s in body:
         before = out[-1] if out else None
@@ -760,9 +759,9 @@ def without_store(body: tuple, load: Let) -> tuple:
 
 
 def pack(kernel: Kernel, name: str, buffer: str, order: tuple = ()) -> Kernel:
-    """What one iteration of a loop reads of a buffer, copied to contiguous memory at its start.
+    """Pack the part of a buffer that one iteration reads into contiguous memory.
 
-    order:  the loops inside that move through the buffer, the slowest first.
+    order:  the inner loops that index the buffer, slowest first.
     """
     loop, new = loop_of(kernel, name), fresh(kernel)
     loads = {p for p in reads_of(loop.body) if p.buffer.name == buffer}
@@ -805,12 +804,12 @@ def pack(kernel: Kernel, name: str, buffer: str, order: tuple = ()) -> Kernel:
 
 
 def scale_of(load: Load, var: Var) -> int:
-    """How far a step of a counter moves through a buffer, if that is known; else 0."""
+    """Return the stride of a counter in a buffer if it is constant; else 0."""
     return sum(n for key, n in terms(load.buffer.place(load.index)) if key == (var,))
 
 
 def around(body: tuple, load: Load) -> list:
-    """The loops and conditions around a load, the outer ones first."""
+    """Return the loops and conditionals around a load, outermost first."""
     for s in body:
         if load in reads_of((s,)):
             inner = [t for block in blocks(s) for t in around(block, load)]
@@ -819,91 +818,91 @@ def around(body: tuple, load: Load) -> list:
 
 
 def stores_of(body: tuple) -> list[Store]:
-    """All stores."""
+    """Return all stores of statements."""
     return [s for s in statements(body) if isinstance(s, Store)]
 
 
 # -- a chain of rewrites ---------------------------------------------------------------
 class Loops:
-    """A kernel, whose rewrites are methods and can be chained; a name of a loop that was split
-    stands for its innermost part in `unroll`, `jam` and `vectorize`.
+    """A kernel with transformations as chainable methods. After a split, the loop's name means
+    its innermost part in `unroll`, `jam` and `vectorize`.
 
-    history: (the rewrite, the kernel after it), one for each.
+    history: (transformation, kernel after it) for each.
     """
 
     def __init__(self, kernel: Kernel, history: tuple = ()) -> None:
         self.kernel, self.history = kernel, history
 
     def then(self, rewrite: Callable, *args: Any) -> "Loops":
-        """The loops after one more rewrite."""
+        """Apply one more transformation."""
         kernel = rewrite(self.kernel, *args)
         step = f"{rewrite.__name__}({', '.join(map(repr, args))})"
         return Loops(kernel, (*self.history, (step, kernel)))
 
     def inner(self, name: str) -> str:
-        """The innermost part of a loop."""
+        """Return the innermost part of a split loop."""
         names = names_of(self.kernel.body)
         while f"{name}_in" in names:
             name = f"{name}_in"
         return name
 
     def split(self, name: str, factor: int) -> "Loops":
-        """A loop in pieces of `factor` iterations: the new loop `name_in` goes through one."""
+        """Split a loop into chunks of `factor` iterations; the inner loop is `name_in`."""
         return self.then(split, name, factor)
 
     def reorder(self, *names: str) -> "Loops":
-        """Nested loops in another order, the outer one first."""
+        """Reorder nested loops, outermost first."""
         return self.then(reorder, *names)
 
     def tile(self, name: str, other: str, rows: int, columns: int) -> "Loops":
-        """Two nested loops in tiles of so many iterations of each."""
+        """Tile two nested loops by `rows` and `columns` iterations."""
         return self.then(tile, name, other, rows, columns)
 
     def fuse(self, name: str, other: str) -> "Loops":
-        """Two loops that follow each other as one."""
+        """Fuse two consecutive loops."""
         return self.then(fuse, name, other)
 
     def unroll(self, name: str) -> "Loops":
-        """Every iteration of a loop written out."""
+        """Unroll a loop."""
         return self.then(unroll, self.inner(name))
 
     def jam(self, name: str) -> "Loops":
-        """Every iteration of a loop side by side, inside of the loops that they share."""
+        """Unroll a loop and jam its iterations into shared inner loops."""
         return self.then(jam, self.inner(name))
 
     def vectorize(self, name: str, lanes: int | None = None) -> "Loops":
-        """All iterations of a loop as one vector, or `lanes` of them at a time."""
+        """Vectorize a loop, all at once or `lanes` iterations at a time."""
         name = self.inner(name)
         if lanes and not iterations_are(self.kernel, name, lanes):
             return self.split(name, lanes).vectorize(name)
         return self.then(vectorize, name)
 
     def hold(self, name: str, buffer: str) -> "Loops":
-        """A loop's one element of a buffer in a register."""
+        """Keep a loop's single element of a buffer in a register."""
         return self.then(hold, name, buffer)
 
     def pack(self, name: str, buffer: str, *order: str) -> "Loops":
-        """What an iteration of a loop reads of a buffer, in contiguous memory."""
+        """Pack what an iteration reads of a buffer into contiguous memory."""
         return self.then(pack, name, buffer, order)
 
     def parallel(self, name: str) -> "Loops":
-        """A loop that threads share."""
+        """Let threads share a loop."""
         return self.then(parallel, name)
 
     def accumulate(self, name: str, lanes: int = LANES) -> "Loops":
-        """A reduction in vectors."""
+        """Vectorize a reduction."""
         return self.then(accumulate, name, lanes)
 
 
 def iterations_are(kernel: Kernel, name: str, lanes: int) -> bool:
-    """Whether a loop has just so many iterations."""
+    """Return whether a loop has exactly `lanes` iterations."""
     loop = loop_of(kernel, name)
     return loop.stop - loop.start is const(lanes)
 
 
 # -- the choice ------------------------------------------------------------------------
 def attempt(kernel: Kernel, *steps: Callable) -> Kernel | None:
-    """A kernel after some schedules; `None` if one of them refuses."""
+    """Apply schedules; return `None` if one of them is illegal."""
     try:
         for step in steps:
             kernel = step(kernel)
@@ -913,7 +912,7 @@ def attempt(kernel: Kernel, *steps: Callable) -> Kernel | None:
 
 
 def is_product(loop: For) -> bool:
-    """Whether a loop adds products up."""
+    """Return whether a loop accumulates products."""
     return any(
         isinstance(s, Let)
         and isinstance(s.value, Call)
@@ -924,16 +923,16 @@ def is_product(loop: For) -> bool:
 
 
 def is_long(loop: For, least: int) -> bool:
-    """Whether a loop may have so many iterations."""
+    """Return whether a loop may have at least this many iterations."""
     length = loop.stop - loop.start
     return not isinstance(length, Const) or length.value >= least
 
 
 @lru_cache(256)
 def scheduled(kernel: Kernel) -> Kernel:
-    """The kernel with vectors where they fit: along reductions whose elements lie side by side,
-    else across the loop around them; and with products jammed, so that loads are shared."""
-    around = []  # of products: the loops around them, the inner one first
+    """Choose a schedule: vectorize contiguous reductions, or else the loop around them, and jam
+    products to share loads."""
+    around = []  # loops around products, innermost first
     for loop in reversed(loops_of(kernel)):
         name = loop.var.name
         inner = [s.var.name for s in statements(loop.body) if isinstance(s, For)]
