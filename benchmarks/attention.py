@@ -1,13 +1,15 @@
-"""Attention of 8 heads beside PyTorch's: time of a pass, and peak memory against length.
+"""Attention and a language model beside PyTorch's, eager and compiled: times, and peak memory.
 
-    python benchmarks/attention.py                        # about two minutes
-    python benchmarks/attention.py --lengths 256 --rounds 5
+    python benchmarks/attention.py                        # about eight minutes
+    python benchmarks/attention.py --lengths 256 --rounds 1 --memory
 
-Two processes, one for each engine, alternate, with one thread: float32, 64 elements a head,
-`scaled_dot_product_attention` and the same from products and a softmax, forward and with
-gradients. The table shows each one's fastest call, in milliseconds. Peak memory is what a first
-step adds to the process: results and gradients, but not its inputs. Writes
-`results/attention.json`; with options, it only prints. Linux only.
+Three processes alternate, with one thread: minihybrid, PyTorch and `torch.compile`. Attention is
+float32 with 8 heads of 64 elements: `scaled_dot_product_attention`, and the same from products and
+a softmax, forward and with gradients. The model is chapter 35's: a training step of 8 windows of
+128 characters, and a step of writing with a cache (`language_model.py`). All answers are compared
+first. The table shows each one's fastest call, in milliseconds. Peak memory is what a step adds to
+the process: results and gradients, but not its inputs. Writes `results/attention.json`; with
+options, it only prints. Linux only.
 """
 
 import argparse
@@ -16,20 +18,25 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+from language_model import ANSWERS, WINDOW, store
+from language_model import ours as our_model
+from language_model import theirs as their_model
+
 RESULTS = Path(__file__).parent / "results" / "attention.json"
-ENGINES = ("minihybrid", "torch")
+ENGINES = {"minihybrid": "minihybrid", "torch": "torch", "compiled": "torch"}  # -> its Python
 HEADS, SIZE = 8, 64
-TIMED, MEASURED = (256, 1024), (256, 512, 1024, 2048, 4096)
-FORMS = [(way, mode) for way in ("operator", "causal", "composed") for mode in ("forward", "step")]
+LENGTHS = (256, 512, 1024, 2048, 4096)
+MOST = 1024  # rows of a matrix of scores that's timed: longer ones take minutes
+WAYS = ("operator", "causal", "composed")
 
 
 def arrays(length):
     """Query, key and value, and the gradient of the result."""
-    import numpy as np
-
     rng = np.random.default_rng(0)
     return [rng.standard_normal((1, HEADS, length, SIZE), dtype="f4") for _ in range(4)]
 
@@ -50,7 +57,7 @@ def ours(length, way, mode):
     net.hybridize()
     *inputs, up = map(nd.array, arrays(length))
     if mode == "forward":
-        return lambda: net(*inputs).wait_to_read()
+        return lambda: waited(net(*inputs))
     for x in inputs:
         x.attach_grad()
 
@@ -58,12 +65,17 @@ def ours(length, way, mode):
         with autograd.record():
             out = net(*inputs)
         out.backward(up)
-        inputs[0].grad.wait_to_read()
+        return waited(inputs[0].grad)
 
     return step
 
 
-def theirs(length, way, mode):
+def waited(x):
+    x.wait_to_read()
+    return x
+
+
+def theirs(length, way, mode, compiled):
     """The same for PyTorch."""
     import torch
 
@@ -75,6 +87,9 @@ def theirs(length, way, mode):
             return f(q, k, v, is_causal=way == "causal")
         return torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(SIZE), -1) @ v
 
+    if compiled:
+        attention = torch.compile(attention, dynamic=False)
+
     if mode == "forward":
         return torch.inference_mode()(lambda: attention(*inputs))
     for x in inputs:
@@ -84,6 +99,7 @@ def theirs(length, way, mode):
         for x in inputs:
             x.grad = None
         attention(*inputs).backward(up)
+        return inputs[0].grad
 
     return step
 
@@ -101,19 +117,31 @@ def peak(call):
     return status("VmHWM") - before
 
 
-def serve(engine):
+def made(engine, stored, length, way, mode):
+    """The function that an engine calls for a form."""
+    own, more = engine == "minihybrid", (engine == "compiled",)
+    if way == "model":
+        return our_model(stored, mode) if own else their_model(stored, mode, *more)
+    return ours(length, way, mode) if own else theirs(length, way, mode, *more)
+
+
+def serve(engine, stored):
     """Answer requests on standard input: [what, length, way, mode]."""
-    calls, make = {}, ours if engine == "minihybrid" else theirs
+    calls = {}
     for line in sys.stdin:
         what, *form = json.loads(line)
         key = tuple(form)
-        if what == "memory":  # of a first call, once a short one has loaded the code
-            make(64, *form[1:])()
-            print(peak(make(*form)), flush=True)
+        if what == "memory":  # of a call, once a call has loaded and compiled the code
+            made(engine, stored, *(form if engine == "compiled" else (64, *form[1:])))()
+            print(peak(made(engine, stored, *form)), flush=True)
             continue
         if key not in calls:
-            calls[key] = make(*form)
-            calls[key]()
+            calls[key] = made(engine, stored, *form)
+            first = calls[key]()
+        if what == "answer":
+            first = first.asnumpy() if engine == "minihybrid" else first.numpy()
+            print(json.dumps(first.ravel()[:1000].astype(float).tolist()), flush=True)
+            continue
         times = []
         while sum(times) < 0.2:
             start = time.perf_counter()
@@ -125,7 +153,7 @@ def serve(engine):
 class Engine:
     """The process of an engine."""
 
-    def __init__(self, name):
+    def __init__(self, name, stored):
         from envs import python_of  # only the parent has the project's folder at hand
         from machine import limits
 
@@ -136,7 +164,7 @@ class Engine:
             "MALLOC_TRIM_THRESHOLD_": "0",
         }
         self.process = subprocess.Popen(
-            [python_of(name), __file__, "--engine", name],
+            [python_of(ENGINES[name]), __file__, "--engine", name, "--stored", stored],
             text=True,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -151,60 +179,95 @@ class Engine:
         self.process.communicate()
 
 
-def measure(lengths, measured, rounds):
-    """[{length, way, mode, ours_s, torch_s}], [{length, way, mode, ours_bytes, torch_bytes}]."""
-    forms = [(length, *form) for length in lengths for form in FORMS]
-    engines, best = [Engine(name) for name in ENGINES], {}
+def forms_of(lengths):
+    """[(length, way, mode), ...] that are timed; `way` is `model` for the language model."""
+    rows = [(n, way) for n in lengths for way in WAYS if way != "composed" or n <= MOST]
+    forms = [(*row, mode) for row in rows for mode in ("forward", "step")]
+    return forms + [(WINDOW, "model", mode) for mode in ANSWERS]
+
+
+def compare(form, engines):
+    """Make all engines compute a form, and end if their answers differ."""
+    first, *others = (np.array(engine.ask("answer", *form)) for engine in engines)
+    for other in others:
+        most = ANSWERS.get(form[2], 1e-3) * max(1, abs(first).max())
+        if not np.allclose(first, other, rtol=0, atol=most):
+            raise SystemExit(f"{form}: the answers differ by {abs(first - other).max()}")
+
+
+def yardstick(rounds=20):
+    """Times of a fixed matrix product, which show whether the machine was busy."""
+    a, times = np.ones((512, 512), "f4"), []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        a @ a
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def measure(lengths, measured, rounds, stored):
+    """[{length, way, mode, and seconds of each engine}], and the same with peak bytes."""
+    forms, best = forms_of(lengths), {}
+    engines = {name: Engine(name, stored) for name in ENGINES}
+    for form in forms:
+        compare(form, engines.values())
     for _ in range(rounds):
         for form in forms:
-            for i, engine in enumerate(engines):
-                best[form, i] = min(best.get((form, i), math.inf), engine.ask("time", *form))
-    columns = "length way mode ours_s torch_s".split()
-    times = [dict(zip(columns, (*f, best[f, 0], best[f, 1]), strict=True)) for f in forms]
-    for engine in engines:
+            for name, engine in engines.items():
+                best[form, name] = min(best.get((form, name), math.inf), engine.ask("time", *form))
+    for engine in engines.values():
         engine.end()
-    columns, peaks = "length way mode ours_bytes torch_bytes".split(), []
+    times = [row(form, {name: best[form, name] for name in ENGINES}) for form in forms]
+    peaks = []
     for form in [(n, way, "step") for n in measured for way in ("operator", "composed")]:
-        engines = [Engine(name) for name in ENGINES]  # no memory is left from another form
-        answers = [engine.ask("memory", *form) for engine in engines]
-        peaks.append(dict(zip(columns, (*form, *answers), strict=True)))
-        for engine in engines:
+        engines = {name: Engine(name, stored) for name in ENGINES}  # no memory from another form
+        found = {name: engine.ask("memory", *form) for name, engine in engines.items()}
+        peaks.append(row(form, found))
+        for engine in engines.values():
             engine.end()
     return times, peaks
 
 
+def row(form, found):
+    return dict(zip(("length", "way", "mode"), form, strict=True)) | found
+
+
 def table(times, peaks):
     """The rows as text."""
-    lines = [f"{'':24} {'ours, ms':>9} {'PyTorch':>9} {'ratio':>6}"]
-    for row in times:
-        length, way, mode, own, other = row.values()
-        lines.append(
-            f"{length:5} {way:9} {mode:8} {own * 1e3:9.2f} {other * 1e3:9.2f} {own / other:6.2f}"
-        )
-    lines.append(f"{'':24} {'ours, MB':>9} {'PyTorch':>9}")
-    for row in peaks:
-        length, way, mode, own, other = row.values()
-        lines.append(f"{length:5} {way:9} {mode:8} {own / 1e6:9.1f} {other / 1e6:9.1f}")
+    names = "".join(f"{name:>11}" for name in ENGINES)
+    lines = []
+    for rows, unit, scale in ((times, "ms", 1e3), (peaks, "MB", 1e-6)):
+        lines.append(f"{'':23}{names}  {unit}" if rows else "")
+        for one in rows:
+            cells = "".join(f"{one[name] * scale:11.2f}" for name in ENGINES)
+            lines.append(f"{one['length']:5} {one['way']:8} {one['mode']:8}" + cells)
     return "\n".join(lines)
 
 
 def main():
     """Measure all rows and write the results, or print some of them."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--lengths", type=int, nargs="+", default=TIMED)
-    parser.add_argument("--memory", type=int, nargs="*", default=MEASURED)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--lengths", type=int, nargs="*", default=LENGTHS)
+    parser.add_argument("--memory", type=int, nargs="*", default=LENGTHS)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--engine", help=argparse.SUPPRESS)
+    parser.add_argument("--stored", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.engine:
-        return serve(args.engine)
-    times, peaks = measure(args.lengths, args.memory, args.rounds)
+        return serve(args.engine, args.stored)
+    start, before = time.perf_counter(), yardstick()
+    with tempfile.TemporaryDirectory() as folder:
+        stored = str(Path(folder) / "model.npz")
+        store(stored)
+        times, peaks = measure(args.lengths, args.memory, args.rounds, stored)
     print(table(times, peaks))
+    print(f"{time.perf_counter() - start:.0f} s")
     if len(sys.argv) == 1:
         from machine import describe
 
-        results = {"machine": describe(), "times": times, "peaks": peaks}
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        yardsticks = [before, yardstick()]
+        found = {"machine": describe(), "yardstick_s": yardsticks, "times": times, "peaks": peaks}
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

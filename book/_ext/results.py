@@ -256,6 +256,34 @@ def grading_kinds():
     return lines
 
 
+def stored(name):
+    """A file of results, or None before it's measured."""
+    path = FOLDER / name
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+FORMS = {
+    "operator": "attention",
+    "causal": "causal attention",
+    "composed": "attention, composed",
+    "model": "language model",
+}
+MODES = {"step": "training step", "sample": "one character"}
+
+
+def attention(what="times", found=None):
+    """Attention and the language model beside PyTorch: milliseconds, or megabytes of a step."""
+    found = found or stored("attention.json")
+    unit, scale = ("ms", 1e3) if what == "times" else ("MB", 1e-6)
+    lines = [("", "length", "", *(f"{e}, {unit}" for e in (OURS, "PyTorch", "compiled")), "ratio")]
+    for one in found[what] if found else ():
+        ours, *others = (one[name] for name in (OURS, "torch", "compiled"))
+        numbers = [f"{n * scale:.3g}" for n in (ours, *others)]
+        form, mode = FORMS[one["way"]], MODES.get(one["mode"], one["mode"])
+        lines.append((form, f"{one['length']:,}", mode, *numbers, f"{ours / min(others):.2f}"))
+    return lines
+
+
 def modes(workload):
     """All modes of one workload, fastest first; then those without a time, and why."""
     rows = sorted((r for r in workload["rows"] if r["times_s"]), key=median_s)
@@ -275,6 +303,8 @@ def modes(workload):
 
 
 TABLES = {
+    "attention": attention,
+    "attention-memory": lambda: attention("peaks"),
     "groups": groups,
     "ratios": ratios,
     "ratios-2": lambda: ratios(2),
@@ -434,7 +464,20 @@ def counted(number, noun, plural=None):
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def attention_machine(found=None):
+    """Where attention was measured, and whether the machine was busy."""
+    found = found or stored("attention.json")
+    if not found:
+        return "These rows haven't been measured yet."
+    m, busy = found["machine"], is_busy(found)
+    return (
+        f"Measured on {m['date']} with one thread: {m['cpu']}, {m['system']}, Python {m['python']}."
+        + " The machine was busy, so don't trust these rows." * busy
+    )
+
+
 SENTENCES = {
+    "attention-machine": attention_machine,
     "machine": machine,
     "summary": summary,
     "rule": rule,
