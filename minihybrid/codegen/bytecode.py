@@ -1,22 +1,21 @@
-"""Chapter 19. A plan as numbers: which kernels run, in which order, on what.
+"""Chapter 19. Bytecode: a plan as an array of integers for the interpreter.
 
-Takes:   launches, and where their kernels' machine code begins.
-Gives:   `numbers_of`, the program that the driver reads.
+Defines: `numbers_of`, which encodes launches and the addresses of their kernels.
 
-A program begins with the numbers of arrays, of launches, and of operands in the longest
-launch, then where in the arena the scratch of helping threads begins, and how many bytes
-each of them has. Then comes each launch: the kernel's address, its chunks, the number of
-operands, how many turns it ends and how far back the first launch of a turn begins, its guard, and
-each operand as four numbers: what it is, which, so many bytes behind it, and so many more in each
-turn:
+The header contains the numbers of arrays, of launches, and of operands of the longest
+launch; then the offset in the arena of the worker threads' scratch memory, and its size
+per worker. Each launch follows: the kernel's address, its chunks, the number of operands,
+the trip count of a loop that it ends, the distance back to the loop's first launch, its
+guard, and four integers per operand: kind, index, byte offset, and byte stride per
+iteration of the loop:
 
     NUMBER  the number itself              ARRAY   the data of this argument of the call
-    ARENA   this byte of the arena         KEY     the key of the random numbers
-    PARAM   this parameter's data          WORK    this byte of the arena; for a helper,
-                                                   the first one of its own scratch
+    ARENA   this byte of the arena         KEY     the key of the random stream
+    PARAM   this parameter's data          WORK    this byte of the arena; for a worker,
+                                                   the start of its own scratch memory
 
-A guard is 0, or a mask, and the last operand is then no argument of the kernel but an address:
-the launch is skipped if no bit of the mask is set there; of a negative mask, if one is.
+A guard is 0 or a mask; with a mask, the last operand isn't passed to the kernel but is an
+address: the launch is skipped if (value & mask) is zero or, for a negative mask, nonzero.
 """
 
 from typing import Any, NamedTuple
@@ -28,18 +27,18 @@ from minihybrid.core.op import Spec
 NUMBER, ARENA, PARAM, ARRAY, KEY, WORK = range(6)
 
 
-HEADER = 6  # numbers of a launch before its operands
+HEADER = 6  # integers of a launch before its operands
 
-# What threads share. Of a call: the address of their board, and behind it four counters per
-# launch: of chunks that are taken, that are done, that were taken in front, and at the end. A
-# board: a ticket, which is odd while a program is there; how many helpers are at it; whether
-# it is somebody's, in cache lines of their own; and what was put there.
-COUNTERS = 16  # bytes before them
-INSIDE, OWNED, POSTED, BOARD = 128, 256, 384, 512  # bytes before these, and of a board
+# Memory that threads share. Per call: the address of the work queue ("board"), then four
+# counters per launch: chunks taken, chunks done, taken from the front, taken from the back.
+# The queue, in separate cache lines: a ticket, odd while it contains a program; the number of
+# workers that run it; whether a call owns it; and the posted program.
+COUNTERS = 16  # bytes before the counters
+INSIDE, OWNED, POSTED, BOARD = 128, 256, 384, 512  # byte offsets in a queue, and its size
 
 
 class Operand(NamedTuple):
-    """What a kernel is called with."""
+    """An argument of a kernel."""
 
     what: int
     which: int
@@ -47,30 +46,30 @@ class Operand(NamedTuple):
     turn: int = 0
 
     def behind(self, nbytes):
-        """So many bytes behind it."""
+        """Return the operand at a further offset of `nbytes`."""
         return self._replace(after=self.after + nbytes)
 
 
 class Launch(NamedTuple):
-    """One kernel at its place in a plan."""
+    """One kernel call of a plan."""
 
-    kernel: str  # the text of its module
+    kernel: str  # source of its module
     label: str  # its operators
-    operands: list  # what it is called with, an `Operand` each
-    chunks: int = 1  # pieces of its outermost loop that threads may share
-    turns: int = 0  # of the last launch of a loop: how many turns there are,
-    body: int = 0  # and how many launches a turn has
-    copied: Any = None  # of a copy: the spec of what it copies
-    guard: Any = None  # (the `Operand` of a condition, mask): whether it is skipped
-    senses: Any = None  # of a flag: (spec, whether it must be true) of both its conditions
+    operands: list  # one `Operand` per argument
+    chunks: int = 1  # chunks of its outermost loop that threads may share
+    turns: int = 0  # for the last launch of a loop: its trip count,
+    body: int = 0  # and its number of launches
+    copied: Any = None  # for a copy: the spec of the value
+    guard: Any = None  # (`Operand` of a condition, mask): when to skip it
+    senses: Any = None  # for a flag: (spec, required truth) of its two conditions
 
 
 def numbers_of(n_arrays, launches, addresses, scratch=(0, 0), longest=0):
-    """The program of launches, an array of int64.
+    """Encode launches as an int64 array.
 
-    addresses:  text of a kernel -> where its machine code begins.
-    scratch:    where the scratch of helping threads begins, and bytes for each.
-    longest:    operands of a kernel that there is room for, at least.
+    addresses:  source of a kernel -> address of its machine code.
+    scratch:    (offset of the workers' scratch memory, bytes per worker).
+    longest:    least number of operands to reserve space for.
 
     >>> operands = [Operand(ARRAY, 0, 64), Operand(ARRAY, 1), Operand(NUMBER, 8)]
     >>> launch = Launch("...", "relu", operands)
@@ -92,7 +91,7 @@ def numbers_of(n_arrays, launches, addresses, scratch=(0, 0), longest=0):
 
 
 def n_calls(launches):
-    """How many kernels a program calls, each turn of a loop its own.
+    """Return the number of kernel calls, with all iterations of loops.
 
     >>> n_calls([Launch("a", "", []), Launch("b", "", []), Launch("c", "", [], 1, 10, 2)])
     21
@@ -103,7 +102,7 @@ def n_calls(launches):
 
 
 def in_turns(launches):
-    """(launch, number of the turn), as they are called; of no loop, turn 0.
+    """Yield (launch, iteration) in execution order; 0 outside of loops.
 
     >>> [turn for _, turn in in_turns([Launch("b", "", [], 1, 3, 1), Launch("c", "", [])])]
     [0, 1, 2, 0]
@@ -117,7 +116,7 @@ def in_turns(launches):
 
 
 def is_taken(launch, turn, load):
-    """Whether a launch runs; `load(operand, turn, spec)` gives what lies at an operand, an array.
+    """Return whether a launch's guard holds; `load(operand, turn, spec)` reads an operand.
 
     >>> launch = Launch("a", "relu", [], guard=(Operand(ARENA, 0), -0xFF))
     >>> is_taken(launch, 0, lambda *where: np.uint8([1])), is_taken(Launch("a", "", []), 0, None)

@@ -1,14 +1,12 @@
-"""Compiled kernels on disk: machine code that only its owner may write.
+"""The disk cache of compiled kernels, which only its owner can write.
 
-Takes:   texts of kernels, object files.
-Gives:   `symbol_of`, the name of a kernel's file; `read`, `write`; `kept`, `clear_cache`.
+Defines: `symbol_of`, the file name of a kernel; `read`, `write`; `kept`, `clear_cache`.
 
-A kernel's file is named by a hash of all that made it: its text, the modules that its
-text uses, the compiler's version, the processor, and what the environment says of that.
-So an entry never has to be renewed, and nets that have a kernel in common share it. It
-is written whole and then renamed, so two processes cannot see half a file, and begins
-with its digest: damaged ones are compiled again.
-What is left out: a limit of its size.
+The name is a hash of everything that determines the machine code: source, imported
+modules, compiler versions, CPU, and related environment variables. So entries never become
+stale, and nets share equal kernels. Files are written atomically and begin with a digest;
+a damaged one is recompiled.
+Not supported: a limit on its size.
 """
 
 import contextlib
@@ -26,16 +24,15 @@ from importlib.metadata import version
 from minihybrid.core.op import HybridError
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # minihybrid/
-CLOSED = set()  # folders whose way was found closed: nobody else can open it again
+CLOSED = set()  # folders already verified as not writable by others
 
 
 def cache_dir():
-    """The folder of kernels: `MINIHYBRID_CACHE_DIR`, or one in the user's cache.
+    """Return the cache folder: `MINIHYBRID_CACHE_DIR`, or one in the user's cache.
 
-    Gives:   `None` for a user who has no home (`docker run --user 1234`), or one that
-             is no whole path: such a folder would be another wherever Python starts,
-             and one may have come with a model.
-    Raises:  HybridError if the variable is no whole path.
+    Returns: `None` for a user without a home (`docker run --user 1234`) or with a relative
+             one, which would depend on the working directory and might come with a model.
+    Raises:  HybridError if the variable is a relative path.
     """
     chosen = os.path.expanduser(os.environ.get("MINIHYBRID_CACHE_DIR", ""))
     if chosen and not os.path.isabs(chosen):
@@ -44,24 +41,24 @@ def cache_dir():
             f"runs; give a whole path, such as {os.path.abspath(chosen)!r}"
         )
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # XDG: a relative one counts as none
+    if not os.path.isabs(base):  # by the XDG standard, a relative path is ignored
         base = os.path.join(os.path.expanduser("~"), ".cache")
     usual = os.path.join(base, "minihybrid") if os.path.isabs(base) else None
     return chosen or usual
 
 
 def _trusted(info):
-    """Whether nobody but this user can have written it: of an `os.stat`."""
+    """Return whether only this user can write it, given its `os.stat`."""
     if not hasattr(os, "geteuid"):
-        return True  # Windows: the folders of a user are the user's
+        return True  # Windows: user folders are private
     return info.st_uid == os.geteuid() and not info.st_mode & 0o022
 
 
 def _reached(path):
-    """Whether nobody else can put another folder, or a link, in a path's place.
+    """Return whether no other user can replace a part of a path.
 
-    Each folder on the way, and each link, must be this user's or the system's, and
-    closed to others, unless all may write there but only to what is their own: /tmp.
+    Each folder and link on the path must belong to this user or the system and must not be
+    writable by others, except for sticky folders such as /tmp.
     """
     if not hasattr(os, "geteuid") or path == os.path.dirname(path):
         return True
@@ -74,9 +71,9 @@ def _reached(path):
 
 
 def _folder():
-    """The folder of kernels, made if there is none; OSError if others can write there.
+    """Return the cache folder, created if needed; OSError if others can write there.
 
-    What lies in it is run as machine code.
+    Its files are executed as machine code.
     """
     folder = cache_dir()
     if folder is None:
@@ -99,7 +96,7 @@ def _folder():
 
 
 def _warn(reason):
-    """Say why nothing is kept; one place in the text, so it is said once."""
+    """Warn that nothing is cached; from one line, so that the warning appears once."""
     warnings.warn(
         f"compiled kernels are not kept: {reason} to a folder of your own",
         RuntimeWarning,
@@ -108,9 +105,9 @@ def _warn(reason):
 
 
 def kept():
-    """The files of all compiled kernels on disk, as paths.
+    """Return the paths of all cached kernels.
 
-    Other files are not among them: somebody may have chosen a folder that has more in it.
+    Other files in the folder are ignored.
     """
     folder, names = cache_dir(), ()
     with contextlib.suppress(OSError):
@@ -119,7 +116,7 @@ def kept():
 
 
 def clear_cache():
-    """Delete every compiled kernel on disk; the next first call compiles again."""
+    """Delete all cached kernels; the next first call recompiles."""
     for path in kept():
         with contextlib.suppress(OSError):
             os.unlink(path)
@@ -127,10 +124,10 @@ def clear_cache():
 
 @functools.cache
 def processor():
-    """What the environment says of the processor that code is for, in Numba's words.
+    """Return Numba's environment variables that choose the CPU.
 
-    Read once, so that all compilers of a process have what the names of files tell.
-    Other variables of Numba do not reach them (`objects.py`).
+    They are read once, so that all compilers of a process agree with the file names.
+    Numba's other variables aren't passed to compilers (`objects.py`).
     """
     return {
         name: os.environ[name]
@@ -140,12 +137,12 @@ def processor():
 
 
 def versions():
-    """Of the packages that turn texts into machine code."""
+    """Return the versions of the packages that compile kernels."""
     return [f"{name} {version(name)}" for name in ("numba", "llvmlite", "numpy")]
 
 
 def sources():
-    """The files of all modules that a compiler may load, in order; in all folders."""
+    """Return the files of all modules that a compiler may import, in order."""
     root = pathlib.Path(ROOT)
     others = (
         "core/__init__ core/hooks core/lazy core/pytree core/op ops/cpu/__init__ ops/cpu/machine"
@@ -156,8 +153,8 @@ def sources():
 
 @functools.cache
 def _makers():
-    """A digest of what turns texts into machine code here."""
-    from llvmlite import binding  # loaded with the first plan
+    """Return a digest of everything that compiles kernels here."""
+    from llvmlite import binding  # imported with the first plan
 
     hasher = hashlib.sha256(
         "\n".join(
@@ -176,12 +173,12 @@ def _makers():
 
 
 def symbol_of(text):
-    """The name of a kernel's symbol and file."""
+    """Return the name of a kernel's symbol and file."""
     return "k" + hashlib.sha256(_makers() + text.encode()).hexdigest()[:40]
 
 
 def read(symbol):
-    """A kernel's object file from the cache; `None` if there is none, or a damaged."""
+    """Return a kernel's object file from the cache; `None` if it is missing or damaged."""
     with contextlib.suppress(OSError), open(os.path.join(_folder(), f"{symbol}.o"), "rb") as file:
         digest, code = file.read(32), file.read()
         if hashlib.sha256(code).digest() == digest and _trusted(os.fstat(file.fileno())):
@@ -190,7 +187,7 @@ def read(symbol):
 
 
 def write(symbol, code):
-    """Keep an object file, for the owner only; without a folder it is not kept."""
+    """Store an object file, readable by the owner only; skipped without a folder."""
     with contextlib.suppress(OSError):
         folder = _folder()
         handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")

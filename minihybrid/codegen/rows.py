@@ -1,13 +1,12 @@
-"""The loops of reductions: a row at a time, in as few passes as it takes.
+"""Loops of reductions: row by row, with the passes of a `ReductionSchedule`.
 
-Takes:   a kernel to write into, and what `minihybrid.passes.reduction_schedule` says of its nodes.
-Gives:   `RowLoops`, loops over rows; inside, one loop over the row for each pass.
-         `RowWriter`, what is the same where threads of a GPU share the rows.
+Defines: `RowLoops`, loops over rows with one inner loop per pass; `RowWriter`, the part
+         shared with GPU kernels.
 
-Where a row lies in one piece, its numbers are scalars, and the compiler splits each sum
-over several registers. Where neighbours lie in different rows, a tile of rows is
-computed at once: its numbers wait in `work`, and the inner loop goes over the tile.
-What is left out: rows longer than the cache, which are read from memory in each pass.
+In contiguous rows, accumulators are scalars, which the compiler splits over several
+vector registers. Interleaved rows are computed as tiles: the accumulators are in `work`,
+and the inner loop runs over the tile.
+Limits: rows longer than the cache are loaded from memory in each pass.
 """
 
 import math
@@ -17,15 +16,15 @@ from minihybrid.core.lengths import Length
 from minihybrid.ops.shapes import row_major
 from minihybrid.passes.reduction_schedule import is_literal
 
-# A float's rank is a whole number, NaN's beyond all others: comparing ranks keeps NaN
-# as NumPy does, and the compiler can take the largest of several registers at once.
+# A float's rank is an integer with the same order, where NaN is beyond all others:
+# comparing ranks propagates NaN as NumPy does, and vectorizes.
 RANKS = {"LOWEST": "rank_up", "HIGHEST": "rank_down"}
 
 
 class RowWriter:
-    """Knows where each number of a row lies, and writes the steps of reductions."""
+    """Computes the addresses of a row's values, and writes the steps of reductions."""
 
-    in_registers = True  # what is one number of a row
+    in_registers = True  # values per row
 
     def __init__(self, kernel, nodes, rows):
         self.k, self.nodes, self.rows = kernel, nodes, rows
@@ -41,13 +40,13 @@ class RowWriter:
         self.shape, self.gone, self.steps = joined(self.frame.shape, self.frame.gone, reads | ends)
         self.kept = [i for i in range(len(self.shape)) if i not in self.gone]
         self.n_gone = [self.shape[i] for i in sorted(self.gone)]
-        self.known = {}  # literals, and what is one number of the row -> name
-        self.partial = {}  # reduction -> where the sum of a block is, inside of it
+        self.known = {}  # literals and values per row -> name
+        self.partial = {}  # reduction -> partial sum of the current block
         self.write()
 
     # -- places
     def place(self, offset, steps):
-        """The text of a place: an offset, and steps along the loops."""
+        """Return the source of an index: an offset plus strides times counters."""
         terms = [
             f"k{i}" + (f" * {s}" if s != 1 else "")
             for i, s in enumerate(steps)
@@ -56,7 +55,7 @@ class RowWriter:
         return " + ".join(([str(offset)] if offset else []) + terms) or "0"
 
     def flat(self, node):
-        """The text of a value's own place in memory."""
+        """Return the source of the index at which a value is stored."""
         return (
             self.place(*self.steps[node])
             if node in self.stats
@@ -64,7 +63,7 @@ class RowWriter:
         )
 
     def read(self, ref, node):
-        """The text of a read: from memory, or of what waits for this pass."""
+        """Return the source of a load, from an input or from a value saved by an earlier pass."""
         if ref in self.known:
             return self.known[ref]
         if ref not in self.k.ins:
@@ -73,7 +72,7 @@ class RowWriter:
         return self.known.get(text, text)
 
     def operand(self, values, ref, node):
-        """The name of what has been computed or read; else the text of the read."""
+        """Return the name of a computed or loaded value, or else the source of its load."""
         text = values.get(ref) or self.read(ref, node)
         return values.get(text, text)
 
@@ -82,11 +81,11 @@ class RowWriter:
         return (node, 0) in self.k.outs
 
     def waits(self, node, depth):
-        """Whether a pass reads an element that an earlier one has written."""
+        """Return whether a pass loads an element stored by an earlier one."""
         return self.rows.depth[node] < depth and node in self.rows.waiting and self.is_kept(node)
 
     def needed(self, wanted, depth):
-        """The nodes to compute in a pass; what waits is not computed again."""
+        """Return the nodes to compute in a pass, without those saved by earlier ones."""
         nodes = []
         for node in reversed(self.nodes):
             if node in wanted and not (
@@ -97,7 +96,7 @@ class RowWriter:
         return nodes
 
     def read_once(self, nodes):
-        """Read what is the same for the whole row before the loop over it."""
+        """Hoist loads that are invariant over the row."""
         for node in nodes:
             for ref in node.inputs:
                 if self.in_registers and ref in self.k.ins:
@@ -108,11 +107,11 @@ class RowWriter:
                         self.k(f"{name} = {text}")
                         self.known[text] = name
 
-    # -- sums of many numbers: the sum of a block is added to that of the row, and what
-    # rounding loses there is added up beside
+    # -- long sums: the partial sum of each block is added to the total with compensation
+    # of the rounding errors
     @contextmanager
     def in_blocks(self, long):
-        """Around the loop over blocks."""
+        """Surround the loop over blocks."""
         self.lost = {node: self.place_of(node, 0) for node in long}
         with self.columns():
             self.zero(self.lost)
@@ -123,7 +122,7 @@ class RowWriter:
 
     @contextmanager
     def one_block(self, long):
-        """Around the loop over the numbers of a block."""
+        """Surround the loop over the elements of a block."""
         wholes = {node: self.accumulator(node) for node in long}
         self.partial = {node: self.place_of(node, 1) for node in long}
         partial = self.partial
@@ -138,23 +137,23 @@ class RowWriter:
                 self.k(f"{whole} += {partial[node]}")
 
     def zero(self, sums):
-        """Begin to add up."""
+        """Initialize sums to zero."""
         for node, name in sums.items():
             self.k(f"{name} = {self.k.translate('T(0)', node.specs[0].dtype)}")
 
     def place_of(self, node, i):
-        """Where what is lost of a sum is, or the sum of a block: i is 0 or 1."""
+        """Return the location of a sum's rounding error (i = 0) or partial sum (i = 1)."""
         if not self.across or self.in_registers:
             return self.k.name(("lost", "part")[i])
         return self.in_work(len(self.rows.slots) + 2 * self.rows.blocks.index(node) + i)
 
     def columns(self):
-        """The rows that are computed at once: here one."""
+        """Loop over the rows that are computed together: here one."""
         return nullcontext()
 
     # -- one reduction
     def start(self, node):
-        """The first value of a reduction's accumulator."""
+        """Return the initial value of a reduction's accumulator."""
         start = node.op.reduce.start
         text = self.k.translate(f"T({start})" if start in RANKS else start, node.specs[0].dtype)
         if self.in_registers:
@@ -167,11 +166,11 @@ class RowWriter:
         return self.partial.get(node) or self.known[node]
 
     def ranked(self, node, text):
-        """What is compared or added up of an element."""
+        """Return the source of what is accumulated for an element."""
         return text
 
     def add(self, node, value):
-        """One element more."""
+        """Accumulate one element."""
         acc, x = self.accumulator(node), self.ranked(node, value)
         with self.k.of(node):
             if not x.isidentifier():
@@ -181,11 +180,11 @@ class RowWriter:
             self.k(f"{acc} = {self.k.translate(text, node.specs[0].dtype)}")
 
     def combined(self, node, acc, x):
-        """The text of a reduction's result so far, with one element more."""
+        """Return the source of an accumulator updated with one element."""
         return node.op.reduce.combine.format(a=x, acc=acc)
 
     def kept_of(self, node, acc):
-        """The name of a result: whole numbers are added up in 64 bits."""
+        """Return the name of a result, converted from the 64-bit accumulator of integers."""
         dtype = node.specs[0].dtype
         if dtype.kind in "iub":
             acc = self.k.translate(f"T({acc})", dtype)
@@ -197,15 +196,15 @@ class RowWriter:
 
 
 class RowLoops(RowWriter):
-    """Writes the kernel of reductions along the axes of one frame."""
+    """Writes a kernel of reductions over the axes of one domain."""
 
     @property
     def in_registers(self):
-        """Whether there is one row at a time."""
+        """Whether rows are computed one at a time."""
         return not self.across
 
     def write(self):
-        """Kept axes outside; then the passes over a row, or over a tile of rows."""
+        """Write loops over the kept axes, and inside, the passes over a row or a tile of rows."""
         k, kept = self.k, self.kept
         k.scalars(filter(is_literal, self.nodes), self.known, "", None)
         whole = any(n.op.reduce or not (n in self.stats or is_literal(n)) for n in self.nodes)
@@ -220,7 +219,7 @@ class RowLoops(RowWriter):
                 self.write_pass(depth)
 
     def waits_at(self, node):
-        """Where in `work` or in an output a value waits for later passes."""
+        """Return where a value is saved for later passes: in `work` or in an output."""
         out = self.rows.shared.get(node, node), 0
         if out in self.k.outs:
             return f"{self.k.outs[out]}[{self.flat(node)}]"
@@ -237,14 +236,14 @@ class RowLoops(RowWriter):
         return f"work[{at} + {self.column}]" if self.across else f"work[{at}]"
 
     def in_work(self, slot):
-        """A number for each row of a tile, behind the elements that wait."""
+        """Return the location of a value per row of a tile, after the saved elements."""
         at = (len(self.rows.saved) * self.frame.n + slot) * self.rows.tile
         return f"work[{f'{at} + ' * (at > 0)}{self.column}]"
 
     # -- loops
     @contextmanager
     def tiles(self, work):
-        """A loop over tiles of the last axis, if rows lie across."""
+        """Open a loop over tiles of the last axis, if rows are interleaved."""
         n, tile = self.across and self.shape[self.last], self.rows.tile
         self.column, self.ends = f"k{self.last}", f"{n}"
         if n <= tile and not isinstance(n, Length):
@@ -255,7 +254,7 @@ class RowLoops(RowWriter):
             yield
 
     def columns(self):
-        """A loop over the tile, or nothing."""
+        """Open a loop over the tile, if there is one."""
         return (
             self.k.block(f"for k{self.last} in range({self.ends}):")
             if self.across
@@ -263,10 +262,10 @@ class RowLoops(RowWriter):
         )
 
     def write_stats(self, depth):
-        """What is one number of the row, once so many passes are done."""
+        """Write the values per row that are known after `depth` passes."""
         nodes = [n for n in self.stats if self.rows.depth[n] == depth]
         if self.across and all(n.op.reduce for n in nodes):
-            return  # their sums wait where they were added up
+            return  # their sums stay in the accumulators
         with self.columns():
             values = dict(self.known)
             for node in nodes:
@@ -277,13 +276,13 @@ class RowLoops(RowWriter):
                 else:
                     self.k.scalars([node], values, f"({self.flat(node)})", self.read)
                 waits = (node, 0) in self.k.outs or node in self.rows.slots
-                if waits and not (node.op.reduce and self.across):  # it is there
+                if waits and not (node.op.reduce and self.across):  # it is in place
                     self.k(f"{self.waits_at(node)} = {values[node, 0]}")
                 if not self.across:
                     self.known[node, 0] = values[node, 0]
 
     def write_pass(self, depth):
-        """One loop over the row: elements that are wanted, and sums of elements."""
+        """Write one loop over the row, which stores elements and accumulates reductions."""
         rows = self.rows
         sums = [n for n in self.stats if n.op.reduce and rows.depth[n] == depth + 1]
         outs = [
@@ -303,12 +302,12 @@ class RowLoops(RowWriter):
             self.k.scalars(needed, values, f"({self.flat(None)})", self.read)
             for node in sums:
                 self.add(node, self.operand(values, node.inputs[0], node))
-            for node in outs:  # last: what has waited there is read
+            for node in outs:  # last: the saved values there have been loaded
                 self.k(f"{self.waits_at(node)} = {values[node, 0]}")
 
     @contextmanager
     def elements(self, long):
-        """The loops over the row; where sums are long, over its blocks, and over each."""
+        """Open the loops over the row; for long sums, over its blocks and within them."""
         k, ranges = self.k, [(f"k{i}", self.shape[i]) for i in sorted(self.gone)]
         if not long:
             with k.loops(ranges), self.columns():
@@ -338,7 +337,7 @@ class RowLoops(RowWriter):
 
     # -- one reduction
     def accumulator(self, node):
-        """Where a reduction adds up: a scalar, or one number for each row of a tile."""
+        """Return a reduction's accumulator: a scalar, or an element per row of a tile."""
         return (
             super().accumulator(node)
             if not self.across
@@ -346,7 +345,7 @@ class RowLoops(RowWriter):
         )
 
     def combined(self, node, acc, x):
-        """In any order, where the compiler chooses how a row in one piece is cut."""
+        """Return the update; it is reassociable if the row is contiguous."""
         return (
             f"{node.op.reduce.free}({acc}, {x})"
             if self.is_free(node)
@@ -354,34 +353,34 @@ class RowLoops(RowWriter):
         )
 
     def is_free(self, node):
-        """Whether the compiler may choose the order of a row's numbers."""
+        """Return whether the compiler may reassociate the reduction."""
         return node.op.reduce.free and node.specs[0].dtype.kind == "f" and not self.across
 
     def ranked(self, node, text):
-        """A float whose largest or smallest is wanted, as a number that compares."""
+        """Return a float as its rank, for maxima and minima."""
         rank = RANKS.get(node.op.reduce.start)
         float_ = node.specs[0].dtype.kind == "f"
         return f"{rank}({text})" if rank and float_ and not self.across else text
 
     def finished(self, node):
-        """The name of a reduction's result."""
+        """Return the name of a reduction's result."""
         acc = self.accumulator(node)
         if self.ranked(node, acc) != acc:
             acc = f"unrank({acc})"
-        elif self.is_free(node):  # in C it has more digits
+        elif self.is_free(node):  # accumulated in double precision in C
             acc = self.k.translate(f"T({acc})", node.specs[0].dtype)
         return self.kept_of(node, acc)
 
 
-PIECES = 13  # more than the compiler writes out (UNROLL in codegen/cpu/compiler.py)
+PIECES = 13  # more than the compiler fully unrolls (UNROLL in codegen/cpu/compiler.py)
 
 
 def cut(lengths, most):
-    """Which of some loops, one in another, to cut into pieces, and of how many turns,
-    so that a piece has no more turns in all than `most`.
+    """Choose which loop of a nest to split, and the chunk size, so that a chunk has at
+    most `most` iterations in total.
 
-    Around other loops there are `PIECES` or more: of fewer, each with fewer turns, the
-    compiler would write out every turn of both, and take a minute over some sums.
+    Around other loops there are at least `PIECES` chunks: with fewer, the compiler would
+    fully unroll both loops, and take a minute for some sums.
 
     >>> cut((10, 100, 30), 128), cut((5, 1000), 128), cut((7, 200), 7)
     ((1, 4), (1, 128), (1, 7))
@@ -390,7 +389,7 @@ def cut(lengths, most):
     """
     inner = 1
     for axis in reversed(range(len(lengths))):
-        is_open = isinstance(lengths[axis], Length)  # then the same cut for all lengths
+        is_open = isinstance(lengths[axis], Length)  # then the same split for all lengths
         if is_open or inner * lengths[axis] > most:
             turns = most // inner
             if inner > 1 and not is_open:
@@ -401,11 +400,11 @@ def cut(lengths, most):
 
 
 def joined(shape, gone, reads):
-    """The same for fewer, longer axes: neighbours that every read takes as one.
+    """Collapse adjacent axes where all strides allow it.
 
-    gone:    the axes that are reduced; they do not join those that are kept.
+    gone:    the reduced axes, which are never collapsed with kept ones.
     """
-    axes = []  # [length, whether it is reduced, the step of each read]
+    axes = []  # [length, whether it is reduced, stride of each load]
     for i, n in enumerate(shape):
         steps = [strides[i] for _, strides in reads.values()]
         if (

@@ -1,11 +1,11 @@
-"""Chapter 17. From a node to the text of a kernel: loops around scalar expressions.
+"""Chapter 17. Generate a kernel's source: loops around scalar expressions.
 
-Takes:   a node with known shapes, single or fused.
-Gives:   `Kernel`: Python source in which arrays are flat and every length is a number.
+Defines: `Kernel`, which turns a single or fused node with known shapes into Python source
+         with flat arrays and constant lengths.
 
-The text is built from counters, operators' own expressions and checked numbers, never
-from a name or a string out of a file: loading a model is not running a program.
-What is left out: loops inside others that threads share.
+The source consists of counters, the operators' own expressions and validated numbers,
+never of names or strings from a file: loading a model can't run code.
+Not supported: parallel loops inside other loops.
 """
 
 import math
@@ -21,19 +21,19 @@ from minihybrid.ops.integers import limits
 from minihybrid.ops.shapes import row_major
 from minihybrid.passes.reduction_schedule import rows_of, scratch_of, steps_of
 
-# Sums and products, of which a thread does some fifty in a nanosecond: so many are worth
-# sharing with helpers who are awake; and so many, in one kernel of a plan, waking them.
+# Multiply-adds, about fifty per nanosecond and thread: the least work per kernel to share
+# with spinning workers, and the least to wake sleeping ones.
 WORTH_SHARING, WORTH_WAKING = 2**18, 2**20
-FUNCTION = 24  # as many sums and products take as long as a function of a number
-QUICK = "T", "F", "abs", "ceil", "floor"  # functions that are one instruction
-CALLED = re.compile(r"(?<![\w.])[^\W\d]\w*(?=\()")  # functions of expressions
+FUNCTION = 24  # multiply-adds that take as long as one call of a math function
+QUICK = "T", "F", "abs", "ceil", "floor"  # functions that compile to one instruction
+CALLED = re.compile(r"(?<![\w.])[^\W\d]\w*(?=\()")  # calls in expressions
 
 
 class Buf(str):
     """The name of a flat array in generated source, with its shape and dtype."""
 
     def __new__(cls, name, shape, dtype):
-        """Name an array."""
+        """Create the name of an array."""
         self = super().__new__(cls, name)
         self.shape, self.dtype = tuple(shape), dtype
         self.size = math.prod(self.shape)
@@ -41,11 +41,11 @@ class Buf(str):
 
 
 def typed(text, dtype):
-    """Fill the placeholders of one dtype: T, LOWEST, HIGHEST, and whole-number keys.
+    """Replace the placeholders T, F, LOWEST and HIGHEST in source for one dtype.
 
-    F is the float that its numbers are computed in: whole numbers have no halves, and
-    a literal among them is cut here, since C does not say what (uint8_t) -1.5 is.
-    Infinity and NaN are numbers, too, which Python writes as names that it has not.
+    F is the float type in which its elements are computed. Literals beside integers are
+    truncated here, because (uint8_t) -1.5 is undefined in C. Infinity and NaN, whose
+    repr isn't a Python literal, become constants.
 
     >>> import numpy as np
     >>> typed("T(inf) * a if F(-nan) < b else np.inf", np.dtype("float32"))
@@ -68,7 +68,7 @@ def typed(text, dtype):
 
 @cache
 def _words(dtype):
-    """What stands for LOWEST, HIGHEST, F and T."""
+    """Return the replacements of LOWEST, HIGHEST, F and T."""
     if dtype.kind == "f":
         return "-INF", "INF", dtype.name, dtype.name
     low, high = (False, True) if dtype.kind == "b" else limits(dtype)
@@ -76,7 +76,7 @@ def _words(dtype):
 
 
 def type_name(dtype):
-    """Numba's name of a dtype.
+    """Return Numba's name of a dtype.
 
     >>> from numpy import dtype
     >>> type_name(dtype("bool"))
@@ -86,21 +86,21 @@ def type_name(dtype):
 
 
 class Kernel:
-    """Writes the body of one kernel; the `cpu` templates of operators call it.
+    """Builds the source of one kernel; the `cpu` templates of operators call it.
 
     `kernel("line")` adds a line, `kernel.loop("i", 8)` and `kernel.block("if ...:")`
-    open an indented block, `kernel.store(index, value)` ends an element: what follows
-    the core is computed there, in registers.
+    open an indented block, and `kernel.store(index, value)` completes an element: the
+    fused epilogue is computed there, in registers.
     """
 
     def __init__(self, node, functions, threads=1, is_open=False):
         graph = node.attrs.get("graph")
         self.node, self.functions, self.n_threads = node, functions, threads
-        self.turns, self.work = 1, 0  # of loops that threads may share
-        self.parted = False  # whether a call may do a part of them
-        self.prelude = False  # whether loops stand before them, which each call does again
+        self.turns, self.work = 1, 0  # iterations and work of the parallel loop
+        self.parted = False  # whether a call may run only a chunk of them
+        self.prelude = False  # whether loops precede it, which each call repeats
         self.lines, self.depth, self.count = [], 1, 0
-        self.made = {}  # number of a line -> the node that it computes
+        self.made = {}  # line number -> the node that it computes
         if graph:
             variables, nodes, heads = (
                 graph.variables,
@@ -130,7 +130,7 @@ class Kernel:
         self.dtype = self.rows.dtype if self.rows else (self.core or nodes[-1]).specs[0].dtype
         work = scratch_of(node)
         self.scratch = work[0].specs[0].nbytes if work else 0  # bytes per thread
-        self.lengths = {}  # name of an argument -> the number that it stands for here
+        self.lengths = {}  # argument -> its value here
         with symbolic() if is_open else nullcontext({}) as symbols:
             self.write()
         text = "\n".join(self.lines)
@@ -138,26 +138,26 @@ class Kernel:
 
     # -- lines
     def __call__(self, line):
-        """Add a line at the present depth."""
+        """Add a line at the current indentation."""
         self.lines.append("    " * self.depth + self.translate(line, self.dtype))
 
     @contextmanager
     def of(self, node):
-        """What is written inside this `with` block computes a node, for whoever asks."""
+        """Attribute the lines added inside this `with` block to a node, as debug information."""
         first = len(self.lines)
         yield
         self.made.update(dict.fromkeys(range(first, len(self.lines)), node))
 
     def translate(self, text, dtype):
-        """Fill in the dtype, and the target's functions for those of expressions."""
+        """Replace placeholders of the dtype, and function names by the target's."""
         names = self.functions(dtype)
         return CALLED.sub(lambda match: names.get(match[0], match[0]), typed(text, dtype))
 
     @contextmanager
     def block(self, header):
-        """Indent what is written inside this `with` block under a header.
+        """Indent the lines added inside this `with` block under a header.
 
-        Without any lines, as where a loop inside has no turns, there is no header.
+        An empty block, such as a loop without iterations, is omitted.
         """
         self(header)
         before = len(self.lines)
@@ -169,15 +169,15 @@ class Kernel:
 
     @contextmanager
     def loop(self, name, stop, start=0, step=1):
-        """A counting loop; one that turns once is written without the loop.
+        """Open a counted loop; one with a single iteration is written without the loop.
 
-        stop:    a number, or the text of one that is known when the kernel runs.
+        stop:    an integer, or an expression evaluated at run time.
         """
         if not isinstance(stop, str | Length) and 0 < stop - start <= step:
             self(f"{name} = {start}")
             before = len(self.lines)
             yield
-            if len(self.lines) == before:  # as where a loop inside has no turns
+            if len(self.lines) == before:  # empty, such as a loop without iterations
                 self.lines.pop()
             return
         ends = (
@@ -188,19 +188,18 @@ class Kernel:
 
     @contextmanager
     def share(self, name, stop, start=0, step=1, work=0):
-        """The outermost loop, whose turns are independent: threads may share them.
+        """Open the outermost loop, whose independent iterations threads may share.
 
-        Of `parts` equal pieces, a call of the kernel does the one that `part` says.
-        Each call does all that stands outside, which may write to `work` only.
+        A call of the kernel runs chunk `part` of `parts` equal chunks. Each call repeats
+        the code outside of the loop, which may write only to `work`.
 
-        stop:    a number, or the name of a length.
-        work:    about how many sums and products there are in all turns; little work
-                 is not worth a second thread, but loops of a core that are alike have
-                 one text.
+        stop:    an integer, or the name of a length.
+        work:    approximate number of multiply-adds in the loop; little work stays on one
+                 thread, except that a core's equal loops have equal source.
         """
         named = stop in self.lengths
         turns = self.lengths[stop] if named else -((start - stop) // step)
-        is_open = isinstance(work, Length)  # then one text, for little work and much
+        is_open = isinstance(work, Length)  # then one source for any amount of work
         much, alike = work >= WORTH_SHARING, is_open or named and self.core is not None
         few = turns < 2 and not (isinstance(stop, Length) and step == 1)
         if self.n_threads == 1 or not (much or alike) or few or self.depth > 1:
@@ -225,14 +224,14 @@ class Kernel:
 
     @property
     def effort(self):
-        """About how many sums and products take as long as one number of the result."""
+        """Estimate the multiply-adds that take as long as one element of the result."""
         texts = [n.op.scalar(n.attrs, n.specs[0].dtype) or "" for n in self.nodes]
         called = [name for text in texts for name in CALLED.findall(text) if name not in QUICK]
         return MOVED + len(texts) + FUNCTION * len(called)
 
     @contextmanager
     def each(self, *ranges, work=0):
-        """Turns that are independent of each other: here loops, one in another.
+        """Open a nest of loops with independent iterations.
 
         ranges:  (name, stop) of each loop.
         work:    as in `share`.
@@ -243,35 +242,35 @@ class Kernel:
                 'loop is needed, as in k.each(("i", data.size))'
             )
         with ExitStack() as loops:
-            for name, stop in ranges:  # the outermost of those that turn is shared
+            for name, stop in ranges:  # share the outermost with several iterations
                 loops.enter_context(self.share(name, stop, work=work))
             yield
 
     def equal_parts(self, length, work):
-        """How many equal parts of a length threads may share: one each, or 1 for little work."""
+        """Return the number of equal chunks of a length: one per thread, or 1 for little work."""
         if work < WORTH_SHARING:
             return 1
         return max(n for n in range(1, self.n_threads + 1) if length % n == 0)
 
     def then(self):
-        """What follows reads what came before, of all turns: here it does anyway."""
+        """Separate phases: all iterations before must end first; here, nothing to do."""
 
     def length(self, name, number):
-        """A number that the kernel takes as an argument; gives its name.
+        """Make a length an argument of the kernel; return its name.
 
-        Kernels that differ in lengths only have one text, which is compiled once. What
-        decides which numbers stay in registers, as a tile, is no length.
+        Kernels that differ only in such lengths have equal source, compiled once. Sizes
+        that determine register allocation, such as a tile's, aren't lengths.
         """
         self.lengths[name] = number
         return name
 
     def name(self, prefix):
-        """A name that this kernel has not used yet."""
+        """Return an unused name."""
         self.count += 1
         return f"{prefix}{self.count - 1}"
 
     def part(self, buf, index, shape):
-        """A piece of an array, `index` times its size from the start; or reshaped."""
+        """Define and return the `index`-th part of a shape in an array, or a reshaped array."""
         if index is None:
             return Buf(buf, shape, buf.dtype)
         size = math.prod(shape)
@@ -281,24 +280,24 @@ class Kernel:
 
     @property
     def arrays(self):
-        """What the kernel takes as addresses."""
+        """Return the array arguments, passed as addresses."""
         work = [Buf("work", (), self.dtype)] * bool(self.scratch)
         return [*self.args, *self.outs.values(), *work]
 
     @property
     def numbers(self):
-        """What the kernel takes as numbers, after the arrays."""
+        """Return the scalar arguments, which come after the arrays."""
         return ["key"] * self.random + [*self.lengths] + ["part", "parts"] * self.parted
 
     def text(self, name):
-        """The whole kernel under a name."""
+        """Return the source of the kernel under a name."""
         args = [*self.arrays, *self.numbers]
-        body = self.lines or ["    pass"]  # nothing to do for an array without elements
+        body = self.lines or ["    pass"]  # an empty array
         return "\n".join([f"def {name}({', '.join(args)}):", *body])
 
-    # -- what the node needs
+    # -- loops
     def write(self):
-        """Choose the loops: over rows, of a map, or the core's own."""
+        """Choose the loops: over rows, elementwise, or the core's own."""
         if self.rows:
             return RowLoops(self, self.nodes, self.rows)
         if self.core is None:
@@ -306,7 +305,7 @@ class Kernel:
         self.write_core(self.core.op.cpu)
 
     def write_core(self, template):
-        """The core's own loops; other nodes are computed as it stores its results."""
+        """Write the core's own loops; the epilogue is computed at its stores."""
         self.after = [n for n in self.nodes if n is not self.core]
         ins = [self.ins[ref] for ref in self.core.inputs]
         out = (
@@ -325,17 +324,17 @@ class Kernel:
 
     # -- scalars
     def scalars(self, nodes, values, index, load):
-        """Write one statement per node; `values` collects the names of what is computed,
-        and of what is read, by the text of the read.
+        """Write one statement per node; `values` collects the names of results, and of
+        loads by their source.
 
-        load:    (reference, node that reads it) -> the text of a read from memory.
+        load:    (reference, its user) -> the source of a load.
         """
         for node in nodes:
             operands = {}
             for letter, ref in zip("abcdefgh", node.inputs, strict=False):
                 text = values.get(ref) or load(ref, node)
                 if not (ref in values or text in values or text.isidentifier() or node.op.strides):
-                    values[text] = self.name("v")  # two nodes may read two places
+                    values[text] = self.name("v")  # users may load different elements
                     self(f"{values[text]} = {text}")
                 operands[letter] = values.get(text, text)
             if node.op.strides:
@@ -344,16 +343,16 @@ class Kernel:
             dtype = node.specs[0].dtype
             expr = node.op.scalar(node.attrs, dtype).format(**operands, i=index)
             expr = self.translate(expr, dtype)
-            if dtype.kind != "f":  # whole numbers grow to 64 bits in an expression
+            if dtype.kind != "f":  # Numba widens integers to 64 bits
                 expr = f"{dtype.name}({expr})"
             values[node, 0] = self.name("t")
             with self.of(node):
                 self(f"{values[node, 0]} = {expr}")
 
     def store(self, index, value, at=None):
-        """End one element of the core: compute what follows, write what is wanted.
+        """Complete one element of the core: compute the epilogue, store the outputs.
 
-        at:  axis -> the text of the place on it; others are computed from the index.
+        at:  axis -> source of the index on it; others are computed from `index`.
         """
         if not self.after:
             (out,) = self.outs.values()
@@ -361,7 +360,7 @@ class Kernel:
         self.stored = True
         values = {(self.core, 0): self.name("v")}
         shape, dtype = self.core.specs[0]
-        if dtype.kind in "iub":  # in a kernel, sums of whole numbers have 64 bits
+        if dtype.kind in "iub":  # accumulated in 64 bits
             value = self.translate(f"T({value})", dtype)
         self(f"{values[self.core, 0]} = {value}")
 
@@ -382,9 +381,9 @@ class Kernel:
         for ref, out in self.outs.items():
             self(f"{out}[{index}] = {values[ref]}")
 
-    # -- loops of a map
+    # -- elementwise loops
     def map_loops(self):
-        """One loop nest over the output; inputs that stretch are read at step 0."""
+        """Write one loop nest over the output; broadcast inputs have stride 0."""
         shape = self.nodes[-1].specs[0].shape
         reads = {}  # (reference, strided node or None) -> (offset, strides)
         for node in self.nodes:
@@ -410,14 +409,14 @@ class Kernel:
 
     @contextmanager
     def nest(self, shape, strides):
-        """Loops over a shape, with axes joined where every read allows it.
+        """Open loops over a shape, with axes collapsed where all strides allow it.
 
-        Gives the text of the flat output index and of each read's index.
+        Returns the source of the flat output index and of each load's index.
         """
         joined = joined_axes(shape, strides)
         names = [f"i{d}" if len(joined) > 1 else "i" for d in range(len(joined))]
         stops = [n for n, _, _ in joined]
-        if len(joined) == 1 and self.core is None:  # one text for all sizes
+        if len(joined) == 1 and self.core is None:  # equal source for all sizes
             stops = [self.length("size", stops[0])]
 
         work = math.prod(shape) * self.effort
@@ -434,13 +433,13 @@ class Kernel:
             )
 
     def copy(self, source, shape, read, out, write):
-        """Copy element by element; `read` and `write` are (offset, strides)."""
+        """Copy elements; `read` and `write` are (offset, strides)."""
         with self.nest(shape, [read[1], write[1]]) as (_, (at, to)):
             self(f"{out}[{_sum(write[0], to)}] = {source}[{_sum(read[0], at)}]")
 
     @contextmanager
     def loops(self, ranges):
-        """Nested loops of (name, ends), the outermost first; of one turn, no loop."""
+        """Open nested loops of (name, bounds), outermost first; skip those of one iteration."""
         with ExitStack() as loops:
             for name, ends in ranges:
                 if ends != 1:
@@ -449,9 +448,9 @@ class Kernel:
 
 
 def joined_axes(shape, strides):
-    """The axes of a shape that turn, joined where every read allows it.
+    """Collapse adjacent axes where all strides allow it, and drop axes of length 1.
 
-    Gives:   [length, step of the flat index, step of each read] of each.
+    Returns: [length, stride of the flat index, stride of each load] per axis.
 
     >>> joined_axes((2, 3, 4), [(12, 4, 1), (0, 4, 1)])
     [[2, 12, [12, 0]], [12, 1, [1, 1]]]
@@ -475,7 +474,7 @@ def joined_axes(shape, strides):
 
 
 def place(names, steps):
-    """The text of an index: each loop's name times its step.
+    """Return the source of an index: each counter times its stride.
 
     >>> place(["i", "j", "k"], [12, 0, 1])
     'i * 12 + k'

@@ -81,9 +81,7 @@ def worth_it(graph: Graph, where: dict[Node, Ref]) -> set[Node]:
             if where.get(node) != root[ref]:
                 after[root[ref]] = k
     after |= {root[ref]: math.inf for ref in graph.heads}
-    late: dict[
-        Ref, list[Node]
-    ] = {}  # reference -> slices used after its last other use
+    late: dict[Ref, list[Node]] = {}  # reference -> slices used after its last other use
     for node, ref in where.items():
         if ref[0].op is not None and last.get((node, 0), 0) > after.get(ref, 0):
             late.setdefault(ref, []).append(node)

@@ -34,9 +34,7 @@ def many_plans(hybrid: Hybrid, entry: CacheEntry, args: tuple, old: CacheEntry |
     explain_trace(hybrid, entry, old)
     if len(hybrid.entries) >= LENGTHS and "lengths" not in hybrid.warned:
         many_lengths(hybrid, entry)
-    if (
-        group := without_numbers(key := hybrid.key(args))
-    ) != key:  # there are scalar arguments
+    if (group := without_numbers(key := hybrid.key(args))) != key:  # there are scalar arguments
         generalize_scalars(hybrid, entry, args, group)
 
 
@@ -98,10 +96,7 @@ def share(entry: CacheEntry, programs: LRUCache, context: Context) -> bool:
     programs:  structural key -> CompiledGraph;  context: the device of the scalars.
     Returns:   whether there was such a graph.
     """
-    from minihybrid.passes.lift_constants import (  # rarely needed: imported on demand
-        lift,
-        same,
-    )
+    from minihybrid.passes.lift_constants import lift, same  # rarely needed: imported on demand
 
     mine = entry.program
     graph, numbers = lift(expand(entry.graph, mine.job.training))

@@ -1,4 +1,4 @@
-"""Chapter 19. The target "cpu": loops that Numba and LLVM make machine code of."""
+"""Chapter 19. Target "cpu": loops compiled by Numba and LLVM."""
 
 from minihybrid.core import lazy
 

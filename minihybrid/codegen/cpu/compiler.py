@@ -1,13 +1,13 @@
-"""Chapter 19. From the text of a kernel to machine code, in a process of its own.
+"""Chapter 19. The compiler process: kernel source to machine code.
 
-Takes:   requests on the standard input: a kernel's text, and the name of its symbol.
-Gives:   on the standard output, an object file's bytes, or why there is none.
+Input:   requests on standard input: a kernel's source, and the name of its symbol.
+Output:  on standard output, the bytes of an object file, or the reason for a failure.
 
-Numba reads Python, finds the types and hands LLVM a program; nearly all of that is
-Python itself, so two kernels compile at once only in two processes. It also leaves the
-process that trains a net without a compiler in its memory.
-What is left out: Numba's passes that kernels do not need (closures, generators, lifted
-loops, rewriting); nothing here is worth more than half of the time that they took.
+Numba parses Python, infers types and hands the program to LLVM. Nearly all of that is
+Python code, so only separate processes compile kernels in parallel. They also keep the
+compiler out of the training process's memory.
+Omitted are Numba's passes for closures, generators, loop lifting and rewriting, which
+kernels don't need; they took more than half of the time.
 """
 
 import functools
@@ -31,19 +31,19 @@ from minihybrid.codegen.cpu.interpreter import ARGUMENTS, drive, enter
 from minihybrid.codegen.cpu.scalar import OPTIONS
 from minihybrid.ops.cpu.machine import registers
 
-# A loop of more turns stays a loop. One instruction that reads a row, turn after turn,
-# shows the processor what to fetch ahead; a hundred in a line, each once a row, do not.
+# Longer loops aren't fully unrolled: the hardware prefetcher recognizes one load instruction
+# that walks along a row, but not a hundred that each execute once per row.
 UNROLL = "-unroll-full-max-count=12"
 POLYNOMIALS = "minihybrid.codegen.cpu.trig", "minihybrid.codegen.cpu.transcendental"
-IDLE_S = 30.0  # after so long without a request the process ends
+IDLE_S = 30.0  # the process ends after so long without a request
 WORD = ir.IntType(64)
 
 
 class Pipeline(compiler.CompilerBase):
-    """Numba's passes for a function of numbers and loops."""
+    """Numba's passes for scalar code with loops."""
 
     def define_pipelines(self):
-        """The passes in order."""
+        """Return the passes in order."""
         passes = PassManager("kernel")
         for step in (
             untyped.TranslateByteCode,
@@ -60,8 +60,8 @@ class Pipeline(compiler.CompilerBase):
 
 
 class Library(codegen.JITCodeLibrary):
-    """Functions that are optimised once, all together: not before that one by one, nor
-    cheaply, for the sake of counted references, of which kernels have none."""
+    """A library that is optimized once as a whole, not function by function first, and
+    without the passes for reference counts, of which kernels have none."""
 
     def _optimize_functions(self, module):
         module.data_layout = self._codegen._data_layout
@@ -73,10 +73,11 @@ class Library(codegen.JITCodeLibrary):
 
 
 class Wide(codegen.JITCPUCodegen):
-    """Loops in the widest registers, for polynomials: LLVM may prefer half of AVX-512's.
+    """Code generation with the widest vectors, for polynomials: LLVM may prefer 256 bits of
+    AVX-512's 512.
 
-    A wide register is read from two cache lines unless its numbers begin where a line
-    does; loops that do little besides are faster with halves.
+    A full-width load crosses cache lines unless it is aligned, so memory-bound loops are
+    faster with half the width.
     """
 
     def _customize_tm_features(self):
@@ -85,15 +86,15 @@ class Wide(codegen.JITCPUCodegen):
 
 @functools.cache
 def generator(wide):
-    """Numba's writer of machine code, or ours."""
+    """Return Numba's code generator, or the wide one."""
     return Wide("wide") if wide else registry.cpu_target.target_context.codegen()
 
 
 def remembered(find):
-    """The types of an operator's arguments and result: found once for each of them.
+    """Memoize type resolution of operators.
 
-    find:    (function, arguments, keywords) -> signature, as Numba finds it, which tries
-             all of NumPy's rules for each `+` again.
+    find:    (function, arguments, keywords) -> signature: Numba's resolution, which tries
+             all of NumPy's rules again for each `+`.
     """
     cached = {}
 
@@ -112,18 +113,17 @@ def remembered(find):
 
 @compiler_lock.global_compiler_lock
 def compile_function(function, arguments, symbol, finish, wide=False):
-    """The object file of a function, with one symbol that others may call.
+    """Compile a function to an object file with one exported symbol.
 
     arguments:  Numba types.
-    wide:       whether its loops shall use the widest registers.
-    finish:     (module, function, arguments, context, symbol) writes the function that
-                has the symbol, around the compiled one.
+    wide:       whether its loops use the widest vectors.
+    finish:     (module, function, arguments, context, symbol) writes the exported wrapper
+                around the compiled function.
 
-    Nothing is written where another argument is read, but for maps (`overwrites` in
-    `core/passes/memory.py`), which read a number before they write what it has become.
-    Told so, LLVM compares no addresses, which would be equal where a map writes over what
-    it reads, and its loop be run number by number; and what goes through `work` stays in
-    registers.
+    Arguments don't alias, except in elementwise kernels (`overwrites` in
+    `core/passes/memory.py`), which load each element before they overwrite it. Declared
+    as `noalias`, loops need no run-time checks, which would find aliases in elementwise
+    kernels and fall back to scalar code; and values in `work` can stay in registers.
     """
     context = registry.cpu_target.target_context
     flags = compiler.Flags()
@@ -163,9 +163,9 @@ def compile_function(function, arguments, symbol, finish, wide=False):
 
 
 def unpack(module, inner, arguments, context, symbol):
-    """A function of one argument, the address of words, which calls the kernel.
+    """Write a wrapper that takes the address of an argument array and calls the kernel.
 
-    A word is the address of an array or a number; all take 64 bits.
+    Each argument is an address or a scalar of 64 bits.
     """
     outer = ir.Function(module, ir.FunctionType(ir.VoidType(), [WORD.as_pointer()]), symbol)
     builder = ir.IRBuilder(outer.append_basic_block())
@@ -180,7 +180,7 @@ def unpack(module, inner, arguments, context, symbol):
 
 
 def compile_kernel(text, symbol):
-    """The object file of the kernel that a module's text defines at its end."""
+    """Compile the kernel that a module's source defines last."""
     scope = {"__name__": symbol}
     exec(compile(text, f"<{symbol}>", "exec"), scope)
     kernel = next(v for v in reversed(scope.values()) if hasattr(v, "arguments"))
@@ -190,29 +190,30 @@ def compile_kernel(text, symbol):
 
 
 def answer(request, symbol):
-    """What a request asks for; the request without text asks for the driver."""
+    """Compile a request; one without source requests the interpreter."""
     if request:
         return compile_kernel(request, symbol)
     return compile_function(drive, ARGUMENTS, symbol, enter)
 
 
 def serve(wanted):
-    """Answer requests until there are no more, or none for a while.
+    """Serve requests until input ends or stays silent for `IDLE_S`.
 
-    wanted:  the packages of whoever asks; code that others make would go by their names.
+    wanted:  the client's package versions, which must match, because its file names
+             contain them.
     """
     strange = sorted(set(versions()) - set(wanted))
     binding.set_option("", UNROLL)
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     try:
-        os.dup2(2, 1)  # whatever prints must not disturb the answers
-    except OSError:  # the channel of errors is closed
+        os.dup2(2, 1)  # keeps prints out of the responses
+    except OSError:  # standard error is closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     typing = registry.cpu_target.typing_context
     typing.resolve_function_type = remembered(typing.resolve_function_type)
-    gc.disable()  # circles are looked for after each kernel, among what it has left
+    gc.disable()  # cycles are collected after each kernel
     gc.freeze()
-    seen = [time.monotonic(), False]  # when the last answer went, whether one is due
+    seen = [time.monotonic(), False]  # time of the last response, whether one is due
 
     def watch():
         while seen[1] or time.monotonic() < seen[0] + IDLE_S:
@@ -236,7 +237,7 @@ def serve(wanted):
         try:
             sink.write(struct.pack("<BQ", good, len(reply)) + reply)
             sink.flush()
-        except BrokenPipeError:  # whoever asked has ended
+        except BrokenPipeError:  # the client has ended
             os._exit(0)
         seen[:] = time.monotonic(), False
         gc.collect()

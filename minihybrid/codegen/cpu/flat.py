@@ -1,13 +1,12 @@
-"""Chapter 17. An array as kernels see it: an address, and the type of what lies there.
+"""Chapter 17. Flat arrays in kernels: a typed pointer.
 
-Takes:   the types of a kernel's arguments.
-Gives:   `kernel`, the decorator of generated kernels; `Flat`, the Numba type of such an
+Defines: `kernel`, the decorator of generated kernels; `Flat`, the Numba type of such an
          array, with `a[i]`, `a[i] = x` and `a[i:]`.
 
-A NumPy array comes with its shape and strides, and every index is checked for being
-negative. The generator knows all lengths and never counts from the end, so an address
-is enough: kernels compile in half the time and are called with plain numbers.
-What is left out: bounds; whoever writes a kernel is answerable for its indices.
+Numba passes a NumPy array with shape and strides, and checks each index for being
+negative. Generated code has known lengths and no negative indices, so a pointer is enough:
+kernels compile in half the time and are called with plain integers.
+Limits: indices aren't checked.
 """
 
 import operator
@@ -20,9 +19,9 @@ from minihybrid.codegen.cpu.scalar import OPTIONS
 
 
 def kernel(*arguments):
-    """A decorator for `def k(a0, out): ...`: what it takes, and that it is compiled.
+    """Decorate a kernel `def k(a0, out): ...` with the types of its arguments.
 
-    Called from Python it takes NumPy arrays of one axis, and Numba compiles it then; a
+    Called from Python, it takes one-dimensional NumPy arrays and is compiled by Numba; a
     plan compiles it for addresses.
 
     >>> from numba import float32
@@ -46,7 +45,7 @@ def kernel(*arguments):
 
 
 class Flat(types.Type):
-    """The Numba type of an address where numbers of one type lie side by side."""
+    """The Numba type of a pointer to contiguous elements."""
 
     def __init__(self, dtype):
         self.dtype = dtype

@@ -1,18 +1,17 @@
-"""Chapter 19. The one function that runs every plan: kernel after kernel.
+"""Chapter 19. The bytecode interpreter: one compiled function that runs every plan.
 
-Takes:   a plan's program (numbers), the arrays of a call.
-Gives:   `drive`, compiled once a machine; `enter`, what Python calls it through.
+Defines: `drive`, the interpreter loop, compiled once per machine; `enter`, its entry point
+         from Python.
 
-Several threads may drive one program together. A launch's chunks are pieces of its
-outermost loop; whoever is free takes the next one, so a thread that comes late, or not
-at all, delays nobody. Every second thread takes them from the back, so that each of two
-finds in its core's caches what it read and wrote there before.
+Several threads can run one program together. A launch is split into chunks of its
+outermost loop, and idle threads take the next chunk (self-scheduling), so a thread that
+comes late, or never, delays nothing. Every second thread takes chunks from the back, so
+that each of two threads finds its data of earlier launches in its core's caches.
 
-To wake a thread up takes as long as a small net. So a helper that has just been of use
-looks at a board for a while, without Python; who has a program puts it there, drives it,
-takes it away, and waits for those who are still at it: what they read is his.
-What is left out: a launch that begins before all of the last one is done; two programs on
-one board.
+Waking a thread takes as long as a small net. So workers spin for a while on a shared work
+queue (the board), outside of Python. A caller posts its program there, runs it, withdraws
+it, and waits for the workers still inside, because they read its memory.
+Not supported: overlapping launches; two programs in one queue.
 """
 
 import sys
@@ -35,17 +34,17 @@ from minihybrid.codegen.bytecode import (
 )
 from minihybrid.codegen.cpu.flat import Flat
 
-HEAD = object.__basicsize__ // 8  # words of a Python object before an array's own:
+HEAD = object.__basicsize__ // 8  # words of the object header, before an array's own:
 DATA, FLAGS = HEAD, HEAD + 6  # address of the data, and NumPy's flags
 PLAIN = 0x0101  # flags of C order and of aligned memory
-SPINS = 64  # looks at a counter before another thread may run
+SPINS = 64  # polls of a counter before yielding the core
 
 ARGUMENTS = (Flat(types.int64),) * 3 + (types.int64,) * 4 + (Flat(types.int64),)
 
 
 @intrinsic
 def words(typing, address):
-    """The numbers that lie at an address."""
+    """Return the int64 array at an address."""
 
     def codegen(context, builder, signature, args):
         return builder.inttoptr(args[0], ir.IntType(64).as_pointer())
@@ -55,7 +54,7 @@ def words(typing, address):
 
 @intrinsic
 def call(typing, address, given):
-    """Call the kernel at an address with the address of its words."""
+    """Call the kernel at an address with the address of its arguments."""
 
     def codegen(context, builder, signature, args):
         kind = ir.FunctionType(ir.VoidType(), [args[1].type])
@@ -67,7 +66,7 @@ def call(typing, address, given):
 
 @intrinsic
 def address_of(typing, numbers):
-    """The address where numbers lie."""
+    """Return the address of an array's data."""
 
     def codegen(context, builder, signature, args):
         return builder.ptrtoint(args[0], ir.IntType(64))
@@ -77,7 +76,7 @@ def address_of(typing, numbers):
 
 @intrinsic
 def add(typing, address, number):
-    """Add to a number that threads share; what it was before."""
+    """Atomically add to a shared integer; return its old value."""
 
     def codegen(context, builder, signature, args):
         where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
@@ -88,7 +87,7 @@ def add(typing, address, number):
 
 @intrinsic
 def put(typing, address, number):
-    """Write a number that threads share; what it was before."""
+    """Atomically store a shared integer; return its old value."""
 
     def codegen(context, builder, signature, args):
         where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
@@ -99,7 +98,7 @@ def put(typing, address, number):
 
 @intrinsic
 def look(typing, address):
-    """A number that threads share."""
+    """Atomically load a shared integer."""
 
     def codegen(context, builder, signature, args):
         where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
@@ -110,7 +109,7 @@ def look(typing, address):
 
 @intrinsic
 def rest(typing):
-    """Let another thread run."""
+    """Yield the core to another thread."""
 
     def codegen(context, builder, signature, args):
         name = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
@@ -128,12 +127,12 @@ def drive(program, objects, done, key, until, shared, thread, given):
 
     objects:  addresses of NumPy arrays: inputs, outputs, the arena, the parameters'
               addresses.
-    done:     becomes 1; stays 0 if an array does not lie in plain order.
-    key:      of the random numbers.
-    shared:   address of what threads share (codegen/bytecode.py); 0 if there is one only.
-    thread:   0 for whoever has the program. A helper has a board instead: it runs what it
-              finds there, until it has looked `until` times in vain.
-    given:    room for a kernel's operands, two more than the program's longest launch has.
+    done:     becomes 1; stays 0 if an array isn't contiguous.
+    key:      of the random stream.
+    shared:   address of the threads' shared memory (codegen/bytecode.py); 0 for one thread.
+    thread:   0 for the caller. A worker takes programs from the queue instead, until it has
+              polled it `until` times in vain.
+    given:    buffer for a kernel's operands, two more than the longest launch has.
     """
     for i in range(program[0]):
         if words(objects[i])[FLAGS] & PLAIN != PLAIN:
@@ -147,7 +146,7 @@ def drive(program, objects, done, key, until, shared, thread, given):
             posted[0], posted[1], posted[2] = address_of(program), address_of(objects), key
             posted[3], posted[4] = until, shared
             add(board, 1)
-        else:  # the helpers are with another call
+        else:  # the workers run another call
             shared = 0
     ticket = last = looks = 0
     while looks < until or not helps:
@@ -159,7 +158,7 @@ def drive(program, objects, done, key, until, shared, thread, given):
                     rest()
                 continue
             add(board + INSIDE, 1)
-            if look(board) != ticket or words(posted[0])[2] > room:  # gone, or too long
+            if look(board) != ticket or words(posted[0])[2] > room:  # withdrawn, or too long
                 add(board + INSIDE, -1)
                 continue
             program, objects, key = words(posted[0]), words(posted[1]), posted[2]
@@ -190,13 +189,13 @@ def drive(program, objects, done, key, until, shared, thread, given):
                 given[i] = operand + after
             n, guard, runs = n_operands, program[at + 5], True
             if guard != 0:
-                n -= 1  # an aligned word around the condition, which may be shorter
+                n -= 1  # the aligned word that contains the condition
                 condition = words(given[n] & -8)[0] >> 8 * (given[n] & 7)
                 runs = (condition & guard != 0) if guard > 0 else (condition & -guard == 0)
             given[n], given[n + 1] = 0, 1
             mine, end = shared + COUNTERS + 32 * launch, thread % 2
             if not runs:
-                if shared != 0:  # who comes later may find anything where the condition was
+                if shared != 0:  # a later launch may overwrite the condition
                     add(mine, chunks)
                     add(mine + 8, chunks)
             elif shared == 0:
@@ -235,12 +234,12 @@ def drive(program, objects, done, key, until, shared, thread, given):
 
 
 def enter(module, inner, arguments, context, symbol):
-    """What Python calls: `run(*arrays, arena, table, key, until, shared, thread)`; a helper
-    has no arrays: `run(0, until, shared, thread)`.
+    """Write the entry point `run(*arrays, arena, table, key, until, shared, thread)`; a worker
+    passes no arrays: `run(0, until, shared, thread)`.
 
-    A built-in function in the way of C: `self` is the array of the program. The numbers
-    come last; while kernels run, other Python threads may, too.
-    Gives:   True; False if an array does not lie in plain order.
+    It is a built-in C function, whose `self` is the program's array. Integers come last.
+    The GIL is released while kernels run.
+    Returns: True; False if an array isn't contiguous.
     """
     word, address = ir.IntType(64), ir.IntType(64).as_pointer()
 

@@ -1,10 +1,10 @@
-"""Chapter 19. Machine code of kernels: compiled side by side, and loaded.
+"""Chapter 19. Compile kernels in parallel processes, and load their machine code.
 
-Takes:   texts of kernels.
-Gives:   `load_kernels`, their addresses; `make_runner`, a plan's program as a function.
+Defines: `load_kernels`, source -> address; `make_runner`, which turns a plan's bytecode
+         into a Python function.
 
-The compilers are processes of their own; what they made is kept on disk (`cache.py`).
-What is left out: unloading.
+Compilers are separate processes; object files are cached on disk (`cache.py`).
+Not supported: unloading.
 """
 
 import atexit
@@ -27,7 +27,7 @@ from minihybrid.core.fork_safe import ForkSafe
 from minihybrid.core.op import HybridError
 from minihybrid.ops.cpu.machine import cores
 
-SOON_S = 1.0  # who waits longer sees a progress bar, or is told why NumPy answers
+SOON_S = 1.0  # longer waits show a progress bar, or a message that NumPy answers
 PROGRAM = f"""
 import signal, sys, types
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asked hears it, and may end us
@@ -43,32 +43,32 @@ serve(sys.argv[1:])
 
 # -- compilers -------------------------------------------------------------------------
 class Compiler:
-    """A process that compiles kernels, one by one (`codegen/cpu/compiler.py`)."""
+    """A process that compiles kernels one at a time (`codegen/cpu/compiler.py`)."""
 
     def __init__(self):
-        if not sys.executable:  # Python is part of another program
+        if not sys.executable:  # Python is embedded in another program
             raise OSError("sys.executable does not say which program Python is")
         others = {
             k: v
-            for k, v in os.environ.items()  # as NUMBA_OPT=0: the same code
+            for k, v in os.environ.items()  # such as NUMBA_OPT=0: all compilers must agree
             if not k.startswith(("NUMBA_", "LLVMLITE_"))
-        }  # whatever they say
+        }  # even if they are set
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", PROGRAM, *versions()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            cwd=os.path.abspath(os.sep),  # ours may go away
+            cwd=os.path.abspath(os.sep),  # the current folder may be deleted
             env=others | processor(),
         )
         RUNNING.add(self)
 
     def ask(self, text, symbol):
-        """An object file's bytes; EOFError if the process has ended."""
+        """Return an object file's bytes; EOFError if the process has ended."""
         text, symbol = text.encode(), symbol.encode()
         try:
             self.process.stdin.write(struct.pack("<QQ", len(text), len(symbol)) + symbol + text)
             self.process.stdin.flush()
-        except (OSError, ValueError):  # the pipe is broken, or closed
+        except (OSError, ValueError):  # broken or closed pipe
             raise EOFError from None
         head = self.process.stdout.read(9)
         if len(head) < 9:
@@ -80,19 +80,19 @@ class Compiler:
         return reply
 
     def end(self):
-        """End it, whatever it does: it has nothing that could be lost."""
+        """Kill the process, which has no state to lose."""
         RUNNING.discard(self)
         self.process.kill()
-        with self.process, contextlib.suppress(OSError):  # `with` waits for the end
+        with self.process, contextlib.suppress(OSError):  # `with` waits for its exit
             self.process.stdin.close()
 
 
-IDLE = queue.SimpleQueue()  # compilers that wait for work
-RUNNING = set()  # all of them
+IDLE = queue.SimpleQueue()  # idle compilers
+RUNNING = set()  # all compilers
 
 
 def compile_text(text, symbol):
-    """The object file of a kernel, from a compiler that is idle, or a new one.
+    """Compile a kernel to an object file, in an idle compiler or a new one.
 
     Raises:  HybridError with the compiler's reason.
     """
@@ -102,13 +102,13 @@ def compile_text(text, symbol):
         except queue.Empty:
             compiler, is_new = _start(), True
         if compiler not in RUNNING:
-            continue  # somebody has ended it
+            continue  # it was ended
         try:
             compiled = compiler.ask(text, symbol)
         except EOFError:
             if not is_new and compiler in RUNNING:
                 compiler.end()
-                continue  # it waited too long, and has ended
+                continue  # it timed out and ended
             compiler.end()
             raise HybridError(NO_COMPILER.format("it ended at once")) from None
         except HybridError:
@@ -133,27 +133,27 @@ def _start():
 
 @atexit.register
 def end_compilers():
-    """End all compilers; the next first call starts new ones."""
+    """End all compilers; the next compilation starts new ones."""
     for compiler in list(RUNNING):
         compiler.end()
 
 
 # -- in this process -------------------------------------------------------------------
-LOADING = ForkSafe()  # one thread loads; others wait for what it made
-STILL = threading.RLock()  # a fork waits for a thread that imports or links, for
-# milliseconds: in the child it would never come to an end
-ADDRESSES = {}  # symbol -> where its machine code begins
-KEPT = []  # what must live as long as the machine code
-BACKGROUND = []  # (when it began, how many kernels) of compiling that nobody waits for
-UNTOLD = [True]  # until somebody has said so
+LOADING = ForkSafe()  # one thread loads; others wait for its result
+STILL = threading.RLock()  # a fork waits until imports and linking, which take
+# milliseconds, are done: in the child, they would never finish
+ADDRESSES = {}  # symbol -> address of its machine code
+KEPT = []  # objects to keep alive with the machine code
+BACKGROUND = []  # (start time, number of kernels) of background compilations
+UNTOLD = [True]  # cleared once the message was printed
 
 
 def _after_fork():
-    """A child has no compilers of its own."""
+    """Reset the child's compilers, which belong to the parent."""
     global IDLE, RUNNING
     STILL.release()
     BACKGROUND.clear()
-    KEPT.append(RUNNING)  # the parent's: not to be closed here
+    KEPT.append(RUNNING)  # the parent's: not closed here
     IDLE, RUNNING = queue.SimpleQueue(), set()
 
 
@@ -165,7 +165,7 @@ if hasattr(os, "register_at_fork"):
 
 @functools.cache
 def _engine():
-    """LLVM's loader of object files."""
+    """Return LLVM's object-file loader."""
     from llvmlite import binding
 
     binding.initialize_native_target()
@@ -175,9 +175,9 @@ def _engine():
 
 
 def load_kernels(names):
-    """text -> address, of kernels that are loaded, kept on disk, or compiled now.
+    """Return source -> address of kernels: loaded already, cached on disk, or compiled now.
 
-    names:   text -> what the progress bar calls it; the empty text is the driver.
+    names:   source -> name in the progress bar; empty source means the interpreter.
     """
     with STILL:
         symbols = {text: symbol_of(text) for text in names}
@@ -197,7 +197,7 @@ def _compile(wanted):
     """symbol -> object file, of symbol -> (text, name); some at a time."""
     todo, done, codes = queue.SimpleQueue(), queue.SimpleQueue(), {}
     for symbol in sorted(wanted, key=lambda symbol: -len(wanted[symbol][0])):
-        todo.put(symbol)  # the longest first
+        todo.put(symbol)  # longest first
 
     def work():
         with contextlib.suppress(queue.Empty):
@@ -211,9 +211,9 @@ def _compile(wanted):
     try:
         for _ in range(min(cores(), -(-len(wanted) // 2))):
             threading.Thread(target=work, daemon=True, name="minihybrid compiles").start()
-    except RuntimeError:  # there are as many as the system allows
+    except RuntimeError:  # the system's limit of threads
         work()
-    n_kernels = sum(text != "" for text, _ in wanted.values())  # without the driver
+    n_kernels = sum(text != "" for text, _ in wanted.values())  # without the interpreter
     with _background(n_kernels), _progress_bar(len(wanted)) as advance:
         while len(codes) < len(wanted):
             symbol, code = done.get()
@@ -227,7 +227,7 @@ def _compile(wanted):
 
 @contextlib.contextmanager
 def _background(n_kernels):
-    """Note that kernels are compiled, if nobody waits for them."""
+    """Register a background compilation for `tell`."""
     entries = [(time.monotonic(), n_kernels)] * threading.current_thread().daemon
     BACKGROUND.extend(entries)
     try:
@@ -237,40 +237,40 @@ def _background(n_kernels):
 
 
 def tell():
-    """Say, once, that NumPy answers because kernels take more than a moment to compile.
+    """Print, once, that NumPy answers because kernels take long to compile.
 
-    Whoever calls a net says it: a thread that still writes while Python ends would take
-    the program down. Like a progress bar, it is off where TQDM_DISABLE=1.
+    The thread that calls a net prints it, because a background thread that writes during
+    shutdown would crash. Like progress bars, it is disabled by TQDM_DISABLE=1.
     """
     if is_quiet():
         return
     for begun, n_kernels in BACKGROUND[:1]:
         if UNTOLD and time.monotonic() >= begun + SOON_S:
-            with contextlib.suppress(IndexError):  # another thread says it
+            with contextlib.suppress(IndexError):  # another thread prints it
                 UNTOLD.pop()
                 kernels = "1 kernel" if n_kernels == 1 else f"{n_kernels} kernels"
                 message = f"compiling {kernels} in the background; NumPy answers until then\n"
-                with contextlib.suppress(AttributeError, OSError, ValueError):  # nobody reads it
+                with contextlib.suppress(AttributeError, OSError, ValueError):  # nothing reads it
                     sys.stderr.write(message)
 
 
 def is_quiet():
-    """Whether the environment turns reports of progress off: TQDM_DISABLE=1."""
+    """Return whether the environment disables progress reports: TQDM_DISABLE=1."""
     return os.environ.get("TQDM_DISABLE", "0") not in ("", "0")
 
 
 @contextlib.contextmanager
 def _progress_bar(n_kernels):
-    """Gives what says that a kernel is done; nobody waits for what a daemon does.
+    """Yield a function that advances the progress bar; background threads have no bar.
 
-    Where there is no terminal, as in a log, or no tqdm, there is no bar.
+    Without a terminal, as in a log, or without tqdm, there is no bar.
     """
     is_readable = sys.stderr is not None and importlib.util.find_spec("tqdm")
     if threading.current_thread().daemon or not is_readable or is_quiet():
         yield lambda name: None
         return
     unread = contextlib.suppress(OSError, ValueError)  # a broken pipe, a closed file
-    with STILL:  # a bar has a lock of its own
+    with STILL:  # a bar creates a lock
         from tqdm import tqdm
 
         bar = tqdm(
@@ -295,7 +295,7 @@ def _progress_bar(n_kernels):
 
 
 def _link(codes):
-    """Put object files into memory, and note where they are."""
+    """Load object files into memory, and record their addresses."""
     from llvmlite import binding
 
     engine = _engine()
@@ -311,12 +311,12 @@ NAME = ctypes.create_string_buffer(b"run")
 
 
 def make_runner(address, program):
-    """The driver as a built-in function of Python, with a program as its `self`.
+    """Return the interpreter as a built-in Python function with a program as its `self`.
 
-    program:  an array of int64 (codegen/cpu/interpreter.py), or of words of this machine.
+    program:  an int64 array (codegen/cpu/interpreter.py), or one of machine words.
 
-    What C must know of a function (name, address, flags, no description) stands behind
-    the program's last number, since Python reads it until it lets go of `self`.
+    The PyMethodDef (name, address, flags, no docstring) is stored after the program's last
+    integer, because Python reads it as long as `self` is alive.
     """
     entry = np.array([ctypes.addressof(NAME), address, FASTCALL, 0], program.dtype)
     program = np.append(program, entry)

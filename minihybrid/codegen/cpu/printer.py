@@ -1,17 +1,16 @@
-"""The Numba printer: a kernel of the loop IR as a module that the engine's compiler takes.
+"""The Numba printer: loop IR as Python source for the engine's compiler.
 
-Takes:   a kernel, scheduled or not.
-Gives:   `source`, its text; `compiled`, the kernel as a function of arrays and lengths.
+Defines: `source`, the module of a kernel; `compiled`, the kernel as a Python function.
 
-A vector is a value with arithmetic of its own (`codegen/cpu/vector.py`). A kernel with a
-parallel loop runs in phases, and all threads end one before the next begins:
+Vectors are values with operators (`codegen/cpu/vector.py`). A kernel with a parallel loop
+runs in phases with a barrier between them:
 
     for i in 0 .. 8:            if phase == 0:
         ...                         for i in range(8): ...
     for j in 0 .. n, parallel:  if phase == 1:
         ...                         for j in range(n * part // parts, n * (part + 1) // parts): ...
 
-What is left out: bounds; vectors of other types than float32 and int32.
+Limits: no bounds checks; vectors of float32 and int32 only.
 """
 
 import ctypes
@@ -50,7 +49,7 @@ from minihybrid.codegen.ir import (
 from minihybrid.core.op import HybridError
 from minihybrid.ops.cpu.machine import threads
 
-IMPORTS = {  # module -> what the text may use of it
+IMPORTS = {  # module -> names that generated source may use
     "numba": "boolean float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64",
     "minihybrid.codegen.cpu.flat": "kernel",
     "minihybrid.codegen.cpu.scalar": "add_up as_bits as_float multiply_up root signed",
@@ -67,17 +66,17 @@ INFIX = {*COMPARISONS, *"+ - * / // % & | ^ << >>".split()}
 
 
 def spelled(name: str) -> str:
-    """A name as the text may have it."""
+    """Return a valid identifier for a name."""
     return f"{name}_" if name in TAKEN or keyword.iskeyword(name) else name
 
 
 def type_name(type: Type) -> str:
-    """What Numba calls a type."""
+    """Return Numba's name of a type."""
     return {"index": "int64", "bool": "boolean"}.get(type.kind, type.kind)
 
 
 def phases(kernel: Kernel) -> list[tuple]:
-    """The statements between two barriers, for each phase: one parallel loop, or others."""
+    """Split a kernel's statements at barriers: each phase is one parallel loop, or the rest."""
     out: list = []
     for s in kernel.body:
         is_shared = isinstance(s, For) and s.parallel
@@ -89,7 +88,7 @@ def phases(kernel: Kernel) -> list[tuple]:
 
 
 def source(kernel: Kernel) -> str:
-    """The text of a kernel's module.
+    """Return the source of a kernel's module.
 
     >>> from minihybrid.codegen.ir import F32, const
     >>> a, out = Buffer("a", "float32", (8,)), Buffer("out", "float32", (8,), "out")
@@ -119,17 +118,17 @@ def source(kernel: Kernel) -> str:
 
 
 class Lines:
-    """The lines of one kernel's statements."""
+    """Generates the lines of one kernel."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
 
     def refuse(self, what: str) -> NoReturn:
-        """Raise a sentence about the kernel."""
+        """Raise an error that names the kernel."""
         raise HybridError(f"kernel {self.kernel.name}: the Numba printer has no {what}")
 
     def block(self, body: tuple, depth: int) -> Iterator[str]:
-        """The lines of statements."""
+        """Yield the lines of statements."""
         pad = "    " * depth
         for s in body:
             match s:
@@ -159,7 +158,7 @@ class Lines:
                     self.refuse(f"statement {type(s).__name__}")
 
     def ends(self, s: For) -> str:
-        """What `range` takes; of a parallel loop, a thread's part."""
+        """Return the arguments of `range`; for a parallel loop, those of a thread's chunk."""
         start, length = self.text(s.start), s.stop - s.start
         if s.parallel and s.step == 1:
             size, first = self.inside(length), f"{start} + " * (start != "0")
@@ -168,7 +167,7 @@ class Lines:
         return ", ".join(ends + [str(s.step)] * (s.step != 1))
 
     def text(self, e: Expr) -> str:
-        """An expression."""
+        """Return the source of an expression."""
         match e:
             case Const(value, type) if type == INDEX:
                 return str(value)
@@ -211,7 +210,7 @@ class Lines:
         self.refuse(f"operation {e}")
 
     def of_vectors(self, name: str, args: tuple, type: Type) -> str:
-        """An operation of vectors."""
+        """Return the source of a vector operation."""
         match name, args:
             case "splat", (a,):
                 return f"splat_lanes({self.text(a)}, {type.lanes})"
@@ -226,7 +225,7 @@ class Lines:
         return f"{VECTOR[name]}({', '.join(map(self.text, args))})"
 
     def inside(self, e: Expr) -> str:
-        """A part of an expression, in brackets unless it is one word or call."""
+        """Return a subexpression, in parentheses unless it is a name or a call."""
         text = self.text(e)
         is_word = isinstance(e, Const | Var | Load) or text.endswith(")") and text[0] != "("
         is_bare = is_word and not isinstance(e, Sum) and not (isinstance(e, Call) and " " in text)
@@ -235,15 +234,15 @@ class Lines:
 
 @cache
 def pool() -> ThreadPoolExecutor:
-    """The threads that share parallel loops."""
+    """Return the thread pool for parallel loops."""
     return ThreadPoolExecutor(threads(), thread_name_prefix="minihybrid loops")
 
 
 def compiled(kernel: Kernel) -> Callable[..., None]:
-    """A kernel as a function of its arrays and lengths, in order; work buffers are its own.
+    """Compile a kernel to a function of its arrays and lengths; it allocates work buffers.
 
-    Raises:  KernelError if a type or a name is wrong; HybridError for an argument that isn't
-             what the kernel takes, or an operation without Numba text.
+    Raises:  KernelError for an invalid kernel; HybridError for an argument of another type
+             or shape, or an operation without Numba source.
     """
     verify(kernel)
     text, steps = source(kernel), phases(kernel)
@@ -282,7 +281,7 @@ def compiled(kernel: Kernel) -> Callable[..., None]:
 
 
 def size_of(buffer: Buffer, lengths: dict) -> int:
-    """How many elements a buffer has, for some lengths."""
+    """Return a buffer's number of elements for given lengths."""
 
     def value(e: Any) -> int:
         match e:
@@ -296,7 +295,7 @@ def size_of(buffer: Buffer, lengths: dict) -> int:
 
 
 def check_array(kernel: Kernel, buffer: Buffer, array: Any, lengths: dict) -> None:
-    """Raise a sentence unless an array is what a buffer stands for."""
+    """Raise HybridError unless an array matches a buffer."""
     size = size_of(buffer, lengths)
     if not isinstance(array, np.ndarray) or array.dtype != np.dtype(buffer.kind):
         kind = getattr(array, "dtype", type(array).__name__)

@@ -1,10 +1,9 @@
-"""Chapter 17. What generated kernels are made of that neither Numba nor C has.
+"""Chapter 17. Scalar functions for generated kernels that Numba and C lack.
 
-Takes:   numbers.
-Gives:   the compiler's options; the bits of a number; polynomials; and the functions
-         of `device`, compiled: `cbrt`, `sigmoid`, `unit` and others.
+Defines: compiler options; bit casts; polynomials; the compiled functions of
+         `device_math`: `cbrt`, `sigmoid`, `unit` and others.
 
-What is left out: float32, whose functions are in `transcendental` and `trig`.
+Functions of float32 are in `transcendental` and `trig`.
 """
 
 import numpy as np
@@ -15,18 +14,18 @@ from numba.extending import intrinsic
 
 from minihybrid.codegen.device_math import compiled
 
-# A kernel computes what NumPy does, bit for bit: each operation is rounded, in the
-# order that is written. What may have another order says so: `add_up`, `multiply_up`.
+# Kernels match NumPy bit for bit: operations are rounded one by one, in source order, except
+# for reassociable sums and products, which are marked: `add_up`, `multiply_up`.
 OPTIONS = {"error_model": "numpy"}
-# Our own functions, whose last digit is ours, may round a product and a sum together.
+# Our own functions, whose last digit is unspecified, may use fused multiply-add.
 CONTRACT = OPTIONS | {"fastmath": {"contract"}}
-# For functions that become part of a loop, which only then is computed in vectors.
+# For functions that must be inlined, so that the loop around them vectorizes.
 INLINE = CONTRACT | {"forceinline": True}
 
 
 @intrinsic
 def as_float(typing, bits):
-    """The float32 whose bits are a given int32 (Numba's shifts make int64 of it)."""
+    """Return the float32 with the given bits, an int32 (which Numba's shifts widen to int64)."""
 
     def codegen(context, builder, signature, args):
         return builder.bitcast(args[0], ir.FloatType())
@@ -36,7 +35,7 @@ def as_float(typing, bits):
 
 @intrinsic
 def as_bits(typing, number):
-    """The bits of a float32 as an int32."""
+    """Return the bits of a float32 as an int32."""
 
     def codegen(context, builder, signature, args):
         return builder.bitcast(args[0], ir.IntType(32))
@@ -46,9 +45,9 @@ def as_bits(typing, number):
 
 @intrinsic
 def power_of_two(typing, sum):
-    """2**n from the sum of n and `MAGIC32` or `MAGIC64`, whose last bits are n + bias.
+    """Return 2**n, given n + `MAGIC32` or `MAGIC64`, whose low bits are n + bias.
 
-    The sum is rounded to a whole number; shifted, its last bits are an exponent.
+    The addition rounds n to an integer; shifted, its low bits become an exponent.
     """
 
     def codegen(context, builder, signature, args):
@@ -60,10 +59,10 @@ def power_of_two(typing, sum):
 
 
 def _rank(nan):
-    """A function that gives the rank of a float among all floats, as a whole number.
+    """Return a function that maps a float to an integer with the same order.
 
-    The bits of a float are ordered as the float is, if those below zero are turned
-    round. NaN is given a rank of its own.
+    The bits of a float are ordered like the float, once those of negative floats are
+    reversed. NaN gets a separate rank.
     """
 
     @intrinsic
@@ -84,12 +83,12 @@ def _turned(builder, bits):
     return builder.xor(bits, builder.lshr(sign, bits.type(1)))
 
 
-rank_up, rank_down = _rank(nan=0), _rank(nan=-1)  # NaN above all, and below all
+rank_up, rank_down = _rank(nan=0), _rank(nan=-1)  # NaN is the maximum; the minimum
 
 
 @intrinsic
 def unrank(typing, rank):
-    """The float of a rank."""
+    """Return the float of a rank."""
     kind = types.float32 if rank.bitwidth == 32 else types.float64
 
     def codegen(context, builder, signature, args):
@@ -104,7 +103,7 @@ MAGIC64 = 3.0 * 2**51 + 1023
 
 @intrinsic
 def signed(typing, size, number):
-    """The size with the sign of the number, also of -0."""
+    """Return a magnitude with the sign of a number (copysign)."""
 
     def codegen(context, builder, signature, args):
         kind = args[0].type
@@ -119,7 +118,7 @@ def signed(typing, size, number):
 
 @intrinsic
 def root(typing, number):
-    """The square root, NaN of a negative number, without C's note of an error."""
+    """Return the square root, without setting errno for negative numbers."""
 
     def codegen(context, builder, signature, args):
         kind = args[0].type
@@ -133,10 +132,9 @@ def root(typing, number):
 
 
 def _in_any_order(operation):
-    """A function that takes one number more into a sum or product of many.
+    """Return the reassociable update of a sum or product.
 
-    The compiler may use several registers, each for a part of them; and a product that
-    a sum takes in need not be rounded before.
+    The compiler may use several accumulators, and fuse a multiplication with the addition.
     """
 
     @intrinsic
@@ -157,9 +155,9 @@ add_up, multiply_up = _in_any_order("add"), _in_any_order("mul")
 
 
 def polynomial(*coefficients):
-    """A Numba function: c0 + x (c1 + x (c2 + ...)), a multiplication and addition each.
+    """Return a Numba function for c0 + x (c1 + x (c2 + ...)) by Horner's rule.
 
-    Written straight into its caller: typing each operation would take Numba longer.
+    It emits LLVM IR directly, because Numba's type inference of each operation is slow.
     """
 
     @intrinsic
@@ -178,7 +176,7 @@ def polynomial(*coefficients):
 
 @njit(**INLINE)
 def mod(a, b):
-    """The remainder of a / b with the sign of b, also of 0."""
+    """Return the remainder of a / b with the sign of b, also for 0."""
     rest = np.mod(a, b)
     return signed(rest, b) if rest == 0 else rest
 
@@ -188,11 +186,11 @@ tgamma = types.ExternalFunction("tgamma", types.float64(types.float64))
 
 @njit(**CONTRACT)
 def gamma(x):
-    """The gamma function, from the C library; Numba's own lives in Numba."""
+    """Return the gamma function from the C library; Numba's own needs Numba at run time."""
     return tgamma(float(x))
 
 
-# These become part of a loop; the others stay calls.
+# These are inlined; the others stay calls.
 _INSIDE = compiled(njit(**INLINE))
 sigmoid, lost, lost32 = map(_INSIDE.get, ("sigmoid", "lost", "lost32"))
 _CALLED = compiled(njit(**CONTRACT), gamma=gamma)

@@ -1,13 +1,12 @@
-"""Chapter 19. Target "cpu": a plan's kernels as Numba functions, and their order.
+"""Chapter 19. Target "cpu": Numba kernels, and bytecode that calls them.
 
-Takes:   an optimised graph and its memory plan.
-Gives:   `generate`, the text of the kernels and of `plan`, which calls them in order;
-         `load`, the plan as one function: Python crosses into compiled code once;
-         `call`, the text of that crossing.
+Defines: `generate`, the source of the kernels and of `plan`, which calls them in order;
+         `load`, the plan as one function, so that Python enters compiled code once;
+         `call`, the source of that call.
 
-The text is what runs, kernel by kernel. Their order needs no compiling: a driver
-(`codegen/cpu/interpreter.py`) reads it as numbers, so a kernel that two plans have in common
-is compiled once, and a plan of known kernels not at all.
+Only kernels are compiled. The plan itself becomes bytecode for an interpreter
+(`codegen/cpu/interpreter.py`), so a kernel that two plans share is compiled once, and a
+plan of known kernels needs no compilation.
 """
 
 import re
@@ -62,7 +61,7 @@ import math
 import numpy as np
 {imports}
 '''
-IMPORTS = {  # module -> what generated text may use of it
+IMPORTS = {  # module -> names that generated source may use
     "numba": " ".join(["bool_", "boolean", *device.NUMBERS]),
     "minihybrid.codegen.cpu.flat": "kernel",
     "minihybrid.codegen.device_math": "INF NAN",
@@ -83,15 +82,15 @@ IMPORTS = {  # module -> what generated text may use of it
 
 
 def header(text, what, imports=IMPORTS):
-    """The first lines of a module: the imports of what its text uses.
+    """Return the imports that a module's source needs.
 
-    imports: module -> the names that it has.
+    imports: module -> its names.
     """
     words, lines = set(re.findall(r"\w+", text)), []
     for module, names in imports.items():
         if used := [name for name in names.split() if name in words]:
             line = f"from {module} import {', '.join(used)}"
-            lines += [""] * (len(lines) == 1)  # between others' modules and ours
+            lines += [""] * (len(lines) == 1)  # between third-party modules and ours
             lines += (
                 [line]
                 if len(line) <= 88
@@ -122,12 +121,12 @@ FUNCTIONS32 |= {
 
 
 def functions(dtype):
-    """The compiled names of the functions that expressions call."""
+    """Return the names of the compiled functions that expressions call."""
     return FUNCTIONS32 if dtype == "float32" else FUNCTIONS
 
 
 def unsupported(graph):
-    """Why this target cannot run a graph; `None` if it can."""
+    """Return why this target can't run a graph; `None` if it can."""
     for node in graph.nodes:
         for spec in node.specs:
             if spec.dtype.name not in SUPPORTED or not spec.dtype.isnative:
@@ -150,26 +149,26 @@ def unsupported(graph):
 
 
 class Source(NamedTuple):
-    """What a target makes of a graph."""
+    """The generated code of a plan."""
 
     text: str
-    kernels: list  # the text of each, in the order of their first calls
+    kernels: list  # their sources, in the order of first calls
     n_kernels: int
     table: Table
-    launches: list = ()  # for the driver, and how many arrays a call passes
+    launches: list = ()  # for the interpreter, and the number of arrays per call
     n_arrays: int = 0
-    scratch: tuple = (0, 0)  # where in the arena helpers have scratch, and bytes of each
-    calls: list = ()  # a `Call` for each of the text's last lines
+    scratch: tuple = (0, 0)  # (offset in the arena, bytes per worker) of scratch memory
+    calls: list = ()  # a `Call` for each of the source's last lines
 
     @property
     def nbytes_helpers(self):
-        """Bytes of the arena for the scratch of helping threads."""
+        """The size of the workers' scratch memory in the arena."""
         start, nbytes = self.scratch
         return nbytes * (threads() - 1) + ALIGN if nbytes else 0
 
 
 def generate(graph, memory, inputs):
-    """The text of kernels and plan, and what else the plan is made of.
+    """Generate the code of a plan.
 
     inputs:  names of the variables that are arguments, in order; others are parameters.
     """
@@ -178,7 +177,7 @@ def generate(graph, memory, inputs):
     writer = Writer(graph, table)
     writer.write(graph, memory)
     launches, scratch = writer.launches, writer.scratch
-    if writer.most < WORTH_WAKING:  # then no helpers are called
+    if writer.most < WORTH_WAKING:  # then workers aren't used
         launches, scratch = [launch._replace(chunks=1) for launch in launches], 0
     args = [
         *(f"x{i}" for i in range(len(table.inputs))),
@@ -208,23 +207,23 @@ def generate(graph, memory, inputs):
 
 
 def constants(graph):
-    """The constants of a graph, and of those in its loops and branches."""
+    """Return the constants of a graph and of its subgraphs."""
     inner = [each for n in graph.nodes if is_loop(n.op) for each in graphs_of(n.op)]
     return Table(graph, ()).constants + [node for each in inner for node in constants(each)]
 
 
 def _whole_lines(nbytes):
-    """Bytes rounded up to whole cache lines, of which threads must share none."""
+    """Round bytes up to whole cache lines, to avoid false sharing."""
     return -(-nbytes // ALIGN) * ALIGN
 
 
 class Writer:
-    """The lines of a plan's text, and the launches that say the same to the driver.
+    """Generates a plan's source, and the equivalent launches.
 
-    names, operands: where each value lies: its name in the text, and its `Operand`.
-    lines:    those that make the names;  calls: those that call kernels.
-    kernels:  text -> name;  scratch: bytes that loops need beside, at most.
-    most:     work in one kernel that threads may share.
+    names, operands: the location of each value: its name in the source, and its `Operand`.
+    lines:    define the names;  calls: call kernels.
+    kernels:  source -> name;  scratch: maximal scratch memory in bytes.
+    most:     maximal work of one kernel that threads may share.
     """
 
     def __init__(self, graph, table):
@@ -232,7 +231,7 @@ class Writer:
         self.kernels, self.launches, self.written = {}, [], []
         self.scratch = self.most = 0
         self.views, self.indent = {}, ""
-        self.guard = None  # of the side of a branch that is being written: `guard_of`
+        self.guard = None  # of the current side of a branch: `guard_of`
         variables = {n.name: n for n in graph.variables}
         for i, name in enumerate(table.inputs):
             if name in variables:
@@ -247,11 +246,11 @@ class Writer:
             self.heads.append((f"res{k}", Operand(ARRAY, len(table.inputs) + k)))
 
     def enter(self, ref, name, operand):
-        """Say where a value lies."""
+        """Set the location of a value."""
         self.names[ref], self.operands[ref] = name, operand
 
     def place(self, memory, offset=0):
-        """Say where the values of a graph lie that it computes."""
+        """Set the locations of the values that a graph computes."""
         for ref, k in memory.outs.items():
             self.enter(ref, *self.heads[k])
         scratch = set(memory.scratch.values())
@@ -262,7 +261,7 @@ class Writer:
                 )
 
     def view(self, offset, spec):
-        """The name of a part of the arena."""
+        """Return the name of a view of the arena."""
         if (spec, offset) not in self.views:
             name = self.views[spec, offset] = f"t{len(self.views)}"
             self.lines.append(
@@ -272,7 +271,7 @@ class Writer:
         return self.views[spec, offset]
 
     def write(self, graph, memory, offset=0):
-        """Write the launches of a graph whose values begin in the arena at an offset."""
+        """Write the launches of a graph whose values start at an offset of the arena."""
         self.place(memory, offset)
         names, operands = self.names, self.operands
         for node in graph.nodes:
@@ -300,14 +299,14 @@ class Writer:
             self.copy(ref[0], (names[ref], operands[ref]), self.heads[k], graph.heads[k])
 
     def sides(self, node, offset):
-        """Write both sides of a branch: each launch checks whether its own is taken."""
+        """Write both sides of a branch; each launch is guarded by the condition."""
         op, outer, heads = node.op, self.guard, self.heads
         ins = [(self.names[ref], self.operands[ref]) for ref in node.inputs]
         outs = [(self.names[node, i], self.operands[node, i]) for i in range(node.n_outputs)]
         source, i = node.inputs[0]
         for side, graph in enumerate(op.graphs):
             guard = guard_of(*ins[0], source.specs[i].dtype, side == 0)
-            if outer:  # a branch in a branch has a flag: whether both are taken
+            if outer:  # a nested branch has a flag: the conjunction of both conditions
                 at = offset + op.flags[side]
                 flag = self.view(at, FLAG), Operand(ARENA, at)
                 both = Both(outer[3], guard[3])
@@ -323,13 +322,13 @@ class Writer:
         self.heads, self.guard = heads, outer
 
     def copy(self, node, source, target, ref):
-        """Write the copy of a value that lies elsewhere."""
+        """Write the copy of a value to another location."""
         spec = ref[0].specs[ref[1]]
         self.launch(node, Copy(spec), "copy", [source[0], target[0]], [source[1], target[1]])
         self.launches[-1] = self.launches[-1]._replace(copied=spec)
 
     def turns(self, node, offset):
-        """Write a loop: where its rows and states lie moves on from turn to turn."""
+        """Write a loop, in which the offsets of rows and states advance with each iteration."""
         op = node.op
         places = [(self.names[r], self.operands[r]) for r in node.inputs]
         outs = [(self.names[node, i], self.operands[node, i]) for i in range(node.n_outputs)]
@@ -337,7 +336,7 @@ class Writer:
         full = dict(zip(op.stacked, outs[op.n_outs + op.n_states :], strict=True))
 
         def row(place, spec, after=0):
-            """The row of this turn, or the one after it, of a stack."""
+            """Return the row of a stack for this iteration, or the row after it."""
             name, operand = place
             first = op.order[0] + after
             nbytes, sign = spec.nbytes, "-" if op.reverse else "+"
@@ -348,7 +347,7 @@ class Writer:
             return f"{name}[{at.lstrip('+')}:]", operand
 
         def part(place, spec, n):
-            """Row number n of a stack."""
+            """Return row n of a stack."""
             name, operand = place
             return f"{name}[{n * spec.size}:]" if n else name, operand.behind(n * spec.nbytes)
 
@@ -389,9 +388,9 @@ class Writer:
             self.copy(node, part(stack, v.specs[0], op.order[-1] + after), last[j], (v, 0))
 
     def launch(self, node, body, label, given, passed):
-        """Enter a kernel, unless its text is known, and a call of it."""
+        """Add a kernel, unless its source is known, and a launch of it."""
         extra = {"key": Operand(KEY, 0)} | {n: Operand(NUMBER, v) for n, v in body.lengths.items()}
-        texts = {"key": "key", "part": "0", "parts": "1"}  # the driver adds the parts
+        texts = {"key": "key", "part": "0", "parts": "1"}  # the interpreter adds the parts
         given = [*given, *(texts.get(name) or str(body.lengths[name]) for name in body.numbers)]
         passed = [*passed, *(extra[name] for name in body.numbers if name in extra)]
         kinds = [f"{type_name(a.dtype)}[::1]" for a in body.arrays]
@@ -405,7 +404,7 @@ class Writer:
         self.calls.append(f"{self.indent}{when}{name}({', '.join(given)})")
         self.written.append(Call(node, name, getattr(body, "made", {})))
         module = f"{header(text, '.')}\n\n{text.replace('NAME', f'k_{label}', 1)}\n"
-        many = 1 if body.prelude else CHUNKS  # a thread
+        many = 1 if body.prelude else CHUNKS  # per thread
         chunks = min(body.turns, many * threads()) if body.turns > 1 else 1
         self.most = max(self.most, body.work if chunks > 1 else 0)
         self.launches.append(Launch(module, label, passed, chunks, guard=guard))
@@ -415,13 +414,13 @@ FLAG = Spec((1,), np.dtype("uint8"))
 
 
 def guard_of(name, operand, dtype, sense):
-    """(name, operand, mask, (spec, sense)): a predicate, its bits, and which side checks it."""
-    mask = 2 ** (8 * dtype.itemsize - (dtype.kind == "f")) - 1  # -0.0 is 0
+    """Return (name, operand, mask, (spec, sense)): a condition, its bits, and its side."""
+    mask = 2 ** (8 * dtype.itemsize - (dtype.kind == "f")) - 1  # -0.0 is false: no sign bit
     return name, operand, mask if sense else -mask, (Spec((1,), dtype), sense)
 
 
 class Both:
-    """The kernel that sets a flag if two predicates hold, each as its side needs it."""
+    """The kernel that sets a flag to the conjunction of two conditions, each perhaps negated."""
 
     numbers, turns, prelude, lengths = (), 1, False, {}
 
@@ -436,12 +435,12 @@ class Both:
 
 
 def further(operand, view):
-    """The operand of a view, given that of the value in whose memory it lies."""
+    """Return the operand of a view, given that of the viewed value."""
     return operand.behind(begin(view) * view.specs[0].dtype.itemsize)
 
 
 class Copy:
-    """The kernel of an output that is an input, or another output."""
+    """The kernel of an output that copies an input or another output."""
 
     numbers, turns, prelude = ("size",), 1, False
 
@@ -459,15 +458,14 @@ def _numpy_name(dtype):
 
 
 def label(node):
-    """The operators of a kernel in one name."""
+    """Return a kernel's label: the names of its operators."""
     graph = node.attrs.get("graph")
     ops = [n.op.name for n in graph.nodes if n.op] if graph else [node.op.name]
     return "_".join(name.strip("_").lower() for name in ops)[:60]
 
 
 def load(source):
-    """A plan as a function of arrays, the arena, the table of parameters, and numbers:
-    `run(*arrays, arena, table, key, until, shared, thread)`."""
+    """Load a plan's function: `run(*arrays, arena, table, key, until, shared, thread)`."""
     addresses = load_kernels(
         {launch.kernel: launch.label for launch in source.launches} | {"": "the driver"}
     )
@@ -476,7 +474,7 @@ def load(source):
 
 
 def call(plan, arrays, key):
-    """The text of a call of the plan's function: by all threads, or by this alone."""
+    """Return the source of a call of the plan's function, by all threads or one."""
     key = key or "0"
     if any(launch.chunks > 1 for launch in plan.made.launches):
         return f"together(function, ({arrays}, {key}), {plan.n_kernels})"
@@ -484,6 +482,6 @@ def call(plan, arrays, key):
 
 
 def bound(arrays, constants, device):
-    """The table of where the arrays lie, which the driver reads; and the arrays."""
+    """Return the table of the arrays' addresses for the interpreter, and the arrays."""
     arrays = in_order(arrays, constants)
     return np.array([a.ctypes.data for a in arrays], np.uint64), arrays

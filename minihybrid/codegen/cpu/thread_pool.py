@@ -1,12 +1,11 @@
-"""Chapter 19. Several threads for one plan.
+"""Chapter 19. The thread pool: several threads run one plan.
 
-Takes:   a plan's function and the arguments of a call.
-Gives:   `together`, which runs it with every helper that is free.
+Defines: `together`, which runs a plan's function with all idle workers.
 
-The driver deals pieces of loops to whoever asks (`codegen/cpu/interpreter.py`): nobody waits
-for a helper to wake up: one that comes too late finds nothing left to do. After a call
-helpers look for the next one for a while, before they sleep.
-What is left out: choosing the processors on which threads run.
+Threads take chunks of loops from the interpreter (`codegen/cpu/interpreter.py`), so a call
+never waits for a worker to wake up: one that comes too late finds no chunks left. After a
+call, workers spin for a while before they sleep.
+Not supported: pinning threads to cores.
 """
 
 import atexit
@@ -22,19 +21,19 @@ from minihybrid.codegen.bytecode import BOARD, COUNTERS, numbers_of
 from minihybrid.codegen.cpu.objects import load_kernels, make_runner
 from minihybrid.ops.cpu.machine import threads
 
-CHUNKS = 4  # pieces of a loop for each thread: the faster one takes more of them
-LOOKS = 64_000  # of a helper who has nothing to do: some tenths of a millisecond
-LAST = 640  # more of them, when all know that it sleeps: else it misses who has just come
-ROOM = 1024  # operands of a kernel that a helper has room for: far more than kernels have
+CHUNKS = 4  # chunks of a loop per thread; a faster thread takes more
+LOOKS = 64_000  # polls of an idle worker: some tenths of a millisecond
+LAST = 640  # more polls after it is registered as sleeping, to avoid a lost wakeup
+ROOM = 1024  # a worker's buffer for operands, far more than kernels have
 
 
 class ThreadPool:
-    """Threads that help with the calls of a process, and the board where these stand."""
+    """The worker threads of a process, and their work queue."""
 
     def __init__(self):
         self.board = np.zeros(BOARD // 8, np.int64)
         self.asleep, self.helpers, self.ended = [], [], False
-        with contextlib.suppress(RuntimeError):  # there are as many as the system allows
+        with contextlib.suppress(RuntimeError):  # the system's limit of threads
             for number in range(1, threads()):
                 helper = threading.Thread(
                     target=self._help,
@@ -56,13 +55,13 @@ class ThreadPool:
             bed.get()
 
     def wake(self):
-        """Wake those who sleep."""
-        with contextlib.suppress(IndexError):  # another call has
+        """Wake sleeping workers."""
+        with contextlib.suppress(IndexError):  # another call did
             while self.asleep:
                 self.asleep.pop().put(True)
 
     def end(self):
-        """Send the helpers home: what they look at goes away."""
+        """End the workers before the queue's memory is freed."""
         self.ended = True
         for helper in self.helpers:
             while helper.is_alive():
@@ -72,14 +71,14 @@ class ThreadPool:
 
 @functools.cache
 def team():
-    """The team of this process."""
+    """Return the pool of this process."""
     made = ThreadPool()
     atexit.register(made.end)
     return made
 
 
 def together(function, args, n_steps):
-    """Call `function(*args, n_steps, shared, 0)`, helped by whoever is free."""
+    """Call `function(*args, n_steps, shared, 0)` with the help of idle workers."""
     mine = team()
     shared = np.zeros(COUNTERS // 8 + 4 * n_steps, np.int64)
     shared[0] = mine.board.ctypes.data

@@ -1,17 +1,16 @@
-"""Chapter 17. Functions of float32 numbers, eight or sixteen at a time.
+"""Chapter 17. Vectorizable float32 functions: exp, log, tanh, pow, erf and others.
 
-Takes:   float32 numbers, all of them: also infinities, NaN, -0 and the smallest.
-Gives:   exponentials, logarithms, hyperbolic functions, powers, roots, `erf` and its
-         inverse, at most 4 units in the last place from the exact value.
+They accept all float32 values, including infinities, NaN, -0 and subnormals, with at most
+4 units in the last place of error.
 
-`math.exp` is a call into the C library, one number at a time. Here a function is a
-range reduction and a polynomial, without a branch: both sides of an `if` are computed,
-so LLVM can do the same for a whole register of numbers.
+`math.exp` is a scalar call into the C library. Here each function is a range reduction
+and a polynomial without branches (both sides of an `if` are computed and selected), so
+LLVM vectorizes it.
 Source:  Cody and Waite, Software Manual for the Elementary Functions (1980). The
          coefficients are ours: least squares on Chebyshev nodes, weights renewed until
          the largest relative error is as small as it gets (Lawson 1961), each
          coefficient rounded to float32 before the next ones are fitted.
-What is left out: float64, which uses the C library.
+Not supported: float64, which uses the C library.
 """
 
 import math
@@ -32,11 +31,11 @@ from minihybrid.codegen.cpu.scalar import (
 )
 from minihybrid.codegen.device_math import INF, NAN
 
-# log 2 in two parts: a few bits, so that a multiple of them is exact, and the rest.
+# log 2 in two parts: a few leading bits, whose multiples are exact, and the rest.
 HIGH, LOW = np.float32(0.693145751953125), np.float32(1.42860677e-6)
 LOG2 = np.float32(math.log(2))
 ZERO, HALF, ONE, TWO, INF32, NAN32 = map(np.float32, (0, 0.5, 1, 2, INF, NAN))
-TINY = np.float32(2**-126)  # numbers below have fewer digits
+TINY = np.float32(2**-126)  # below are subnormals, with fewer digits
 
 EXP = polynomial(1, 0.5, 0.124999985, 0.020833151, 0.0026042666, 0.00026152105, 2.159474e-05)
 BOUND = int32((MAGIC32 + np.float32(80)).view(np.int32))
@@ -44,11 +43,10 @@ BOUND = int32((MAGIC32 + np.float32(80)).view(np.int32))
 
 @njit(**INLINE)
 def grow32(x, first):
-    """first times e**x, for x = 2 n log 2 + r: a polynomial for e**(r/2), times 2**n,
-    and the square of that.
+    """Return first * e**x for x = 2 n log 2 + r: (polynomial for e**(r/2) * 2**n) squared.
 
-    The square, because 2**(2 n) may be too large or too small where e**x is not. For a
-    large x, n is bounded and r is not: then the polynomial is large.
+    Squaring avoids that 2**(2 n) overflows or underflows where e**x doesn't. For large x,
+    n is clamped and r isn't, so the polynomial becomes large.
     """
     y = float32(-106) if x < float32(-106) else x
     s = y * float32(0.5 / math.log(2)) + MAGIC32
@@ -117,7 +115,7 @@ def split(x):
 
 @njit(**INLINE)
 def bounded(out, x):
-    """The logarithm `out` of x, put right for infinity, 0 and negative numbers."""
+    """Fix the logarithm `out` of x for infinity, 0 and negative x."""
     out = out if x < INF32 else x
     pole = -INF32 if x == ZERO else NAN32
     return pole if x <= ZERO else out

@@ -1,16 +1,14 @@
-"""Chapter 19. Trigonometry of float32 numbers, eight or sixteen at a time.
+"""Chapter 19. Vectorizable float32 trigonometry: sin, cos, tan, their inverses, hypot.
 
-Takes:   float32 numbers, all of them, as in `transcendental`.
-Gives:   sines, angles and the length of a vector, at most 4 units in the last place
-         from the exact value.
+As in `transcendental`, they accept all float32 values, with at most 4 units in the last
+place of error.
 
-An angle is first reduced to one between -pi/4 and pi/4 and a number of quarter turns.
-Where x is large, x * 2 / pi would lose its fraction in rounding; so the digits of
-2 / pi that matter for the exponent of x come from a table, and whole numbers are
-multiplied.
+An angle is first reduced to [-pi/4, pi/4] and a number of quarter turns. For large x,
+x * 2 / pi would lose its fraction to rounding, so the digits of 2 / pi that matter for the
+exponent of x come from a table, and the product is computed with integers.
 Source:  Payne and Hanek, ACM SIGNUM Newsletter 1983. The coefficients are found as in
          `transcendental`.
-What is left out: float64, which uses the C library.
+Not supported: float64, which uses the C library.
 """
 
 import math
@@ -135,7 +133,7 @@ def atan32(x):
 
 @njit(**INLINE)
 def atan2_32(y, x):
-    """The angle of the point (x, y): of the smaller by the larger, then in place."""
+    """Return the angle of the point (x, y), from the ratio of the smaller to the larger."""
     a, b = abs(y), abs(x)
     steep = a > b
     low, high = b if steep else a, a if steep else b

@@ -1,15 +1,13 @@
-"""Chapter 18. Several numbers in one register, for the loops that decide the speed.
+"""Chapter 18. SIMD intrinsics for Numba kernels.
 
-Takes:   flat arrays and places in them.
-Gives:   Numba functions over vectors: `load`, `store`, `fetch`, `splat`, `fma`, `total`,
-         `transpose`; and over tiles of vectors: `tile`, `get`, `put`, `put_totals`,
-         `outer`, `inner`, `slide`.
+Defines: functions on vectors: `load`, `store`, `fetch`, `splat`, `fma`, `total`,
+         `transpose`; and on register tiles, which are arrays of vectors: `tile`, `get`,
+         `put`, `put_totals`, `outer`, `inner`, `slide`.
 
-The compiler turns a simple loop into vector instructions by itself. A product of
-matrices wants more: some twenty sums that stay in registers while one loop feeds them
-all. Written with these functions, the text says which. A tile is all those sums in one
-name: the compiler's front end takes its time for each statement.
-What is left out: tiles whose height is known only when they run.
+LLVM vectorizes simple loops by itself. A fast matrix product needs more: about twenty
+accumulators that stay in registers throughout the inner loop. A tile holds all of them in
+one variable, because Numba's front end is slow per statement.
+Not supported: tiles whose height is known only at run time.
 """
 
 import contextlib
@@ -28,7 +26,7 @@ from minihybrid.ops.cpu.machine import width
 
 
 class Vector(types.Type):
-    """The Numba type of one register full of numbers, or of as many as are asked for."""
+    """The Numba type of a vector: one register, or a given number of lanes."""
 
     def __init__(self, dtype, lanes=None):
         self.dtype, self.lanes = dtype, lanes or width(dtype.bitwidth // 8)
@@ -43,12 +41,12 @@ class _VectorModel(models.PrimitiveModel):
 
 
 def _lanes(numbers):
-    """A constant that tells a shuffle which numbers to take."""
+    """Return a shuffle mask."""
     return ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), numbers)
 
 
 def _place(context, builder, array_type, array, index, kind):
-    """Where a vector lies in an array; kernels get addresses, Python arrays."""
+    """Return a vector's address in an array, which kernels have as a pointer."""
     data = (
         array
         if isinstance(array_type, Flat)
@@ -65,7 +63,7 @@ def _splat(builder, number, kind):
 
 @intrinsic
 def load(typing, array, index):
-    """The numbers of an array from an index on."""
+    """Load a vector from an index of an array."""
     vector = Vector(array.dtype)
 
     def codegen(context, builder, signature, args):
@@ -78,7 +76,7 @@ def load(typing, array, index):
 
 @intrinsic
 def store(typing, array, index, vector):
-    """Write a vector's numbers into an array from an index on."""
+    """Store a vector at an index of an array."""
 
     def codegen(context, builder, signature, args):
         place = _place(context, builder, array, *args[:2], args[2].type)
@@ -90,7 +88,7 @@ def store(typing, array, index, vector):
 
 @intrinsic
 def fetch(typing, array, index):
-    """Ask the memory for the numbers around an index, which need not exist, ahead of use."""
+    """Prefetch the cache line of an index, which may be out of bounds."""
 
     def codegen(context, builder, signature, args):
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -105,7 +103,7 @@ def fetch(typing, array, index):
 
 @intrinsic
 def splat(typing, number):
-    """One number in every place of a vector."""
+    """Broadcast a scalar to a vector."""
     vector = Vector(number)
 
     def codegen(context, builder, signature, args):
@@ -127,7 +125,7 @@ def _fma(builder, dtype, a, b, c):
 
 @intrinsic
 def fma(typing, a, b, c):
-    """a * b + c, in one instruction where the machine has it."""
+    """Return a * b + c, in one instruction if the CPU has it."""
 
     def codegen(context, builder, signature, args):
         return _fma(builder, getattr(a, "dtype", a), *args)
@@ -137,7 +135,7 @@ def fma(typing, a, b, c):
 
 @intrinsic
 def total(typing, a):
-    """The sum of a vector's numbers: halves are added until one number is left."""
+    """Sum a vector's lanes by repeated halving."""
 
     def codegen(context, builder, signature, args):
         add = builder.add if isinstance(a.dtype, types.Integer) else builder.fadd
@@ -153,10 +151,10 @@ def total(typing, a):
     return a.dtype(a), codegen
 
 
-# -- vectors of any length: arithmetic by its signs ------------------------------------
+# -- vectors of any length, with operators ---------------------------------------------
 @intrinsic(prefer_literal=True)
 def load_lanes(typing, array, index, lanes):
-    """So many elements of an array from an index on."""
+    """Load a vector of `lanes` elements."""
     vector = Vector(array.dtype, lanes.literal_value)
 
     def codegen(context, builder, signature, args):
@@ -168,7 +166,7 @@ def load_lanes(typing, array, index, lanes):
 
 @intrinsic(prefer_literal=True)
 def splat_lanes(typing, number, lanes):
-    """One element in so many places of a vector."""
+    """Broadcast a scalar to `lanes` lanes."""
     number = types.unliteral(number)
     vector = Vector(number, lanes.literal_value)
 
@@ -180,13 +178,13 @@ def splat_lanes(typing, number, lanes):
 
 @intrinsic
 def choose(typing, test, a, b):
-    """a in the lanes where a test holds, b in the others."""
+    """Select a in the lanes where a test holds, b in the others."""
     return a(test, a, b), lambda context, builder, signature, args: builder.select(*args)
 
 
 @intrinsic
 def root_lanes(typing, a):
-    """The square roots of a vector's elements."""
+    """Return the square roots of a vector's lanes."""
 
     def codegen(context, builder, signature, args):
         kind = args[0].type
@@ -198,7 +196,7 @@ def root_lanes(typing, a):
 
 
 def _enter_sign(sign, of_floats, of_integers):
-    """Let Numba know a sign between two vectors; comparisons give vectors of booleans."""
+    """Register an operator on two vectors; comparisons return vectors of booleans."""
     is_test = sign in (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
 
     @infer_global(sign)
@@ -234,13 +232,13 @@ for _sign, _float in (("add", "fadd"), ("sub", "fsub"), ("mul", "fmul"), ("trued
 
 @intrinsic
 def transpose(typing, source, start, step, target, place, stride):
-    """Columns become rows: a square block, as high and wide as a vector is long.
+    """Transpose a square block of `lanes` x `lanes` elements.
 
-    start, step:    where the block's rows lie in the source.
-    place, stride:  where its columns go to in the target.
+    start, step:    first index and row stride in the source.
+    place, stride:  first index and row stride in the target.
 
-    The square is cut into four, and two of the quarters change places; then each
-    quarter is a square: after log2(lanes) rounds all rows are columns.
+    Recursively: swap the two off-diagonal quarters, then transpose each quarter; this
+    takes log2(lanes) rounds of shuffles.
     """
     vector = Vector(source.dtype)
 
@@ -273,9 +271,9 @@ def transpose(typing, source, start, step, target, place, stride):
     return types.void(source, place_, place_, target, place_, place_), codegen
 
 
-# -- tiles: rows of vectors in registers -----------------------------------------------
+# -- register tiles --------------------------------------------------------------------
 class Tile(types.Type):
-    """The Numba type of some rows of vectors, each vector in a register."""
+    """The Numba type of a register tile: rows of vectors."""
 
     def __init__(self, dtype, rows, columns):
         self.dtype, self.rows, self.columns = dtype, rows, columns
@@ -292,7 +290,7 @@ class _TileModel(models.PrimitiveModel):
 
 
 class _Rows:
-    """Rows of an array: where the first begins, and how far the next is from it."""
+    """Rows of an array, given by base address and stride."""
 
     def __init__(self, context, builder, array_type, array, at, step):
         self.array = context, builder, array_type, array
@@ -300,9 +298,9 @@ class _Rows:
         self.align = array_type.dtype.bitwidth // 8
 
     def place(self, row, column, kind):
-        """The address of a vector; or of a number, by its own kind.
+        """Return the address of a vector or, with its kind, of a scalar.
 
-        column:  a number, or one that is known when it runs.
+        column:  a constant or a run-time value.
         """
         builder, number = self.builder, self.at.type
         column = number(column) if isinstance(column, int) else column
@@ -316,7 +314,7 @@ class _Rows:
         self.builder.store(value, self.place(row, column, value.type), align=self.align)
 
     def load_some(self, row, column, kind, mask):
-        """The lanes of a mask, zeros elsewhere: only what the mask names is read."""
+        """Load the active lanes of a mask; others are zero and aren't accessed."""
         return self._masked(
             "load",
             kind,
@@ -330,7 +328,7 @@ class _Rows:
         )
 
     def store_some(self, row, column, value, mask):
-        """Write the lanes of a mask."""
+        """Store the active lanes of a mask."""
         self._masked(
             "store",
             value.type,
@@ -350,26 +348,26 @@ class _Rows:
 
 
 def _written(number, otherwise):
-    """The value of a number that the text writes out: what is known to be whole needs no
-    masks and no branches, which LLVM would take away again, one by one."""
+    """Return the value of a literal, so that full tiles need no masks and branches, which LLVM
+    would have to remove again."""
     return number.literal_value if isinstance(number, types.IntegerLiteral) else otherwise
 
 
 def _as_written(*numbers):
-    """Their types in a signature, by which Numba remembers what code was made: a number
-    that is written out, and changes the code, must stand there."""
+    """Return literal types for a signature: Numba caches code by signature, so literals that
+    change the code must be part of it."""
     return [n if isinstance(n, types.IntegerLiteral) else types.intp for n in numbers]
 
 
 def _from(builder, top, row, every):
-    """The block of code of a row: run if it is not above `top`, or for every row."""
+    """Open the code of a row, which is skipped above `top` unless `every`."""
     if every:
         return contextlib.nullcontext()
     return builder.if_then(builder.icmp_signed("<=", top, top.type(row)))
 
 
 def _between(builder, first, last, lanes, start=0):
-    """The mask of the lanes, counted from `start`, from `first` to before `last`."""
+    """Return the mask of lanes with first <= start + lane < last."""
     kind = ir.VectorType(last.type, lanes)
     numbers = ir.Constant(kind, [*range(start, start + lanes)])
     return builder.and_(
@@ -379,7 +377,7 @@ def _between(builder, first, last, lanes, start=0):
 
 
 def _add_products(builder, tile, sums, left, right):
-    """sums[r, c] + left[r] * right[c], vector by vector."""
+    """Return sums[r, c] + left[r] * right[c] for all vectors."""
     for i, (r, c) in enumerate(tile.places):
         old = builder.extract_value(sums, i)
         new = _fma(builder, tile.dtype, left[r], right[c], old)
@@ -389,7 +387,7 @@ def _add_products(builder, tile, sums, left, right):
 
 @intrinsic(prefer_literal=True)
 def tile(typing, number, rows, columns):
-    """A tile of so many rows of so many vectors, with one number everywhere."""
+    """Create a tile of rows x columns vectors, filled with a scalar."""
     made = Tile(number, rows.literal_value, columns.literal_value)
 
     def codegen(context, builder, signature, args):
@@ -404,9 +402,9 @@ def tile(typing, number, rows, columns):
 
 @intrinsic
 def outer(typing, tile, a, at, step, b, place):
-    """Add a column of `a` times a row of vectors of `b`.
+    """Add the outer product of a column of `a` and a row of vectors of `b`.
 
-    at, step:  where the column's first number is, and how far the next is from it.
+    at, step:  index of the column's first element, and its stride.
     """
 
     def codegen(context, builder, signature, args):
@@ -414,7 +412,7 @@ def outer(typing, tile, a, at, step, b, place):
         column = _Rows(context, builder, a, *args[1:4])
         row = _Rows(context, builder, b, *args[4:], args[5].type(0))
         right = [row.load(0, c * tile.lanes, kind) for c in range(tile.columns)]
-        for r in range(tile.rows):  # a number at a time: the sums leave no register for more
+        for r in range(tile.rows):  # one scalar at a time: the accumulators occupy the registers
             left = _splat(builder, column.load(r, 0, kind.element), kind)
             for c in range(tile.columns):
                 i = r * tile.columns + c
@@ -428,10 +426,10 @@ def outer(typing, tile, a, at, step, b, place):
 
 @intrinsic(prefer_literal=True)
 def inner(typing, tile, a, at_a, b, at_b, step, count):
-    """Add vectors of rows of `a` times vectors of rows of `b`, lane by lane.
+    """Add products of vectors of rows of `a` and rows of `b`, lane by lane.
 
-    step:   from one row to the next, in `a` and in `b`.
-    count:  how many numbers of each vector count.
+    step:   row stride, in `a` and in `b`.
+    count:  number of active lanes.
     """
     whole = _written(count, 0) == tile.lanes
 
@@ -475,13 +473,14 @@ def slide(
     deep,
     far,
 ):
-    """Add what a window of weights sees of a plane, in whose surroundings are zeros.
+    """Accumulate a convolution window over a zero-padded plane.
 
-    plane:      where the plane begins, which is `high` and `wide`.
-    top, left:  the place that the tile's first number sees first; it may lie outside.
-    rows, ...:  the window's size, strides and dilations, written as numbers.
+    plane:      index of the plane's first element; it is `high` x `wide`.
+    top, left:  position in the plane of the first tap of the tile's first element; it may
+                be in the padding.
+    rows, ...:  the window's size, strides and dilations, as literals.
 
-    A row of the plane is read once for all rows of the tile that see it.
+    A row of the plane is loaded once for all rows of the tile that use it.
     """
     window = rows, columns, down, right, deep, far
     rows, columns, down, right, deep, far = (number.literal_value for number in window)
@@ -516,7 +515,7 @@ def slide(
 
 
 def _apart(builder, source, first, end, step, kind):
-    """The numbers of a row from a place on, `step` apart; zeros from `end` on, and before 0."""
+    """Load elements of a row with a stride; zeros before 0 and from `end` on."""
     lanes, gathered = kind.count, ir.Constant(kind, ir.Undefined)
     short = ir.VectorType(ir.IntType(32), lanes)
     last = _splat(builder, builder.trunc(end, short.element), short)
@@ -534,7 +533,7 @@ def _apart(builder, source, first, end, step, kind):
 
 @intrinsic
 def get(typing, tile, array, at, step, last):
-    """The tile that lies in an array, up to the column `last`."""
+    """Load a tile from an array, up to the column `last`."""
 
     def codegen(context, builder, signature, args):
         sums, array_, at, step, last = args
@@ -552,7 +551,7 @@ def get(typing, tile, array, at, step, last):
 
 @intrinsic(prefer_literal=True)
 def put(typing, tile, array, at, step, top, first, last):
-    """Write a tile into an array: its rows from `top`, its columns `first` to `last`."""
+    """Store a tile into an array: rows from `top`, columns `first` to `last`."""
     every = _written(top, 1) == 0
     whole = _written(first, 1) == 0 and _written(last, 0) == tile.columns * tile.lanes
 
@@ -576,12 +575,12 @@ def put(typing, tile, array, at, step, top, first, last):
 
 @intrinsic(prefer_literal=True)
 def put_totals(typing, tile, array, at, step, top, first, more):
-    """Write the total of each vector of a tile: rows from `top`, columns from `first`.
+    """Store the sum of each vector of a tile: rows from `top`, columns from `first`.
 
-    more:   whether they are added to what is there.
+    more:   whether to add to the old elements.
 
-    Two vectors are added half to half, so that each round leaves half as many; after
-    log2(lanes) rounds one vector holds all totals in order.
+    Each round adds the halves of two vectors into one, so after log2(lanes) rounds one
+    vector holds all sums in order.
     """
     every = _written(top, 1) == 0
 
