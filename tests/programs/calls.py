@@ -23,8 +23,7 @@ from minihybrid.core.op import HybridError
 from minihybrid.gluon import HybridBlock
 from programs.draft import ARRAYS
 from programs.files import Refused, data_of
-from programs.judge import Net, answers, as_list, fill, head_gradient, on_gpu
-from programs.rewrites import reached
+from programs.judge import UNWRITTEN, Net, answers, as_list, fill, head_gradient, on_gpu
 from programs.run import INFIX, Program, apply, arrays_of, first_of, heads
 
 Answers = dict[str, np.ndarray]
@@ -92,7 +91,6 @@ def by_alias(hybridize: bool) -> Callable:
         inputs = list(program.inputs)
         inputs[places[second]] = replace(inputs[places[first]])
         twin = program.but(inputs=tuple(inputs), second=False)
-        on = reached(twin)
         apart = answers(Net(twin), twin)
         net = Net(twin)
         if hybridize:
@@ -102,7 +100,7 @@ def by_alias(hybridize: bool) -> Callable:
         floats = [k for k, (_, dtype) in enumerate(specs) if dtype[0] == "f"]
         names = [f"gradient of input {floats.index(k)}" for k in pairs[-1] if k in floats]
         if names and names[0] in apart:  # what a pass doesn't reach keeps the number from before
-            written = [apart[n] for n, k in zip(names, pairs[-1], strict=True) if places[k] in on]
+            written = [apart[n] for n in names if (apart[n] != UNWRITTEN).any()]
             apart |= dict.fromkeys(names, sum(written) if written else apart[names[0]])
         return apart, answers(net, twin, xs=xs)
 

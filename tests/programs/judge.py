@@ -31,6 +31,7 @@ from programs.run import apply, heads, run
 
 NOISE = {"float32": 2.0**-21, "float64": 2.0**-50}
 FLOOR = {"float32": 2.0**-18, "float64": 2.0**-47}  # of the largest number
+UNWRITTEN = 7  # gradients before a pass
 COARSE = dict.fromkeys(FLOOR, FLOOR["float32"])
 
 
@@ -159,7 +160,7 @@ def trained(block, program, xs):
         *(x.grad for x in floats),
         *(p.grad() for p in params.values() if p.grad_req != "null"),
     ):
-        old[...] = 7  # a pass leaves it only where nothing is computed from the array
+        old[...] = UNWRITTEN  # a pass leaves it only where nothing is computed from the array
     nd.random.seed(5)
     with autograd.record():
         outs = as_list(block(*xs))

@@ -14,6 +14,7 @@ import random
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -148,7 +149,7 @@ def check(case: Case, modes: Iterable[str] = ("numpy", "plain")) -> Fault | None
                     return Fault("oracle", *wrong)
             mode, rewrites = "eager", case.rewrites
             if not all(np.isfinite(a).all() for n, a in expected.items() if "gradient" in n):
-                rewrites = tuple(r for r in rewrites if r[0] not in MIXING)
+                rewrites = tuple(takewhile(lambda r: r[0] not in MIXING, rewrites))
             other, base = eagerly(rewritten(program, rewrites))
             assert other.train == program.train, "no gradient of the rewritten program"
             judged, noisy = program.but(exact=other.exact), []
