@@ -25,6 +25,7 @@ HOOKS = {
     "runtime.device_checks": "check_places",
     "runtime.donation": "donatable reuse",
     "runtime.numbered_cpus": "wrapper",
+    "runtime.overwrites": "follow old_values renew share",
     "runtime.shared_plans": "many_plans",
 }
 # What `nd` and `sym` have beside operators, and where: name -> road, as `resolve` reads it.

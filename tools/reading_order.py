@@ -49,7 +49,8 @@ READING_ORDER = """
     codegen.tiles codegen.read codegen.lower codegen.schedule codegen.cpu.printer codegen.wasm
     codegen.side_module
     codegen.c_helpers codegen.c formats.c
-    runtime.donation runtime.guards runtime.shared_plans runtime.op_hooks runtime.launch
+    runtime.donation runtime.overwrites runtime.guards runtime.shared_plans runtime.op_hooks
+    runtime.launch
     runtime.tiers runtime.page_cpu runtime.device_eager runtime.kernel_times
     mxnet.executor
     formats.foreign formats.legacy formats.outline formats.sparse formats.writers

@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from minihybrid.core import params
+from minihybrid.core import hooks, params
 from minihybrid.core.context import CPU, check_context
 from minihybrid.core.convert import fits, of_one, to_numpy
 from minihybrid.core.files import write_whole
@@ -103,6 +103,8 @@ def path_of(kind, op, attrs, run):
 
 def refuse_stale(view):
     """Raise if an array's memory was since written through an alias inside `record()`."""
+    if view.base[0].node is not view.base[1] or hasattr(view.node, "snapshot"):
+        hooks.follow(view)
     root, node = view.base
     # The last write may have gone through a view of `root`.
     writers = [(root, node)] if root.base is None else [(root, node), root.base]
@@ -346,7 +348,8 @@ class NDArray(Value):
             value = np.asarray(value)
         if isinstance(value, np.ndarray) and value.size == 1:
             value = value.item()  # a (1,) array acts as a scalar, like x[0, 0]
-        inputs = self._inputs_of_write(key, source) if STATE.recording else None
+        kept = self.node or self.base or self.snapshot
+        inputs = self._write_inputs(key, source) if STATE.recording else kept and self._preserve()
         try:
             self.data[key] = value
         except IndexError as error:
@@ -402,7 +405,7 @@ class NDArray(Value):
                 "tape; write into that array itself, as in y[i] = ..., or into x.copy()"
             )
 
-    def _inputs_of_write(self, key, value):
+    def _write_inputs(self, key, value):
         """Return the tape inputs of a write, or `None` if all are constants."""
         refs = refs_of([value]) if isinstance(value, NDArray) else ()
         self._preserve()
@@ -420,11 +423,13 @@ class NDArray(Value):
         return old, *new
 
     def _preserve(self):
-        """Keep a copy for the tape of the values that are about to be overwritten."""
+        """Before a write: keep a copy of the old values for what the tape computed from them."""
         root = self if self.base is None else self.base[0]
         snapshot = root.snapshot and root.snapshot()
         if snapshot:
             snapshot.values, root.snapshot = root.data.copy(), None
+        if not STATE.recording or self.node and self.node.op is None:
+            return (self.node or root.node) and hooks.renew(self, root)
         node, i = self.node, self.index
         if node is not None and node.values and node.values[i] is self.data:
             node.values = (*node.values[:i], self.data.copy(), *node.values[i + 1 :])
@@ -478,8 +483,7 @@ class NDArray(Value):
         self._check_result(what, result)
         if STATE.recording and result.node is not None and result.dtype != self.dtype:
             result = result.astype(self.dtype)
-        if STATE.recording:
-            self._preserve()
+        self._preserve()
         self.data[...] = result.data
         self._written(result.node, result.index)
         return self
@@ -563,8 +567,8 @@ class NDArray(Value):
             raise AttrError(
                 f"attach_grad: grad_req='{grad_req}' is unknown; needed: write, add or null"
             )
-        self.node = Node(None, values=(self.data,), info=Leaf(self.data, grad_req))
-        self.index = 0
+        self.node, self.index = Node(None, values=(self.data,), info=Leaf(self.data, grad_req)), 0
+        self.base and hooks.share(self)
 
     @property
     def grad(self) -> "NDArray":

@@ -56,11 +56,15 @@ def first(value, *_):
 
 check_places = Hook("check_places", nothing)  # title, entry, arrays; may raise
 donatable = Hook("donatable", nothing)  # nodes of a tape, variables, seeds -> State.lent
+follow = Hook("follow", nothing)  # array with a base, before it is read
 in_turns = Hook("in_turns", nothing)  # body, rows, states, order -> outs, states, or None
 instead = Hook("instead", nothing)  # object or namespace, missing name -> error message
 many_plans = Hook("many_plans", nothing)  # hybrid, entry, args, old entry; may share plans
 opened = Hook("opened", first)  # bytes of a file, its name -> the bytes; may raise
+old_values = Hook("old_values", nothing)  # tape entry whose memory was written -> old values
 reuse = Hook("reuse", nothing)  # shape, dtype -> allocator of such results, or None for NumPy's
+renew = Hook("renew", nothing)  # array before a write, owner of its memory
+share = Hook("share", nothing)  # new variable in another array's memory
 wrapper = Hook("wrapper", first)  # array class, context -> function from output to array
 
 FORMATS = {}  # of `net.export`: name -> (entry, path, epoch, net) -> file names

@@ -629,12 +629,15 @@ class Node:
 
 
 class Snapshot:
-    """An array's old values, shared by the tape's constants once the array is overwritten."""
+    """The old values of an array's memory, shared by the tape's entries once it is written.
 
-    __slots__ = ("values", "__weakref__")
+    memory:  the array itself, of which a place may have a part.
+    """
 
-    def __init__(self):
-        self.values = None
+    __slots__ = ("memory", "values", "__weakref__")
+
+    def __init__(self, memory):
+        self.memory, self.values = memory, None
 
 
 class Constant(Node):
@@ -652,7 +655,7 @@ class Constant(Node):
             root = array if array.base is None else array.base[0]
             snapshot = root.snapshot and root.snapshot()
             if not snapshot or snapshot.values is not None:
-                snapshot = Snapshot()
+                snapshot = Snapshot(root.data)
                 root.snapshot = ref(snapshot)
             self.snapshot = snapshot
 

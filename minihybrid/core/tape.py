@@ -3,14 +3,14 @@
 Defines: `record`, `pause`, `train_mode`, `predict_mode`, `backward`, and the parts of
          the backward pass over the tape: `seeds_of`, `array_of`, `free`.
 
-What is left out: writes into variables while the tape is kept.
+What is left out: writes that arrays don't see, through NumPy's or other libraries' views.
 """
 
 from minihybrid.core import hooks
 from minihybrid.core.array import STATE, Leaf, NDArray, arrays
 from minihybrid.core.backprop import gradient
 from minihybrid.core.graph import topological
-from minihybrid.core.op import AttrError, Constant, HybridError, ShapeError, ndarray
+from minihybrid.core.op import AttrError, HybridError, Node, ShapeError
 from minihybrid.core.switches import scoped
 from minihybrid.ops.elementwise import ones_like, zeros_like
 from minihybrid.ops.random import STREAM
@@ -51,7 +51,7 @@ def backward(heads, head_grads=None, retain_graph=False, train_mode=True):
     heads = heads if isinstance(heads, (list, tuple)) else [heads]
     refs, seeds = seeds_of(heads, head_grads)
     nodes = _dependencies(refs)
-    leaves = [n for n in nodes if isinstance(n.info, Leaf)]
+    leaves = [n for n in nodes if n.op is None and isinstance(n.info, Leaf)]
     with modes(recording=False, training=train_mode, lent=hooks.donatable(nodes, leaves, seeds)):
         grads = gradient(refs, seeds, [(n, 0) for n in leaves], array_of)
         for leaf in leaves:
@@ -99,17 +99,8 @@ def seeds_of(heads, head_grads):
 def array_of(ref):
     """Return the array at a tape reference, as it was when it was recorded."""
     node, i = ref
-    snapshot = node.snapshot if type(node) is Constant else None
-    if snapshot is not None and snapshot.values is not None:
-        part, whole = node.values[0], snapshot.values
-        if part.size == whole.size:
-            old = whole.reshape(part.shape) if type(whole) is ndarray else whole.view(part.shape)
-            return NDArray(old, node, i)
-        raise HybridError(
-            "backward: a view was overwritten inside autograd.record() after an operator had "
-            "read it, which needs the old values; write into a copy, as in y = x.copy()"
-        )
-    return NDArray(node.values[i], node, i)
+    written = type(node) is not Node and node.snapshot and node.snapshot.values is not None
+    return NDArray(hooks.old_values(node) if written else node.values[i], node, i)
 
 
 def _dependencies(refs):

@@ -88,6 +88,7 @@ def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=Fals
             "arrays whose gradients you want"
         )
     heads = heads if isinstance(heads, (list, tuple)) else [heads]
+    refs_of(variables)  # of what was written since
     for v in variables:
         if v.node is None:
             raise HybridError(
@@ -122,6 +123,7 @@ def mark_variables(variables, gradients, grad_reqs="write"):
                 f"and grad_req={req!r}; needed: one shape, and write, add or null"
             )
         v.node, v.index = Node(None, values=(v.data,), info=Leaf(v.data, req, g)), 0
+        v.base and hooks.share(v)
 
 
 def get_symbol(x):

@@ -38,6 +38,7 @@ from minihybrid.ops.elementwise import abs_, clip, ones_like, sign, sqrt, square
 from minihybrid.ops.infix import FUNCTIONS, absent
 from minihybrid.ops.layout import reshape
 from minihybrid.ops.reduce import mean, sum_
+from minihybrid.runtime.overwrites import overwrite
 
 maximum, minimum = FUNCTIONS["maximum"], FUNCTIONS["minimum"]
 
@@ -185,7 +186,7 @@ class Optimizer(Settings):
         new = self.apply(weight.detach(), grad.detach(), states, numbers)
         # States first: the new one may be the old weight itself.
         for array, value in reversed(list(zip((weight, *states), new, strict=True))):
-            array.data[...] = value.data
+            overwrite(array, value.data)
 
     def create_state_multi_precision(self, index, weight):
         """The state; of a float16 weight in mixed precision, (float32 copy, state)."""
@@ -200,7 +201,7 @@ class Optimizer(Settings):
             return self.update(index, weight, grad, state)
         master, state = state
         self.update(index, master, grad.detach().astype("float32"), state)
-        weight.data[...] = master.astype(weight.dtype).data
+        overwrite(weight, master.astype(weight.dtype).data)
 
     def _is_mixed(self, weight):
         return self.multi_precision and np.dtype(weight.dtype) == np.float16
@@ -840,9 +841,9 @@ class SGLD(Optimizer):
         grad = grad.detach() * self.rescale_grad
         if self.clip_gradient:
             grad = clip(grad, -self.clip_gradient, self.clip_gradient)
-        old = weight.detach()
+        step = (grad + weight.detach() * wd) * (lr / 2)
         noise = nd.random.normal(0, math.sqrt(lr), weight.shape, weight.dtype, weight.context)
-        weight.data[...] = (old - (grad + old * wd) * (lr / 2) + noise).data
+        overwrite(weight, (weight.detach() - step + noise).data)
 
 
 @register
@@ -933,7 +934,7 @@ class LBSGD(SGD):
         decay = nd.array([wd], weight.context, weight.dtype)
         new = self.apply(weight.detach(), grad, states, numbers | {"wd": decay})
         for array, value in reversed(list(zip((weight, *states), new, strict=True))):
-            array.data[...] = value.data
+            overwrite(array, value.data)
 
     def _grown(self, n, weight, grad, wd):
         """By what the rate is multiplied at update n."""

@@ -382,6 +382,8 @@ class Trainer(metaclass=CheckedCall):
             return updater(indices, gs, ws)
         opt._update_count(indices)
         numbers = [opt.numbers(i) for i in indices]
+        for weight, *_ in weights:
+            weight._preserve()  # a tape that was retained
         self._update_for((k, *indices), weights, numbers)(numbers)
 
     def _grow(self, k):

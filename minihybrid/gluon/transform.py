@@ -33,6 +33,7 @@ from minihybrid.ops.joining import stack
 from minihybrid.ops.layout import broadcast_to, expand_dims, reshape, transpose
 from minihybrid.ops.neural import batch_dot
 from minihybrid.ops.shapes import axes_of, axis_of
+from minihybrid.runtime.overwrites import share
 
 __all__ = ["jvp", "vjp", "vmap"]
 
@@ -90,7 +91,12 @@ def jvp(f: Callable, inputs: Sequence, tangents: Sequence) -> tuple[Any, Any]:
 
 def _variable(x: NDArray) -> NDArray:
     """The array as a variable of its own: a copy on the tape, if it's there already."""
-    return x.copy() if x.node else type(x)(x.data, Node(None, values=(x.data,)), 0)
+    if x.node:
+        return x.copy()
+    own = x.detach()
+    own.node = Node(None, values=(x.data,))
+    share(own)
+    return own
 
 
 def _pulled(heads: Sequence, seeds: Sequence, variables: Sequence) -> list:

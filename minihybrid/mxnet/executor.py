@@ -25,6 +25,7 @@ from minihybrid.core.sym import Symbol, replay, trace
 from minihybrid.core.targets import best_target, target_of
 from minihybrid.mxnet.sym_extras import inferred
 from minihybrid.passes import expand
+from minihybrid.runtime.overwrites import overwrite
 
 
 class Executor:
@@ -97,7 +98,7 @@ class Executor:
             outs = bound(())
             write_states(bound.tiers.states, outs, self._arrays)
         for array, out in zip(self.outputs, outs, strict=False):
-            array.data[...] = out
+            overwrite(array, out)
         if self._monitor:
             self._report(outs)
         return self.outputs
@@ -301,13 +302,13 @@ def _copy_in(what, array, name, value):
             f"{what}: {name} has shape {value.shape}, but the bound array has {array.shape}; "
             f"reshape the executor with reshape({name}={value.shape})"
         )
-    array.data[...] = value.data if isinstance(value, NDArray) else value
+    overwrite(array, value.data if isinstance(value, NDArray) else value)
 
 
 def _write(array, req, g):
     if req == "add":
         g = array.detach() if g is None else array.detach() + g
-    array.data[...] = 0 if g is None else g.data  # nothing came back: it is 0
+    overwrite(array, 0 if g is None else g.data)  # nothing came back: it is 0
 
 
 def _resized(name, array, shape, allow_up_sizing):

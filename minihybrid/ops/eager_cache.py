@@ -189,7 +189,7 @@ def unroll(steps, runs, n, outs, kind, on):
     for op, _, _, places, made in steps:
         source |= {i: source[places[0]] if op.view else i for i in made}
     owners = [source[i] for i in kept]
-    refs = {i: f"r{i}" for i in range(n) if on and on[i] is Node}  # of what is on the tape
+    refs = {i: f"r{i}" for i in range(n) if on and on[i] is not Constant}  # of what is on the tape
     known = {i: f"r{i}" for i in range(n)}  # and of constants
     scope = {"compact": _compact, "own": own, "kind": kind, "Node": Node, "Constant": Constant}
     takes = [_named(range(n)), *([_named(range(n), "r")] if on else ())]

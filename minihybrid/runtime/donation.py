@@ -109,6 +109,7 @@ def _unread(
     for variable in variables:
         held = variable.info.grad.data
         if type(held) is np.ndarray and _memory(held) not in read:
+            variable.info.grad._preserve()
             lent[variable] = held
             read.add(_memory(held))  # shared by another variable
     return lent
