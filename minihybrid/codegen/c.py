@@ -1,12 +1,11 @@
 """The C printer: kernels of the loop IR as functions of C99.
 
-Takes:   kernels.
-Gives:   `functions`, their texts after those of the types and functions that they use.
+Defines: `functions`, the sources of kernels and of the helpers that they use.
 
-Every value has its type already, so a kernel is printed in one pass. Only arithmetic that C
-leaves undefined goes through a helper of `codegen/c_helpers.py`. A name is declared in the
-smallest block that contains all its uses.
-What is left out: general arithmetic of vectors, which only schedules for WebAssembly make.
+All values are typed, so a kernel is printed in one pass. Arithmetic that is undefined in C
+calls a helper of `codegen/c_helpers.py`. A variable is declared in the smallest block that
+contains all its uses.
+Not supported: general vector arithmetic, which only schedules for WebAssembly produce.
 """
 
 import textwrap
@@ -33,14 +32,14 @@ KEYWORDS = set(
 )
 ATOM, UNARY, TERNARY = 20, 14, 3
 PAD = "    "
-CHUNK = 64  # elements of a sum that are computed before they are added up
-WORTH = 4  # statements that are worth it
+CHUNK = 64  # elements of a sum that are computed before they are accumulated
+WORTH = 4  # least statements that justify it
 BINDS = {"*": 13, "/": 13, "%": 13, "+": 12, "-": 12, ">>": 11, "<": 10, ">": 10, "<=": 10}
 BINDS |= {">=": 10, "==": 9, "!=": 9, "&": 8, "^": 7, "|": 6, "&&": 5, "||": 4}
 
 
 def spelled(name: str) -> str:
-    """A name as C may have it."""
+    """Return a valid C identifier for a name."""
     return f"{name}_" if name in KEYWORDS else name
 
 
@@ -48,30 +47,30 @@ class Function:
     """One kernel in C.
 
     text:     the function's definition.
-    helpers:  (name, type, another type) of what it uses, in order.
-    calls:    kernels of the functions that it calls.
+    helpers:  (name, type, another type) of the helpers it uses, in order.
+    calls:    kernels of the functions it calls.
     """
 
     def __init__(self, kernel: ir.Kernel) -> None:
         self.kernel, self.helpers, self.calls, self.tables = kernel, {}, {}, {}
         self.ranges: dict = dict.fromkeys(p for p in kernel.params if isinstance(p, ir.Var))
         lets = [s for s in ir.statements(kernel.body) if isinstance(s, ir.Let)]
-        # In C a sum of float32 is made in one order, and has the digits of a double.
+        # In C, sums of float32 aren't reassociated, and accumulate in double.
         self.doubles = {s.var for s in lets if is_step(s) and s.var.type.kind == "float32"}
         body = distributed(pruned(kernel.body, needed(kernel.body)), self.doubles)
         self.seen: dict = {}  # statement -> the variables in it
-        self.used: set = set()  # parameters that the text mentions
+        self.used: set = set()  # parameters that the source uses
         lines = [*self.block(body, set(kernel.params), 1)]
         unread = [f"{PAD}(void) {spelled(p.name)};" for p in kernel.params if p not in self.used]
         self.text = "\n".join([*self.head(), "{", *self.constants(), *unread, *lines, "}"])
 
     def name(self, thing: ir.Buffer | ir.Var) -> str:
-        """What C calls a buffer or a variable."""
+        """Return the C name of a buffer or a variable."""
         self.used.add(thing)
         return spelled(thing.name)
 
     def head(self) -> Iterator[str]:
-        """What the function is called, and its parameters."""
+        """Yield the function's name and parameters."""
         args = ", ".join(map(self.declared, self.kernel.params))
         if self.kernel.result:
             yield f"static {type_of(self.kernel.result)} {self.kernel.name}({args})"
@@ -81,7 +80,7 @@ class Function:
         yield from textwrap.wrap(f"{args})", 84, initial_indent=PAD, subsequent_indent=PAD)
 
     def constants(self) -> Iterator[str]:
-        """The lines of the tables, and of parts of sums."""
+        """Yield the declarations of tables and partial sums."""
         local = [b for b in self.used if isinstance(b, ir.Buffer) and b not in self.kernel.params]
         for buffer in sorted(local, key=str):
             yield f"{PAD}{stored(buffer.kind)} {buffer.name}[{CHUNK}];"
@@ -90,7 +89,7 @@ class Function:
             yield from textwrap.wrap(line, 88, initial_indent=PAD, subsequent_indent=2 * PAD)
 
     def declared(self, param: ir.Buffer | ir.Var) -> str:
-        """A name with its type before it."""
+        """Return the declaration of a parameter."""
         if isinstance(param, ir.Buffer):
             qualifier = "const " * (param.space == "in")
             return f"{qualifier}{stored(param.kind)} *{spelled(param.name)}"
@@ -98,7 +97,7 @@ class Function:
         return f"{kind} {spelled(param.name)}"
 
     def help(self, name: str, type: ir.Type, other: str = "") -> str:
-        """Note that a helper is used; gives its name."""
+        """Request a helper; return its name."""
         name = WRAPS.get(name, name)
         if type.lanes > 1:
             self.helpers["vector", type, ""] = None
@@ -110,7 +109,7 @@ class Function:
 
     # -- statements
     def variables(self, s: object) -> set:
-        """The variables that a statement reads or sets, but counters of loops in it."""
+        """Return the variables of a statement, without counters of loops in it."""
         if id(s) not in self.seen:
             variables = {p for e in ir.expressions(s) for p in ir.parts(e) if isinstance(p, ir.Var)}
             variables |= {s.var} if isinstance(s, ir.Let) else set()
@@ -121,7 +120,7 @@ class Function:
         return self.seen[id(s)]
 
     def block(self, body: tuple, known: set, depth: int) -> Iterator[str]:
-        """The lines of a block, which declares what two of its statements use, or what it sets."""
+        """Yield the lines of a block, which declares variables shared by its statements."""
         pad = PAD * depth
         users: dict = {}
         for s in body:
@@ -140,7 +139,7 @@ class Function:
             yield from self.statement(s, known, depth, fresh)
 
     def statement(self, s: object, known: set, depth: int, fresh: ir.Var | None) -> Iterator[str]:
-        """The lines of one statement, which may declare what it sets."""
+        """Yield the lines of one statement, which may declare the variable `fresh`."""
         pad = PAD * depth
         match s:
             case ir.Let(var, value):
@@ -174,7 +173,7 @@ class Function:
                 yield f"{pad}break;"
 
     def loop(self, s: ir.For, known: set, depth: int) -> Iterator[str]:
-        """A counting loop; its end is computed once."""
+        """Yield a counted loop, whose end is evaluated once."""
         pad, name = PAD * depth, spelled(s.var.name)
         if is_counted(s.start, self.ranges) and is_counted(s.stop, self.ranges):
             self.ranges[s.var] = s.start, s.stop - 1
@@ -187,7 +186,7 @@ class Function:
         yield f"{pad}}}"
 
     def stepped(self, var: ir.Var, value: ir.Expr) -> str:
-        """The text of a value that a variable gets."""
+        """Return the source of an assignment."""
         if var in self.doubles and is_step(ir.Let(var, value)):
             sign = "+" if value.name == "add_up" else "*"  # type: ignore[attr-defined]
             more = self.inside(value.args[1], BINDS[sign])  # type: ignore[attr-defined]
@@ -196,25 +195,25 @@ class Function:
 
     # -- expressions
     def text(self, e: ir.Expr) -> str:
-        """An expression."""
+        """Return the source of an expression."""
         return self.expression(e)[0]
 
     def inside(self, e: ir.Expr, binds: int) -> str:
-        """A part of an expression, in brackets unless it binds more."""
+        """Return a subexpression, in parentheses unless it binds more tightly."""
         text, own = self.expression(e)
         return text if own > binds else f"({text})"
 
     def address(self, buffer: ir.Buffer, index: tuple) -> str:
-        """Where elements are."""
+        """Return the source of an address."""
         (at,) = index
         return self.name(buffer) + f" + {self.inside(at, BINDS['+'] - 1)}" * (at is not ZERO)
 
     def call(self, name: str, *args: ir.Expr) -> tuple[str, int]:
-        """A call of a function."""
+        """Return a function call."""
         return f"{name}({', '.join(map(self.text, args))})", ATOM
 
     def expression(self, e: ir.Expr) -> tuple[str, int]:
-        """An expression, and how strongly it binds."""
+        """Return an expression and its precedence."""
         match e:
             case ir.Const(value, type):
                 text = literal(value, type.kind)
@@ -272,7 +271,7 @@ class Function:
         raise TypeError(e)
 
     def sum(self, pairs: tuple) -> tuple[str, int]:
-        """Index arithmetic."""
+        """Return index arithmetic."""
         text = ""
         for key, n in pairs:
             factors = [self.inside(f, BINDS["*"]) for f in key]
@@ -282,7 +281,7 @@ class Function:
         return text, BINDS["+"] if len(pairs) > 1 or text[0] == "-" else BINDS["*"]
 
     def arithmetic(self, sign: str, a: ir.Expr, b: ir.Expr, type: ir.Type) -> tuple[str, int]:
-        """An operation with two operands of one type."""
+        """Return a binary operation on operands of one type."""
         kind = a.type.kind
         if sign in ir.COMPARISONS:
             return self.infix(sign, a, b)
@@ -298,7 +297,7 @@ class Function:
         return self.infix(sign, a, b)
 
     def infix(self, sign: str, a: ir.Expr, b: ir.Expr) -> tuple[str, int]:
-        """A sign between two operands, with the brackets that C or compilers want."""
+        """Return an infix operation, with the parentheses that C needs or compilers warn about."""
         binds = BINDS[sign]
         if sign in ("+", "-", "*", "/"):
             left, right = self.inside(a, binds - 1), self.inside(b, binds)
@@ -308,11 +307,11 @@ class Function:
         return f"{left} {sign} {right}", binds
 
     def is_natural(self, e: ir.Expr) -> bool:
-        """Whether an index is known to be at least 0."""
+        """Return whether an index is provably nonnegative."""
         return is_counted(e, self.ranges) and never_negative(e, self.ranges)
 
     def cast(self, a: ir.Expr, type: ir.Type) -> tuple[str, int]:
-        """A value in another type."""
+        """Return a conversion."""
         if c_type(a.type.kind) == c_type(type.kind):
             return self.expression(a)
         if a.type.kind in FLOATS and type.kind not in FLOATS:
@@ -325,23 +324,23 @@ ZERO = ir.Const(0, ir.INDEX)
 
 
 def is_step(s: ir.Let) -> bool:
-    """Whether a variable is one number more of a sum or product whose order is free."""
+    """Return whether a statement updates a reassociable sum or product."""
     return isinstance(s.value, ir.Call) and s.value.name in ADDED and s.value.args[0] is s.var
 
 
 def parts_of(s: object) -> set:
-    """Everything in the expressions of one statement, without those of its blocks."""
+    """Return all subexpressions of a statement, excluding its blocks."""
     return {p for e in ir.expressions(s) for p in ir.parts(e)}
 
 
 def own_variables(s: object) -> set:
-    """The variables that a statement sets or reads outside of its blocks."""
+    """Return the variables that a statement uses outside of its blocks."""
     return parts_of(s) | ({s.var} if isinstance(s, ir.Let) else set())
 
 
 def needed(body: tuple) -> set:
-    """The variables that are read, but not only to set variables that never are."""
-    reads: dict = {}  # variable that is set -> what is read for it; None: what is done
+    """Return the live variables: those that affect a store or control flow."""
+    reads: dict = {}  # assigned variable -> variables read for it; None: read by effects
     for s in ir.statements(body):
         reads.setdefault(s.var if isinstance(s, ir.Let) else None, set()).update(parts_of(s))
     todo, reached = [None], set()
@@ -353,7 +352,7 @@ def needed(body: tuple) -> set:
 
 
 def pruned(body: tuple, wanted: set) -> tuple:
-    """Statements without variables that are not needed."""
+    """Remove dead assignments."""
     out = []
     for s in body:
         if isinstance(s, ir.Let) and s.var not in wanted:
@@ -367,9 +366,10 @@ def pruned(body: tuple, wanted: set) -> tuple:
 
 
 def distributed(body: tuple, sums: set) -> tuple:
-    """Statements in which sums have loops of their own, behind what computes their elements.
+    """Distribute loops: accumulate sums in separate loops, after computing their elements.
 
-    Without a sum, which has one order, a loop has independent iterations: compilers use vectors.
+    Without the sum, whose order is fixed, the iterations are independent, and compilers
+    vectorize them.
     """
     out = []
     for s in body:
@@ -384,8 +384,8 @@ def distributed(body: tuple, sums: set) -> tuple:
 
 
 def in_chunks(loop: ir.For, steps: list) -> ir.For:
-    """A loop in chunks, of which the elements of a sum are computed first; or the loop as it is, if
-    iterations depend on each other, or there is little to compute."""
+    """Split a loop into chunks that first compute the elements of a sum; keep a loop that has
+    dependences or little to compute."""
     own, carried = {s.var for s in loop.body if isinstance(s, ir.Let)}, set()
     for s in reversed(loop.body):
         carried -= {s.var} if isinstance(s, ir.Let) else set()
@@ -412,7 +412,7 @@ def in_chunks(loop: ir.For, steps: list) -> ir.For:
 
 
 def functions(kernels: Iterable[ir.Kernel]) -> list[str]:
-    """The texts of kernels, and before them those of all that they use.
+    """Return the sources of kernels, preceded by everything they use.
 
     >>> from minihybrid.codegen.ir import F32, INDEX, Buffer, Call, For, Kernel, Store, Var, const
     >>> a, out = Buffer("a", "float32", (8,)), Buffer("out", "float32", (8,), "out")

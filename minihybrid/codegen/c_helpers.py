@@ -1,12 +1,11 @@
-"""What kernels in C use beside the C library: types, literals, and some functions.
+"""C helper functions, types and literals for generated kernels.
 
-Takes:   a name of `HELPERS`, and a type.
-Gives:   `helper`, the text; `literal`, `c_type`.
+Defines: `helper`, the source of a helper in `HELPERS` for a type; `literal`, `c_type`.
 
-C leaves undefined what happens when sums of integers overflow or a float is too large for one,
-and divides towards 0. Vectors are those of GCC and Clang; other compilers have arrays, and loops,
-which give the same.
-What is left out: complex numbers; float16.
+In C, integer overflow and out-of-range conversions from floats are undefined, and division
+truncates; helpers define them. Vectors use GCC's and Clang's extension; for other
+compilers, arrays and loops compute the same.
+Not supported: complex numbers; float16.
 """
 
 import math
@@ -53,12 +52,12 @@ HELPERS = {
     memcpy(&x, &a, sizeof x);
     return x;
 }}""",
-    # A float out of range becomes the smallest number, as processors have it.
+    # A float out of range becomes the minimum, as on x86.
     "whole": """INLINE {t} {f}(double x)
 {{
     return ({t}) (x >= -{end} && x < {end} ? (int{n}_t) x : INT{n}_MIN);
 }}""",
-    # Packed, vectors are handed to functions in memory, by one rule on every processor.
+    # Packed vectors are passed in memory, by the same ABI rule on every CPU.
     "vector": """#ifdef __GNUC__
 typedef struct {{
     {e} v __attribute__((vector_size({nbytes})));
@@ -130,7 +129,7 @@ typedef struct {{ {e} v[{n}]; }} {v};
 
 
 def c_type(kind: str) -> str:
-    """How C calls a type.
+    """Return the C name of a type.
 
     >>> c_type("float32"), c_type("int8"), c_type("bool")
     ('float', 'int8_t', 'bool')
@@ -139,22 +138,22 @@ def c_type(kind: str) -> str:
 
 
 def stored(kind: str) -> str:
-    """How C calls an element in memory, where a bool is a byte."""
+    """Return the C type of an element in memory, where a bool is a byte."""
     return c_type("uint8" if kind == "bool" else kind)
 
 
 def type_of(type: Type) -> str:
-    """How C calls a type, which may be a vector's."""
+    """Return the C name of a scalar or vector type."""
     return c_type(type.kind) if type.lanes == 1 else str(type)
 
 
 def function_name(name: str, kind: str) -> str:
-    """What a helper is called; sums of 64 bits are the usual ones."""
+    """Return the name of a helper for a type."""
     return name if name in WRAPS.values() and kind == "int64" else f"{name}_{kind}"
 
 
 def helper(name: str, type: Type, other: str) -> str:
-    """The text of a type, or of a function of it."""
+    """Return the source of a helper function or type."""
     kind, lanes = type
     kind = "int64" if kind == "index" else kind
     unsigned = f"u{kind.removeprefix('u')}"
@@ -174,7 +173,7 @@ def helper(name: str, type: Type, other: str) -> str:
 
 
 def literal(value: float, kind: str) -> str:
-    """A number as C writes it, in a type.
+    """Return a C literal of a type.
 
     >>> literal(1, "float32"), literal(3, "uint64"), literal(float("-inf"), "float64")
     ('1.0f', '3u', '-INFINITY')

@@ -1,17 +1,16 @@
-"""What generated kernels call that Python's `math` lacks.
+"""Scalar functions that generated kernels call and Python's `math` lacks.
 
-Takes:   numbers.
-Gives:   `sigmoid`, `mod`, `power`, `cbrt`, `erfinv`, `gamma`, `polygamma`, and draws of
-         random numbers; `functions`, what an expression's functions are called in the
-         text of a kernel; `compiled`, all of them through a compiler.
+Defines: `sigmoid`, `mod`, `power`, `cbrt`, `erfinv`, `gamma`, `polygamma`, and random
+         draws; `functions`, their names in a GPU kernel's source; `compiled`, all of
+         them through a compiler.
 
-These are plain functions, because each has several readers: Numba for the CPU
-(`codegen/cpu/scalar.py`), its compiler for GPUs, and a simulator, which runs them as
-they are. `T` is the float that a function computes in. `sigmoid32` is `sigmoid` with
-another T: on most GPUs an operation on float64 costs as much as 32 or 64 on float32.
-`math` is to be C's: a logarithm of 0 is minus infinity, and no error. Who runs these
-functions as Python gives `compiled` such a one.
-What is left out: float32 forms of draws and `polygamma`, whose numbers need 64 bits.
+They are plain Python functions, because several tools compile them: Numba for the CPU
+(`codegen/cpu/scalar.py`), Numba for GPUs, and a simulator, which interprets them. `T` is
+the float type of a function; `sigmoid32` is `sigmoid` with another T, because on most GPUs
+an operation on float64 costs as much as 32 or 64 on float32. `math` must behave like C's:
+the logarithm of 0 is minus infinity, not an error. To run the functions as Python, pass
+`compiled` such a module.
+Not supported: float32 forms of draws and of `polygamma`, which need 64 bits.
 """
 
 import math
@@ -23,7 +22,7 @@ from minihybrid.ops.loops import add_up
 
 INF, NAN = math.inf, math.nan
 T = np.float64
-floor = np.floor  # for a GPU, `math.floor`: Numba gives a float there, and has no other
+floor = np.floor  # for a GPU, `math.floor`, which returns a float in Numba-CUDA
 
 
 # -- floats ----------------------------------------------------------------------------
@@ -38,7 +37,7 @@ def sigmoid(x):
 
 
 def lost(total, x):
-    """What rounding loses of total + x; 0 of what is not finite.
+    """Return the rounding error of total + x; 0 if it isn't finite.
 
     Source:  Knuth, The Art of Computer Programming, volume 2, 4.2.2.
 
@@ -103,7 +102,7 @@ def erfinv(x):
     half = math.log1p(-a * a) / T(2)
     centre = T(2 / (math.pi * 0.147)) + half
     y = math.sqrt(math.sqrt(centre * centre - half * T(2 / 0.147)) - centre)
-    for _ in range(3):  # near 1, what is missing to 1 has more digits
+    for _ in range(3):  # near 1, the difference to 1 is more precise
         wrong = math.erf(y) - a if a < T(0.5) else T(1) - a - math.erfc(y)
         y -= wrong * T(math.sqrt(math.pi) / 2) * math.exp(y * y)
     return math.copysign(y, T(x))
@@ -149,9 +148,9 @@ def polygamma(order, x):
     return total + sign * series
 
 
-# -- whole numbers ---------------------------------------------------------------------
-# A processor traps a division by 0, and of the smallest number by -1. No literal is
-# added or multiplied: of uint64 and a literal Numba makes a float.
+# -- integers --------------------------------------------------------------------------
+# CPUs trap on division by 0, and of the minimum by -1. Literals are avoided in arithmetic,
+# because Numba converts uint64 and a literal to float.
 def whole_div(a, b):
     """a / b cut towards zero; 0 if b is 0.
 
@@ -195,9 +194,9 @@ def whole_power(a, b):
     return out
 
 
-# -- random numbers: functions of a key and a place, as in `ops.random` ----------------
+# -- random numbers: functions of a key and an index, as in `ops.random` ---------------
 def mix(x):
-    """SplitMix64: whole numbers that differ in one bit become unrelated ones.
+    """SplitMix64: map integers that differ in one bit to unrelated integers.
 
     >>> with np.errstate(over="ignore"):  # the product keeps its last 64 bits
     ...     hex(mix(np.uint64(0)))
@@ -210,7 +209,7 @@ def mix(x):
 
 
 def bits24(key, i, lane):
-    """24 random bits at place i of a key.
+    """Return 24 random bits at index i of a key.
 
     >>> with np.errstate(over="ignore"):
     ...     int(bits24(np.uint64(7), 0, 0))
@@ -221,7 +220,7 @@ def bits24(key, i, lane):
 
 
 def unit(key, i, lane):
-    """The number in [0, 1) at place i of a key.
+    """Return the uniform number in [0, 1) at index i of a key.
 
     >>> with np.errstate(over="ignore"):
     ...     float(unit(np.uint64(7), 0, 0)) * 2**24
@@ -231,7 +230,7 @@ def unit(key, i, lane):
 
 
 def upper(a, b):
-    """The upper 64 bits of the product of two whole numbers of 64 bits.
+    """Return the upper 64 bits of the product of two 64-bit integers.
 
     >>> int(upper(np.uint64(2**63), np.uint64(6)))
     3
@@ -246,7 +245,7 @@ def upper(a, b):
 
 
 def below(key, i, count):
-    """The whole number from 0 to count - 1 at place i of a key.
+    """Return the random integer in [0, count) at index i of a key.
 
     >>> with np.errstate(over="ignore"):
     ...     int(below(np.uint64(7), 0, np.uint64(1000)))
@@ -260,7 +259,7 @@ def below(key, i, count):
 
 
 def gauss(key, i):
-    """The normally distributed number at place i of a key.
+    """Return the normally distributed number at index i of a key.
 
     >>> with np.errstate(over="ignore"):
     ...     round(float(gauss(np.uint64(7), 0)), 6)
@@ -271,7 +270,7 @@ def gauss(key, i):
 
 
 def draw_gamma(key, i, alpha):
-    """The number with the gamma distribution at place i of a key.
+    """Return the gamma-distributed number at index i of a key.
 
     >>> with np.errstate(over="ignore"):
     ...     round(float(draw_gamma(np.uint64(7), 0, 2.0)), 6)
@@ -290,7 +289,7 @@ def draw_gamma(key, i, alpha):
 
 
 def draw_poisson(key, i, lam):
-    """The number with the Poisson distribution at place i of a key.
+    """Return the Poisson-distributed number at index i of a key.
 
     >>> with np.errstate(over="ignore"):
     ...     float(draw_poisson(np.uint64(7), 0, 3.0))
@@ -324,7 +323,7 @@ def draw_poisson(key, i, lam):
     return 0.0
 
 
-# -- their names in texts --------------------------------------------------------------
+# -- their names in source -------------------------------------------------------------
 PLAIN = {
     f.__name__: f
     for f in (
@@ -354,10 +353,10 @@ TYPED = "sigmoid lost mod power cbrt erfinv".split()
 
 
 def compiled(jit, **names):
-    """Every function of this module through a compiler: name -> function.
+    """Compile every function of this module: return name -> function.
 
-    jit:    makes a function of a plain one, such as `numba.njit`.
-    names:  what stands in the place of a name that the functions use, such as `math`.
+    jit:    a compiler of plain functions, such as `numba.njit`.
+    names:  replacements of globals that the functions use, such as `math`.
 
     >>> compiled(lambda f: f)["sigmoid32"](np.float32(0))
     np.float32(0.5)
@@ -381,7 +380,7 @@ FUNCTIONS = {name: f"math.{name}" for name in SAME}
 
 
 def functions(dtype):
-    """What the functions of expressions are called in a GPU's text.
+    """Return the names of the functions of expressions in a GPU kernel's source.
 
     >>> functions(np.dtype("float32"))["sigmoid"], functions(np.dtype("int8"))["exp"]
     ('sigmoid32', 'math.exp')
@@ -392,7 +391,7 @@ def functions(dtype):
 sigmoid32, lost32, mod32, power32, cbrt32, erfinv32 = map(
     compiled(lambda f: f).get, (f"{name}32" for name in TYPED)
 )
-IMPORTS = {  # module -> what the text of a GPU's kernel may use of it
+IMPORTS = {  # module -> names that a GPU kernel's source may use
     "numba": " ".join(["boolean", "cuda", *NUMBERS]),
     "minihybrid.codegen.gpu.cuda": "atomic_add load4 store4",
     "minihybrid.codegen.device_math": (

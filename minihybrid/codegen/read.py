@@ -1,13 +1,11 @@
-"""Kernels as IR, read from the Python that operators give.
+"""Parse a kernel's Python source into typed loop IR.
 
-Takes:   the text of a kernel: loops around the operators' own scalar expressions, and the
-         buffers that it takes.
-Gives:   `read`, the same kernel in the loop IR, every value with its type.
+Defines: `read`, which parses loops around the operators' scalar expressions.
 
-Types are those that Numba finds: integers grow to 64 bits in a sum, and meet float32 as
-float64. Functions of float32 are written out from `codegen/cpu/transcendental.py`, those of other
-types from `codegen/device_math.py`: one definition serves every target.
-What is left out: slices, and loops that return; they are refused by name.
+Types follow Numba's rules: integers widen to 64 bits in arithmetic, and promote float32 to
+float64. Functions of float32 are inlined from `codegen/cpu/transcendental.py`, those of
+other types from `codegen/device_math.py`, so that one definition serves every target.
+Not supported: slices, and loops that return; both are rejected by name.
 """
 
 import ast
@@ -47,7 +45,7 @@ SYMBOLS = {
     ast.And: "and",
     ast.Or: "or",
 }
-PYTHON = ir.SIGNS | ir.COMPARISONS | {"/": operator.truediv, "**": operator.pow}  # of two literals
+PYTHON = ir.SIGNS | ir.COMPARISONS | {"/": operator.truediv, "**": operator.pow}  # on two literals
 CASTS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 CASTS |= {"float32", "float64", "bool"}
 CALLED = {"boolean": "bool", "bool_": "bool", "int": "int64", "float": "float64"}
@@ -55,17 +53,17 @@ SAME = {"root": "sqrt", "signed": "copysign", "add_up": "add_up", "multiply_up":
 SAME |= {name: name for name in ("sqrt", "floor", "ceil", "copysign", "abs")}
 IN_C = {"erf": "erf", "erfc": "erfc", "lgamma": "lgamma", "gamma": "tgamma"}
 DEVICE = "sigmoid lost mod power whole_div whole_mod".split()
-LOOPING = {  # functions of C, which have loops: the kinds of their parameters and result
+LOOPING = {  # functions with loops, for C: types of parameters and result
     "erfinv": ("float64", "float64"),
     "polygamma": ("int64", "float64", "float64"),
     "whole_power": ("uint64", None, "uint64"),
 }
-KEEP = "rank_up", "rank_down", "unrank"  # a float compares as its rank does, but for NaN
+KEEP = "rank_up", "rank_down", "unrank"  # a float compares like its rank, except NaN
 RANKS = {"float32": "int32", "float64": "int64"}
 
 
 class Unreadable(HybridError):
-    """What a kernel has that is not read."""
+    """A construct that can't be parsed."""
 
 
 def read(
@@ -76,11 +74,11 @@ def read(
     in_c: bool = False,
     result: str = "float32",
 ) -> ir.Kernel:
-    """A kernel's Python function as IR.
+    """Parse a kernel's Python function.
 
-    buffers:  flat ones, under the names of its parameters.
-    numbers:  parameter -> the length that it stands for.
-    in_c:     whether the kernel may use tables, and the functions of C's library.
+    buffers:  flat buffers with the names of its parameters.
+    numbers:  parameter -> its length.
+    in_c:     whether the kernel may use tables, and functions of the C library.
 
     >>> from minihybrid.codegen.ir import Buffer
     >>> a, out = Buffer("a", "float32", (8,)), Buffer("out", "float32", (8,), "out")
@@ -106,8 +104,8 @@ def read(
 
 @functools.cache
 def library() -> tuple:
-    """(functions of float32, constants) of `codegen/cpu/transcendental.py`; it is not imported,
-    since that needs a compiler."""
+    """Return (functions of float32, constants) of `codegen/cpu/transcendental.py`, parsed rather
+    than imported, because importing it needs a compiler."""
     tree = ast.parse(
         Path(__file__).with_name("cpu").joinpath("transcendental.py").read_text("utf-8")
     )
@@ -120,7 +118,7 @@ def library() -> tuple:
 
 @functools.cache
 def function(name: str, kinds: tuple) -> ir.Kernel:
-    """One of `LOOPING`, for arguments of some kinds, as a function of the loop IR."""
+    """Return one of `LOOPING` as a loop IR function, for argument types."""
     names, body = definition(getattr(device_math, name))
     params = {n: ir.Var(n, ir.Type(kind)) for n, kind in zip(names, kinds, strict=True)}
     result = LOOPING[name][-1]
@@ -129,7 +127,7 @@ def function(name: str, kinds: tuple) -> ir.Kernel:
 
 
 def is_counted(e: ir.Expr, ranges: dict) -> bool:
-    """Whether a value is index arithmetic of counters and lengths only."""
+    """Return whether a value is index arithmetic on counters and lengths only."""
     return e.type == ir.INDEX and all(
         p in ranges
         or isinstance(p, ir.Const | ir.Sum)
@@ -140,7 +138,7 @@ def is_counted(e: ir.Expr, ranges: dict) -> bool:
 
 
 def kind_of(value) -> str:
-    """The kind of a value or literal."""
+    """Return the kind (dtype name) of a value or literal."""
     if isinstance(value, ir.Expr):
         return value.type.kind
     if isinstance(value, np.generic):
@@ -149,7 +147,7 @@ def kind_of(value) -> str:
 
 
 def cast(value, kind: str) -> ir.Expr:
-    """A value or literal in a kind."""
+    """Convert a value or literal to a kind."""
     if not isinstance(value, ir.Expr):
         if kind == "index":
             return ir.const(int(value))
@@ -168,7 +166,7 @@ def cast(value, kind: str) -> ir.Expr:
 
 
 def narrowed(value: ir.Expr) -> ir.Expr | None:
-    """The last 32 bits of arithmetic that grew to 64, computed in 32; `None` if they differ."""
+    """Return 64-bit arithmetic computed in 32 bits, if the low bits agree; else `None`."""
     kind = ir.Type("int32")
     match value:
         case ir.Const(number, _):
@@ -184,13 +182,13 @@ def narrowed(value: ir.Expr) -> ir.Expr | None:
 
 
 class Reader:
-    """Reads statements one after the other into `out`.
+    """Parses statements into `out`.
 
-    kinds:   variable -> its kind, as the last reading found it.
-    bound:   name -> what it always stands for: a counter, an index, a literal.
-    parts:   name -> where an array, or a part of one, begins.
-    vectors: name -> the variables of its vector or tile.
-    ranges:  counter -> (its least, its largest); lengths are at least 1.
+    kinds:   variable -> kind, inferred by the previous run.
+    bound:   name -> its fixed value: a counter, an index or a literal.
+    parts:   name -> start of an array, or of a part of one.
+    vectors: name -> the variables of a vector or tile.
+    ranges:  counter -> (minimum, maximum); lengths are at least 1.
     """
 
     def __init__(self, body, buffers, numbers, kinds, in_c=False):
@@ -199,10 +197,10 @@ class Reader:
         self.bound, self.before, self.kinds = dict(numbers), kinds, {}
         self.out, self.counters, self.count = [], {}, 0
         self.ranges = dict.fromkeys(v for v in numbers.values() if isinstance(v, ir.Var))
-        self.is_joined = False  # whether a variable has values of several kinds
-        self.scope: dict = {}  # of a function that is written out
+        self.is_joined = False  # whether some variable has values of several kinds
+        self.scope: dict = {}  # of an inlined function
         self.inside = False
-        self.kind = "float32"  # T of that function
+        self.kind = "float32"  # its T
         values: dict = {}
         for node in (n for s in body for n in ast.walk(s)):
             for name in targets_of(node):
@@ -216,19 +214,19 @@ class Reader:
 
     # -- statements
     def run(self, body):
-        """Read statements into `out`."""
+        """Parse statements into `out`."""
         for node in body:
             self.statement(node)
 
     def block(self, body) -> tuple:
-        """Read statements into a block of their own."""
+        """Parse statements into a new block."""
         outer, self.out = self.out, []
         self.run(body)
         inner, self.out = self.out, outer
         return tuple(inner)
 
     def statement(self, node):
-        """Read one statement."""
+        """Parse one statement."""
         match node:
             case ast.Pass():
                 pass
@@ -268,13 +266,13 @@ class Reader:
                 raise Unreadable(f"a kernel has `{ast.unparse(node).splitlines()[0]}`")
 
     def loop(self, name, ends, body):
-        """A counting loop; its counter has a name of its own."""
+        """Parse a counted loop, with a fresh counter."""
         start, stop = (ir.const(0), *ends)[:2] if len(ends) == 1 else ends[:2]
         step = ends[2] if len(ends) > 2 else ir.const(1)
-        first, is_other = start, not isinstance(step, ir.Const)  # then it is more than 0
+        first, is_other = start, not isinstance(step, ir.Const)  # then it is positive
         if is_other:
             start, stop = ir.const(0), ir.binary("//", stop - start + step - 1, step)
-        elif step.value < 0:  # the counter counts up, and the name down
+        elif step.value < 0:  # the counter counts up; the name is derived from it
             is_other = True
             start, stop = (
                 ir.const(0),
@@ -290,7 +288,7 @@ class Reader:
             self.bound[name] = outer
 
     def assign(self, target, value):
-        """Give a name or an element a value."""
+        """Assign to a name or an element."""
         if isinstance(target, ast.Subscript):
             buffer, index = self.element(target)
             self.out.append(ir.Store(buffer, (index,), cast(value, buffer.kind)))
@@ -310,7 +308,7 @@ class Reader:
         self.out.append(ir.Let(self.variable(name, kind), cast(value, kind)))
 
     def assign_vectors(self, name, value):
-        """Give a name a vector, or a tile of them, each of which is a variable."""
+        """Assign a vector or tile, each vector as a variable."""
         tile = value if isinstance(value, Tile) else Tile(1, 1, [value])
         known = [ir.Var(f"{name}_{r}_{c}", v.type) for r, c, v in tile.places()]
         if not isinstance(value, Tile):
@@ -321,20 +319,20 @@ class Reader:
         self.vectors[name] = tile._replace(vectors=known) if isinstance(value, Tile) else known[0]
 
     def counter(self, name) -> ir.Var:
-        """A new counter."""
+        """Return a new counter."""
         number = self.counters[name] = self.counters.get(name, -1) + 1
         return ir.Var(f"{name}_{number}" if number else name, ir.INDEX)
 
     def variable(self, name, kind) -> ir.Var:
-        """A variable; it must not be called what a counter is."""
+        """Return a variable, whose name must differ from counters'."""
         return ir.Var(name + "_" * (name in self.also_counts), ir.Type(kind))
 
     def is_fixed(self, value) -> bool:
-        """Whether a value is index arithmetic of counters, or a literal."""
+        """Return whether a value is index arithmetic on counters, or a literal."""
         return not isinstance(value, ir.Expr) or is_counted(value, self.ranges)
 
     def named(self, value, now=False):
-        """A value under a name of its own, unless it is short; `now` of a variable, as it is."""
+        """Bind a long expression to a fresh variable; `now`: also copy a variable's value."""
         if not isinstance(value, ir.Expr) or self.is_fixed(value) or isinstance(value, ir.Const):
             return value
         if isinstance(value, ir.Var) and not now:
@@ -346,7 +344,7 @@ class Reader:
 
     # -- expressions
     def value(self, node):
-        """An expression, or a Python number for a literal."""
+        """Parse an expression; a literal becomes a Python number."""
         match node:
             case ast.Constant(number):
                 return number
@@ -404,7 +402,7 @@ class Reader:
         raise Unreadable(f"a kernel has `{ast.unparse(node)}`")
 
     def name(self, name):
-        """What a name stands for."""
+        """Return the value of a name."""
         if name in self.bound:
             return self.bound[name]
         if name in self.scope:
@@ -421,21 +419,21 @@ class Reader:
         return self.variable(name, self.before.get(name) or kind)
 
     def element(self, node) -> tuple:
-        """(buffer, index) of a subscript."""
+        """Return (buffer, index) of a subscript."""
         place = self.parts[node.value.id] + cast(self.value(node.slice), "index")
         return place
 
     def table(self, items, at) -> ir.Expr:
-        """One of some literals."""
+        """Return an element of a table of literals."""
         kind = "index" if all(isinstance(i, int) for i in items) else "float64"
         return ir.Call("table", (cast(at, "index"), *(cast(i, kind) for i in items)), ir.Type(kind))
 
     def test(self, node) -> ir.Expr:
-        """A condition."""
+        """Parse a condition."""
         return cast(self.value(node), "bool")
 
     def logical(self, sign, a, b) -> ir.Expr:
-        """`and` or `or` of conditions."""
+        """Return `and` or `or` of conditions."""
         for one, other in ((a, b), (b, a)):
             if isinstance(one, ir.Const | bool):
                 decides = getattr(one, "value", one)
@@ -443,7 +441,7 @@ class Reader:
         return ir.Call(sign, (a, b), ir.BOOL)
 
     def select(self, test, yes, no):
-        """One of two values."""
+        """Return a selection between two values."""
         kind = kind_of(yes)
         if kind != kind_of(no):
             kind = ir.common(wide(kind), wide(kind_of(no)))
@@ -452,7 +450,7 @@ class Reader:
         return ir.Call("select", (test, cast(yes, kind), cast(no, kind)), ir.Type(kind))
 
     def arithmetic(self, sign, a, b):
-        """Two operands and a sign, by Numba's rules."""
+        """Return a binary operation, typed by Numba's rules."""
         kinds = kind_of(a), kind_of(b)
         if not isinstance(a, ir.Expr) and not isinstance(b, ir.Expr):
             with np.errstate(all="ignore"):
@@ -482,7 +480,7 @@ class Reader:
         return ir.Call(sign, (cast(a, kind), cast(b, kind)), ir.Type(kind))
 
     def divided(self, sign, a, c) -> ir.Expr:
-        """A quotient or remainder: multiples of the divisor come out if the rest is less."""
+        """Return a quotient or remainder, simplified if multiples of the divisor split off."""
         whole = ir.summed((key, n // c) for key, n in ir.terms(a) if n % c == 0)
         rest = ir.summed((key, n) for key, n in ir.terms(a) if n % c)
         if self.is_natural(rest) and self.is_natural(ir.const(c - 1) - rest):
@@ -490,11 +488,11 @@ class Reader:
         return ir.binary(sign, a, ir.const(c))
 
     def is_natural(self, e) -> bool:
-        """Whether index arithmetic is known to be at least 0."""
+        """Return whether an index is provably nonnegative."""
         return self.is_fixed(e) and never_negative(e, self.ranges)
 
     def compare(self, sign, a, b) -> ir.Expr:
-        """A comparison; a literal is compared in the other's kind, if it is a number there."""
+        """Return a comparison; a literal takes the other operand's kind if it is representable."""
         if not isinstance(a, ir.Expr) and not isinstance(b, ir.Expr):
             return cast(bool(PYTHON[sign](a, b)), "bool")
         kinds = kind_of(a), kind_of(b)
@@ -525,7 +523,7 @@ class Reader:
 
     # -- functions
     def call(self, name, args):
-        """A function of numbers."""
+        """Parse a call of a scalar function."""
         name = CALLED.get(name, name)
         if self.in_c and name in VALUES:
             return VALUES[name](self, *args)
@@ -588,7 +586,7 @@ class Reader:
         raise Unreadable(f"`{name}` of {kind}")
 
     def rank(self, name, x):
-        """A float as an integer that compares as it does, NaN beyond all others; or back."""
+        """Return a float's rank (an integer of the same order, NaN beyond all), or its inverse."""
         kind = kind_of(x)
         whole = RANKS.get(kind, kind)
         most = ir.Const(np.iinfo(whole).max, ir.Type(whole))
@@ -602,7 +600,7 @@ class Reader:
         return self.select(self.compare("!=", x, x), nan, rank)
 
     def extreme(self, name, a, b):
-        """The smaller or larger of two."""
+        """Return the minimum or maximum of two values."""
         if kind_of(a) == kind_of(b) == "index":
             gap = cast(a, "index") - cast(b, "index")
             if self.is_natural(gap):
@@ -613,7 +611,7 @@ class Reader:
         return self.select(self.compare("<" if name == "min" else ">", b, a), b, a)
 
     def horner(self, coefficients, x) -> ir.Expr:
-        """c0 + x (c1 + x (c2 + ...))."""
+        """Return c0 + x (c1 + x (c2 + ...))."""
         kind = kind_of(x)
         out = cast(coefficients[-1], kind)
         for c in coefficients[-2::-1]:
@@ -621,7 +619,7 @@ class Reader:
         return out
 
     def written(self, names, body, args, scope, kind):
-        """The result of a function, whose statements are written out here."""
+        """Inline a function; return its result."""
         outer = self.bound, self.scope, self.inside, self.kind
         args = [self.named(a) for a in args]
         self.bound, self.scope = dict(zip(names, args, strict=True)), scope
@@ -632,7 +630,7 @@ class Reader:
             self.bound, self.scope, self.inside, self.kind = outer
 
     def returned(self, body):
-        """What statements return; what an `if` returns early is chosen."""
+        """Return the value that statements return; early returns become selections."""
         for i, node in enumerate(body):
             match node:
                 case ast.Return(value):
@@ -649,29 +647,29 @@ class Reader:
 
 
 def wide(kind: str) -> str:
-    """A kind as `common` knows it."""
+    """Return a kind as `common` names it."""
     return "int64" if kind == "index" else kind
 
 
 def targets_of(node) -> list:
-    """The names that a node assigns."""
+    """Return the names that a node assigns."""
     targets = []
     if isinstance(node, ast.Assign):
         targets = node.targets
-    elif isinstance(node, ast.AugAssign):  # reads it, too: twice assigned
+    elif isinstance(node, ast.AugAssign):  # counts twice, because it also reads
         return [node.target.id] if isinstance(node.target, ast.Name) else []
     return [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name) and is_stored(n)]
 
 
 def is_stored(node) -> bool:
-    """Whether a name is assigned."""
+    """Return whether a name is assigned."""
     return isinstance(node.ctx, ast.Store)
 
 
 def compiled(text: str, name: str) -> ir.Kernel:
-    """A kernel of a plan of the target "cpu" as IR, without its threads.
+    """Parse a kernel of a plan of the target "cpu", without its threads.
 
-    text:  its module, in which `@kernel(...)` says what the kernel takes.
+    text:  source of its module, where `@kernel(...)` declares the arguments.
     """
     (tree,) = (n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef))
     kinds = [ast.unparse(kind) for kind in tree.decorator_list[0].args]

@@ -1,16 +1,14 @@
-"""A plan in Pyodide: its kernels and the calls of them, as one side module of WebAssembly.
+"""A plan in Pyodide: kernels and their calls as one WebAssembly side module.
 
-Takes:   the launches of a plan of the target "cpu", and the kernel of each.
-Gives:   `side_module`, the bytes of a module that the dynamic linker of a page loads, on the
-         interpreter's own memory; `is_page`, whether Python's and NumPy's objects are laid
-         out as it needs them.
+Defines: `side_module`, the bytes of a module that Pyodide's dynamic linker loads into the
+         interpreter's memory; `is_page`, whether object layouts are as expected.
 
-Each part of a plan is a function that Python calls as a built-in (METH_FASTCALL):
-`part(*arrays, arena, table, key, until, ...)`. It checks that the arrays are contiguous, reads
-where their data begins, and calls kernel after kernel, at most `until` of them. Functions
-without an instruction come from the C library of the page's interpreter.
+Each part of a plan is a built-in function (METH_FASTCALL):
+`part(*arrays, arena, table, key, until, ...)`. It checks that the arrays are contiguous,
+reads their data pointers, and calls at most `until` kernels. Functions without an
+instruction come from the interpreter's C library.
 Source:  the WebAssembly tool conventions, dynamic linking.
-What is left out: random numbers, and threads.
+Not supported: random numbers; threads.
 """
 
 import ctypes
@@ -49,17 +47,17 @@ from minihybrid.codegen.wasm import (
     u,
 )
 
-DATA, FLAGS, DIGIT = 8, 32, 12  # bytes before an array's data and flags, an integer's digits
-CONTIGUOUS = 0x0101  # NumPy's flags of C order and of aligned memory
+DATA, FLAGS, DIGIT = 8, 32, 12  # offsets of an array's data and flags, and of an int's digits
+CONTIGUOUS = 0x0101  # NumPy's flags: C order and aligned
 LOAD, RETURN, COPY = b"\x28\x02", 0x0F, b"\xfc\x0a\0\0"
-CONDITION = {8: b"\x31\0", 16: b"\x33\0", 32: b"\x35\0", 64: b"\x29\0"}  # loads of its bits
-DYLINK = section(0, named("dylink.0") + b"\1\4\0\0\0\0")  # needs no memory of its own
+CONDITION = {8: b"\x31\0", 16: b"\x33\0", 32: b"\x35\0", 64: b"\x29\0"}  # load instruction by bits
+DYLINK = section(0, named("dylink.0") + b"\1\4\0\0\0\0")  # it needs no static memory
 
 
 class Compiled(NamedTuple):
-    """A launch of a plan with its kernel; a copy has none.
+    """A launch of a plan with its kernel (none for a copy).
 
-    scratch:  address of memory that the kernel takes as its last buffer, or 0.
+    scratch:  address of scratch memory, the kernel's last buffer; or 0.
     """
 
     launch: Launch
@@ -68,7 +66,7 @@ class Compiled(NamedTuple):
 
 
 def is_page() -> bool:
-    """Whether this is Pyodide, with objects as the parts of a plan read them.
+    """Return whether this is Pyodide, with the expected object layouts.
 
     >>> is_page()
     False
@@ -86,7 +84,7 @@ def is_page() -> bool:
 
 
 def side_module(parts: Sequence[Sequence[Compiled]], n_arrays: int) -> bytes:
-    """The bytes of a module that exports `part0`, `part1`, ... of a plan.
+    """Encode a module that exports `part0`, `part1`, ... of a plan.
 
     n_arrays: inputs and outputs of a call; the arena and the table of parameters follow.
     """
@@ -115,12 +113,12 @@ def side_module(parts: Sequence[Sequence[Compiled]], n_arrays: int) -> bytes:
 
 
 def calls_of(part: Sequence[Compiled], n_arrays: int, numbers: dict) -> bytes:
-    """The function of one part of a plan.
+    """Encode the function of one part of a plan.
 
-    Its locals are the addresses of the arrays' data, of the arena and the table, how many
-    kernels may still run, the iteration of a loop, and an array.
+    Its locals are the arrays' data pointers, the arena, the table, the number of kernels
+    that may still run, the iteration of a loop, and an array.
     """
-    first = 3  # after `self`, the arguments and their count
+    first = 3  # after `self`, the arguments and their number
     arena, addresses, left, turn, array = range(first + n_arrays, first + n_arrays + 5)
     code = bytearray(several([u(n_arrays + 5) + bytes([I32])]))
 
@@ -161,7 +159,7 @@ def calls_of(part: Sequence[Compiled], n_arrays: int, numbers: dict) -> bytes:
         if i < n_arrays:
             emit(GET, u(array), LOAD, u(FLAGS), I32CONST, s(CONTIGUOUS), ops["&"])
             emit(I32CONST, s(CONTIGUOUS), ops["!="], IF, EMPTY)
-            emit(I32CONST, s(id(False)), RETURN, END)  # which is immortal, as True is
+            emit(I32CONST, s(id(False)), RETURN, END)  # immortal, like True
     emit(GET, 1, LOAD, u(4 * (n_arrays + 3)), b"\x2f\1", u(DIGIT), SET, u(left))
     emit(BLOCK, EMPTY)
     loops = {i - one.launch.body + 1 for i, one in enumerate(part) if one.launch.turns}

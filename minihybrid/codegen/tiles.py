@@ -1,12 +1,11 @@
-"""Vectors and tiles of vectors in the loop IR: what `codegen/cpu/vector.py` has for Numba.
+"""Expand the SIMD intrinsics of `codegen/cpu/vector.py` into loop IR.
 
-Takes:   a call of one of its functions in a kernel, and the reader of that kernel.
-Gives:   `VALUES` and `STATEMENTS`, which write the call out: a tile becomes one variable for each
-         of its vectors, and all its operations become loads, `fma`, `total` and stores.
+Defines: `VALUES` and `STATEMENTS`, which expand a call: a tile becomes one variable per
+         vector, and its operations become loads, `fma`, `total` and stores.
 
-`masked(v, first, last)` is the part of a vector that counts: the other lanes are neither read nor
-written, and 0 in registers.
-What is left out: prefetching, which compilers of C have no word for.
+`masked(v, first, last)` denotes a vector's active lanes: others aren't accessed in memory,
+and are 0 in registers.
+Not supported: prefetching, which C lacks.
 """
 
 from typing import Any, NamedTuple
@@ -33,7 +32,7 @@ from minihybrid.ops.cpu.machine import width
 
 
 class Place(NamedTuple):
-    """An element of a buffer, or where a part of the buffer begins."""
+    """A position in a buffer: an element, or the start of a part."""
 
     buffer: Buffer
     at: Expr
@@ -43,16 +42,16 @@ class Place(NamedTuple):
 
     @property
     def vector(self) -> Type:
-        """The type of a register full of its elements."""
+        """The type of a full vector of its elements."""
         kind = self.buffer.kind
         return Type(kind, width(np.dtype(kind).itemsize))
 
     def load(self, lanes: int = 1) -> Load:
-        """Elements from here on."""
+        """Load elements from this position."""
         return Load(self.buffer, (self.at,), lanes)
 
     def some(self, first: Any, last: Any, step: int = 1) -> Expr:
-        """The lanes from `first` to before `last`, each `step` elements after the one before."""
+        """Load lanes `first` to before `last`, with a stride of `step` elements."""
         load = self.load(self.vector.lanes)
         return (
             load
@@ -61,36 +60,36 @@ class Place(NamedTuple):
         )
 
     def store(self, value: Expr) -> Store:
-        """Write elements from here on."""
+        """Store elements from this position."""
         return Store(self.buffer, (self.at,), value)
 
 
 class Tile(NamedTuple):
-    """Variables, row by row."""
+    """The variables of a tile, row by row."""
 
     rows: int
     columns: int
     vectors: list
 
     def places(self) -> list:
-        """(row, column, vector) of each."""
+        """Return (row, column, vector) of each."""
         return [
             (i // self.columns, i % self.columns, vector) for i, vector in enumerate(self.vectors)
         ]
 
 
 def is_whole(first: Any, last: Any, lanes: int) -> bool:
-    """Whether all lanes count."""
+    """Return whether all lanes are active."""
     return const(first) is const(0) and const(last) in map(const, range(lanes, 8 * lanes))
 
 
 def masked(vector: Expr, first: Any, last: Any, step: int = 1) -> Expr:
-    """The part of a vector that counts."""
+    """Return a vector's active lanes."""
     return Call("masked", (vector, const(first), const(last), const(step)), vector.type)
 
 
 def splat(value: Expr) -> Expr:
-    """One number in all lanes."""
+    """Broadcast a scalar."""
     kind = value.type.kind
     return Call("splat", (value,), Type(kind, width(np.dtype(kind).itemsize)))
 
@@ -101,12 +100,12 @@ def fma(a: Expr, b: Expr, c: Expr) -> Expr:
 
 
 def tile(reader: Any, value: Expr, rows: int, columns: int) -> Tile:
-    """One number everywhere."""
+    """Create a tile filled with a scalar."""
     return Tile(rows, columns, [splat(value)] * (rows * columns))
 
 
 def outer(reader: Any, sums: Tile, a: Place, at: Any, step: Any, b: Place, place: Any) -> Tile:
-    """Add a column of `a` times a row of vectors of `b`."""
+    """Add the outer product of a column of `a` and a row of vectors of `b`."""
     right = [
         reader.named((b + place + c * b.vector.lanes).load(b.vector.lanes))
         for c in range(sums.columns)
@@ -119,7 +118,7 @@ def outer(reader: Any, sums: Tile, a: Place, at: Any, step: Any, b: Place, place
 
 
 def inner(reader: Any, sums: Tile, a: Place, at_a: Any, b: Place, at_b: Any, *ends: Any) -> Tile:
-    """Add vectors of rows of `a` times vectors of rows of `b`; `count` lanes count."""
+    """Add products of vectors of rows of `a` and of `b`; `count` lanes are active."""
     step, count = ends
     left, right = (
         [reader.named((array + at + const(step) * i).some(0, count)) for i in range(n)]
@@ -131,7 +130,7 @@ def inner(reader: Any, sums: Tile, a: Place, at_a: Any, b: Place, at_b: Any, *en
 
 
 def slide(reader: Any, sums: Tile, a: Place, plane: Any, high: Any, wide: Any, *rest: Any) -> Tile:
-    """Add what a window of weights sees of a plane, in whose surroundings are zeros."""
+    """Accumulate a convolution window over a zero-padded plane."""
     top, left, w, place, rows, columns, down, right, deep, far = rest
     lanes = a.vector.lanes
     by = [reader.named(splat((w + place + i).load())) for i in range(rows * columns)]
@@ -156,7 +155,7 @@ def slide(reader: Any, sums: Tile, a: Place, plane: Any, high: Any, wide: Any, *
 
 
 def get(reader: Any, sums: Tile, array: Place, at: Any, step: Any, last: Any) -> Tile:
-    """The tile that lies in an array, up to the column `last`."""
+    """Load a tile from an array, up to the column `last`."""
     lanes = array.vector.lanes
     vectors = [
         (array + at + const(step) * r + c * lanes).some(0, const(last) - c * lanes)
@@ -166,7 +165,7 @@ def get(reader: Any, sums: Tile, array: Place, at: Any, step: Any, last: Any) ->
 
 
 def put(reader: Any, sums: Tile, array: Place, at: Any, step: Any, *ends: Any) -> None:
-    """Write a tile into an array: its rows from `top`, its columns `first` to `last`."""
+    """Store a tile into an array: rows from `top`, columns `first` to `last`."""
     top, first, last = map(const, ends)
     lanes = array.vector.lanes
     for r, c, vector in sums.places():
@@ -177,7 +176,7 @@ def put(reader: Any, sums: Tile, array: Place, at: Any, step: Any, *ends: Any) -
 
 
 def put_totals(reader: Any, sums: Tile, array: Place, at: Any, step: Any, *ends: Any) -> None:
-    """Write the total of each vector: rows from `top`, columns from `first`."""
+    """Store the sum of each vector: rows from `top`, columns from `first`."""
     top, first, more = ends
     for r, c, vector in sums.places():
         to = array + at + const(step) * r + c
@@ -188,7 +187,7 @@ def put_totals(reader: Any, sums: Tile, array: Place, at: Any, step: Any, *ends:
 
 
 def when(reader: Any, tests: list, store: Store) -> None:
-    """A store that happens if each value is at most its limit."""
+    """Guard a store: each value must be at most its limit."""
     for value, limit in tests:
         if not isinstance(value, Const):
             store = If(binary("<=", value, const(limit)), (store,))  # type: ignore[assignment]
@@ -196,7 +195,7 @@ def when(reader: Any, tests: list, store: Store) -> None:
 
 
 def transpose(reader: Any, source: Place, at: Any, step: Any, *target: Any) -> None:
-    """Columns become rows: a square block, as high and wide as a vector is long."""
+    """Transpose a square block of `lanes` x `lanes` elements."""
     to, put, stride = target
     i, j = reader.counter("row"), reader.counter("column")
     element = (source + at + i * step + j).load()

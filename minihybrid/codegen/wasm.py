@@ -1,15 +1,14 @@
-"""The WebAssembly printer: kernels of the loop IR as a binary module with SIMD.
+"""The WebAssembly printer: loop IR as a binary module with SIMD.
 
-Takes:   kernels, and calls of them.
-Gives:   `module`, its bytes: it exports its memory and one function, which takes the length
-         of the batch.
+Defines: `module`, the bytes of a module that exports its memory and one function of the
+         batch size.
 
-A buffer is the address of its first element, an index an i32. An address is split into what
-loops count, which is computed where the innermost of these counters is, what depends on data,
-and a constant, which is part of the instruction. Functions without an instruction are imported
-from `Math`. `fma` rounds twice.
+A buffer is the address of its first element; an index is an i32. An address is split into
+terms in loop counters, which are computed at the innermost of these loops, data-dependent
+terms, and a constant offset in the instruction. Functions without an instruction are
+imported from `Math`. `fma` rounds twice.
 Source:  the WebAssembly specification 2.0, chapter 5.
-What is left out: vectors of other types than float32 and int32, and threads.
+Not supported: vectors of types other than float32 and int32; threads.
 """
 
 import struct
@@ -48,14 +47,14 @@ GET, SET, TEE, I32CONST, ADD, MUL, SELECT, BR, BR_IF, END, ELSE = bytes.fromhex(
 )
 BLOCK, LOOP, IF, EMPTY, CALL, EQZ = 0x02, 0x03, 0x04, 0x40, 0x10, 0x45
 I32, I64, F32, F64, V128 = 0x7F, 0x7E, 0x7D, 0x7C, 0x7B
-VALUE = {"float32": F32, "float64": F64, "int64": I64, "uint64": I64}  # others are i32
+VALUE = {"float32": F32, "float64": F64, "int64": I64, "uint64": I64}  # all others: i32
 FLOAT = "abs neg ceil floor trunc nearest sqrt + - * / min max copysign".split()
 ORDER = "== != < > <= >=".split()
 WHOLE = "+ - * // / % %u & | ^ << >> >>u".split()
 
 
 def table(names: Sequence, first: int) -> dict:
-    """name -> opcode, of names that come one after the other."""
+    """Return name -> opcode for consecutive opcodes."""
     return {name: first + i for i, name in enumerate(names)}
 
 
@@ -85,7 +84,7 @@ IMPORTED = {*MATH, "fmod"}
 
 # -- the encoding ----------------------------------------------------------------------
 def u(n: int) -> bytes:
-    """A natural number, seven bits a byte.
+    """Encode a nonnegative integer as unsigned LEB128.
 
     >>> u(300).hex()
     'ac02'
@@ -94,7 +93,7 @@ def u(n: int) -> bytes:
 
 
 def s(n: int) -> bytes:
-    """An integer, seven bits a byte.
+    """Encode an integer as signed LEB128.
 
     >>> s(-2).hex(), s(64).hex()
     ('7e', 'c000')
@@ -103,39 +102,39 @@ def s(n: int) -> bytes:
 
 
 def several(items: list) -> bytes:
-    """A vector of encoded items."""
+    """Encode a vector of encoded items."""
     return u(len(items)) + b"".join(items)
 
 
 def named(text: str) -> bytes:
-    """A name."""
+    """Encode a name."""
     data = text.encode()
     return u(len(data)) + data
 
 
 def section(number: int, payload: bytes) -> bytes:
-    """A section of a module; none if it is empty."""
+    """Encode a section of a module; omit an empty one."""
     return bytes([number]) + u(len(payload)) + payload
 
 
 def simd(code: int) -> bytes:
-    """A vector instruction."""
+    """Encode a SIMD instruction."""
     return b"\xfd" + u(code)
 
 
 def value_type(type: Type) -> int:
-    """What holds a value."""
+    """Return the WebAssembly type of a value."""
     return V128 if type.lanes > 1 else VALUE.get(type.kind, I32)
 
 
 def item_size(kind: str) -> int:
-    """Bytes of an element."""
+    """Return the bytes of an element."""
     return np.dtype(kind).itemsize
 
 
 # -- one kernel ------------------------------------------------------------------------
 class Function:
-    """The body of one kernel."""
+    """Encodes one kernel."""
 
     def __init__(self, kernel: Kernel, imports: dict) -> None:
         self.imports, self.code = imports, bytearray()
@@ -143,20 +142,20 @@ class Function:
         self.locals = {name: i for i, name in enumerate(names)}
         self.kinds: list = []
         self.order = [p for p in kernel.params if isinstance(p, Var)]
-        self.pointers: dict = {}  # (buffer, terms) -> the local that holds that address
-        self.depth = 0  # of blocks
-        self.ends: list[int] = []  # of those that end loops
+        self.pointers: dict = {}  # (buffer, terms) -> local that contains the address
+        self.depth = 0  # nesting of blocks
+        self.ends: list[int] = []  # depths of the loops' outer blocks
         self.enter(None, kernel.body)
         self.statements(kernel.body)
 
     def encoded(self) -> bytes:
-        """The function with its locals."""
+        """Return the function with its locals."""
         kinds = several([u(1) + bytes([kind]) for kind in self.kinds])
         body = kinds + bytes(self.code) + bytes([END])
         return u(len(body)) + body
 
     def local(self, key: Hashable, kind: int = I32) -> bytes:
-        """The number of a local."""
+        """Return the index of a local."""
         if key not in self.locals:
             self.locals[key] = len(self.locals)
             self.kinds.append(kind)
@@ -169,7 +168,7 @@ class Function:
 
     # -- addresses
     def split(self, buffer: Buffer, index: tuple) -> tuple:
-        """(terms that loops count, terms that depend on data, constant), in bytes."""
+        """Split an address: (terms in loop counters, data-dependent terms, constant), in bytes."""
         size, counted, other, offset = item_size(buffer.kind), {}, {}, 0
         for key, n in terms(buffer.place(index)):
             if not key:
@@ -183,7 +182,7 @@ class Function:
         return counted, other, offset
 
     def enter(self, counter: Var | None, body: tuple) -> None:
-        """Compute the addresses that change with this counter, and with none inside."""
+        """Compute the addresses that depend on this counter but on no inner one."""
         todo: dict = {}
         own, outer = {counter} if counter else set(self.order), self.order
         for buffer, index, inner in accesses(body):
@@ -204,19 +203,19 @@ class Function:
             self.emit(ADD, SET, self.pointers[key])
 
     def base(self, name: str, counted: dict) -> None:
-        """Push an address that is known."""
+        """Push a precomputed address."""
         key = name, frozenset(counted.items())
         self.emit(GET, self.pointers[key] if counted else self.local(name))
 
     def place(self, buffer: Buffer, index: tuple) -> bytes:
-        """Push an address; gives what is part of the instruction."""
+        """Push an address; return the memory argument of the instruction."""
         counted, other, offset = self.split(buffer, index)
         self.base(buffer.name, counted)
         if other:
             self.expression(summed(other.items()))
             self.emit(ADD)
         if offset < 0 or any(n < 0 for n in (*counted.values(), *other.values())):
-            self.emit(I32CONST, s(offset), ADD)  # the sum without it may be less than 0
+            self.emit(I32CONST, s(offset), ADD)  # explicit, because the rest may be negative
             offset = 0
         align = min(item_size(buffer.kind), 8).bit_length() - 1
         return u(align) + u(offset)
@@ -304,7 +303,7 @@ class Function:
             self.emit(I32CONST, s((int(value) + 2**31) % 2**32 - 2**31))
 
     def operation(self, name: str, args: tuple) -> None:
-        """An instruction with one or two operands."""
+        """Emit a unary or binary instruction."""
         type = args[0].type
         name = {"add_up": "+", "multiply_up": "*"}.get(name, name)
         if type.lanes > 1:
@@ -320,14 +319,14 @@ class Function:
         self.emit(SCALAR[kind][{"and": "&", "or": "|"}.get(name, name)])
 
     def wrap(self, type: Type) -> None:
-        """Bring an i32 into a narrow integer's range."""
+        """Wrap an i32 to a narrow integer type."""
         if type.lanes == 1 and type.kind in ("int8", "int16"):
             self.emit(0xC0 if type.kind == "int8" else 0xC1)
         elif type.lanes == 1 and type.kind in ("uint8", "uint16"):
             self.emit(I32CONST, s(0xFF if type.kind == "uint8" else 0xFFFF), SCALAR[I32]["&"])
 
     def select(self, test: Expr, a: Expr, b: Expr, kind: int) -> None:
-        """One of two values; what could fail, or takes long, is computed only if it is needed."""
+        """Push one of two values; compute lazily whatever may trap or is slow."""
         if kind == V128:
             self.all(a, b, test)
             self.emit(simd(0x52))
@@ -343,7 +342,7 @@ class Function:
             self.emit(END)
 
     def total(self, a: Expr) -> None:
-        """The sum of a vector: half is added to half."""
+        """Push the sum of a vector, by halving."""
         v = self.local("vector", V128)
         self.expression(a)
         swapped = bytes([*range(8, 16), *range(8)])
@@ -351,7 +350,7 @@ class Function:
         self.emit(simd(0x1F), 0, GET, v, simd(0x1F), 1, SCALAR[F32]["+"])
 
     def floor_divided(self, name: str, a: Expr, b: Expr) -> None:
-        """A quotient rounded down, or its remainder, which has the sign of the divisor."""
+        """Push a floor quotient, or its remainder, which has the sign of the divisor."""
         kind, type = value_type(a.type), a.type
         ops = SCALAR[kind]
         if type.kind.startswith("uint"):
@@ -361,10 +360,10 @@ class Function:
         x, y, r = (self.local(f"{part}{kind}", kind) for part in ("left ", "right ", "rest "))
         self.all(a, b)
         self.emit(SET, y, SET, x)
-        if name == "//":  # what the processor cuts towards 0, or one less
+        if name == "//":  # the truncated quotient, or one less
             self.emit(GET, x, GET, y, ops["//"])
             self.constant(1, kind)
-        else:  # its rest, or that and the divisor
+        else:  # its remainder, perhaps plus the divisor
             self.emit(GET, x, GET, y, ops["%"], GET, y)
         self.constant(0, kind)
         self.emit(GET, x, GET, y, ops["%"], TEE, r)
@@ -374,7 +373,7 @@ class Function:
         self.emit(ops["<"], SCALAR[I32]["&"], SELECT, ops["-" if name == "//" else "+"])
 
     def cast(self, old: Type, new: Type) -> None:
-        """The value on top in another type."""
+        """Convert the value on top of the stack."""
         source, target = value_type(old), value_type(new)
         if target == V128:
             if old.kind != new.kind:
@@ -393,7 +392,7 @@ class Function:
             self.wrap(new)
 
     def truncate(self, source: int, new: Type) -> None:
-        """A float as an integer; the smallest one if it doesn't fit, by way of 32 or 64 bits."""
+        """Convert a float to an integer via 32 or 64 bits; out of range gives the minimum."""
         wide = new.kind in ("int64", "uint64", "uint32", "index")
         kind, end = (I64, 2.0**63) if wide else (I32, 2.0**31)
         x, ops = self.local("float", F64), SCALAR[F64]
@@ -410,7 +409,7 @@ class Function:
 
     # -- statements
     def statements(self, body: tuple) -> None:
-        """Statements, one after the other."""
+        """Emit statements."""
         for item in body:
             match item:
                 case Let(var, value):
@@ -442,7 +441,7 @@ class Function:
                     self.emit(BR, u(self.depth - self.ends[-1]))
 
     def inside(self, levels: int, ends: bool, body: tuple, test: Expr | None = None) -> None:
-        """Statements in blocks; the outer one may be what `break` leaves, or a failed test."""
+        """Emit statements in blocks; a `break` or a failed test leaves the outer one."""
         self.ends += [self.depth + 1] * ends
         self.depth += levels
         if test is not None:
@@ -454,7 +453,7 @@ class Function:
             self.ends.pop()
 
     def loop(self, loop: For) -> None:
-        """A counting loop; its end is computed once."""
+        """Emit a counted loop, whose end is evaluated once."""
         var = loop.var
         i, end = self.local(var.name), self.local(("end", var.name))
         ops = SCALAR[I32]
@@ -472,12 +471,12 @@ class Function:
 
 @lru_cache(256)
 def encoded(kernel: Kernel, imports: tuple) -> bytes:
-    """A kernel as a function of a module with these imports."""
+    """Encode a kernel as a function of a module with these imports."""
     return Function(kernel, table(imports, 0)).encoded()
 
 
 def is_guarded(e: Expr) -> bool:
-    """Whether a value must not be computed where it isn't needed."""
+    """Return whether a value must be computed lazily."""
     return any(
         isinstance(p, Load) or isinstance(p, Call) and (p.name in IMPORTED or p.name in ("//", "%"))
         for p in parts(e)
@@ -485,17 +484,17 @@ def is_guarded(e: Expr) -> bool:
 
 
 def is_splat(e: Expr) -> bool:
-    """Whether all lanes are one number."""
+    """Return whether all lanes are equal."""
     return isinstance(e, Call) and e.name == "splat"
 
 
 def uses(counted: dict, var: Var) -> bool:
-    """Whether terms change with a counter."""
+    """Return whether terms depend on a counter."""
     return any(p == var for key in counted for f in key for p in parts(f))
 
 
 def accesses(body: tuple, inner: tuple = ()) -> Iterator:
-    """(buffer, index, counters of the loops around it) of each access."""
+    """Yield (buffer, index, counters of the enclosing loops) of each access."""
     for item in body:
         for e in expressions(item):
             yield from ((p.buffer, p.index, [*inner]) for p in parts(e) if isinstance(p, Load))
@@ -508,7 +507,7 @@ def accesses(body: tuple, inner: tuple = ()) -> Iterator:
 
 # -- a module --------------------------------------------------------------------------
 def imported(kernels: Iterable[Kernel]) -> list:
-    """The functions of `Math` that kernels call."""
+    """Return the functions of `Math` that kernels call."""
     return sorted(
         {
             p.name
@@ -522,18 +521,18 @@ def imported(kernels: Iterable[Kernel]) -> list:
 
 
 def types_of(imports: list, source: str) -> tuple[list, list]:
-    """The types of functions of one and of two numbers, and the entries of those imported."""
+    """Return the types of unary and binary functions, and the import entries."""
     types = [b"\x60" + several([b"\x7c"] * n) + several([b"\x7c"]) for n in (1, 2)]
     two = "pow", "atan2", "hypot", "fmod"
     return types, [named(source) + named(n) + b"\0" + u(int(n in two)) for n in imports]
 
 
 def module(calls: list, data: tuple, end: tuple) -> bytes:
-    """The bytes of a module.
+    """Encode a module.
 
     calls:  (kernel, address of each buffer); an address is (a, b), for a + b n.
-    data:   (address, bytes) of what its memory begins with.
-    end:    how many bytes of memory it needs, (a, b).
+    data:   (address, bytes) of its initial memory.
+    end:    size of its memory in bytes, (a, b).
     """
     kernels = list(dict.fromkeys(kernel for kernel, _ in calls))
     imports = imported(kernels)

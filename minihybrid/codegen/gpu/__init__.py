@@ -1,4 +1,4 @@
-"""The target "gpu": kernels in CUDA Python, for threads."""
+"""Target "gpu": kernels in CUDA Python."""
 
 from minihybrid.core import lazy
 

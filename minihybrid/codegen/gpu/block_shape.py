@@ -1,26 +1,25 @@
-"""How the threads of a GPU share rows: so many along a row, so many rows.
+"""Block shapes of GPU reductions: threads along a row, rows per block, blocks per row.
 
-Takes:   how many rows there are, how long they are, and how they lie in memory.
-Gives:   `BlockShape`, the threads of a block, and the blocks that share a row.
+Defines: `BlockShape`, chosen from the number, length and layout of the rows.
 
-What is left out: the number of multiprocessors; the rules suit small GPUs and large.
+Limits: it ignores the number of multiprocessors.
 """
 
 from dataclasses import dataclass
 
 from minihybrid.passes.reduction_schedule import is_literal, size_of
 
-WARP = 32  # threads that go in step, and read neighbours by one request
-BLOCK = 256  # threads of a block at least, if there is so much to do,
-MOST = 512  # and at most: more would leave each thread too few registers
-EACH = 4  # elements of a row for each thread before another one is worth it
-CUT = 16  # the same before another block is worth it
+WARP = 32  # threads that execute in lockstep and coalesce their loads
+BLOCK = 256  # least threads of a block, given enough work,
+MOST = 512  # and most: more would leave each thread too few registers
+EACH = 4  # least elements of a row per thread
+CUT = 16  # least elements per thread before a row is split over blocks
 SPREAD = 256  # blocks that keep all multiprocessors busy
-PARTS = 4  # blocks a row, at least, that are worth another kernel
+PARTS = 4  # least blocks per row that justify another kernel
 
 
 def power_of_two(n):
-    """The smallest power of two that is not below n.
+    """Return the smallest power of two that is at least n.
 
     >>> [power_of_two(n) for n in (0, 1, 3, 32, 33)]
     [1, 1, 4, 32, 64]
@@ -30,10 +29,10 @@ def power_of_two(n):
 
 @dataclass(frozen=True)
 class BlockShape:
-    """How threads share rows: `along` a row, so many `rows` a block, `parts` a row.
+    """A distribution of rows: threads `along` a row, `rows` per block, `parts` (blocks) per row.
 
-    Where neighbours in memory lie in different rows, a warp takes 32 rows. A thread has
-    four elements or more, a block 256 threads or more, as far as there are elements.
+    A warp covers 32 interleaved rows. Given enough elements, a thread has at least four,
+    and a block at least 256 threads.
 
     >>> BlockShape.of(1000, 64, False), BlockShape.of(10, 64, False)
     (BlockShape(along=256, rows=1, parts=1), BlockShape(along=4, rows=64, parts=1))
@@ -47,7 +46,7 @@ class BlockShape:
 
     @classmethod
     def of(cls, n, n_rows, across, cut=CUT):
-        """The team for so many rows of length n."""
+        """Return the shape for `n_rows` rows of length n."""
         most = power_of_two(n_rows)
         rows = min(WARP, most) if across else 1
         along = min(power_of_two(-(-n // EACH)), MOST // rows)
@@ -57,9 +56,9 @@ class BlockShape:
 
 
 def team_of(rows):
-    """The team of a step's rows.
+    """Return the shape for a schedule's rows.
 
-    It cuts none whose sums differ in their dtypes, and any where nothing is summed up.
+    Rows whose sums differ in dtype aren't split over blocks; rows without sums always can.
     """
     frame, sums = rows.frame, reductions(rows)
     elements = sums or any(n.specs[0].shape == frame.shape for n in rows.depth if not is_literal(n))
@@ -72,5 +71,5 @@ def team_of(rows):
 
 
 def reductions(rows):
-    """The nodes that take a row and give one number."""
+    """Return the reductions of a schedule."""
     return [n for n in rows.stats if n.op.reduce]

@@ -1,15 +1,14 @@
-"""Chapter 26. The text of a kernel as machine code of a GPU.
+"""Chapter 26. Compile a kernel's source to GPU machine code.
 
-Takes:   the text of a kernel's module, and the capability of a GPU, such as (7, 5).
-Gives:   `build`, the machine code (a cubin) and its symbol, from the disk if it is
-         there; `compile_ptx` and `link`, its two steps; `load4`, `store4` and
-         `atomic_add`, which texts import.
+Defines: `build`, which returns the machine code (a cubin) for a compute capability such as
+         (7, 5) and its symbol, from the disk cache if possible; `compile_ptx` and `link`,
+         its two steps; `load4`, `store4` and `atomic_add`, which kernels import.
 
-Numba makes PTX of the text, and NVIDIA's linker a cubin of that, in this process. A
-driver could compile PTX itself, but only PTX of its own age: the PTX of a newer toolkit
-is an error on many machines. None of this needs a GPU.
-What is left out: fast mathematics, which is less exact; 16-bit floats; the size of
-blocks, of which a compiler makes fewer registers a thread: ours need few enough.
+Numba compiles the source to PTX, and NVIDIA's linker turns that into a cubin, in this
+process. The driver could compile PTX itself, but rejects PTX of a newer toolkit, which is
+common. None of this needs a GPU.
+Not supported: fast math; 16-bit floats; launch bounds to limit registers, of which these
+kernels need few.
 """
 
 import __future__
@@ -36,12 +35,12 @@ MISSING = (
     "GPU kernels need Numba's compiler for CUDA, and {}; say "
     '`pip install "minihybrid[cuda13]"`, or [cuda12] for a driver of CUDA 12'
 )
-POINTED = {"boolean": "uint8"}  # Numba reads no booleans by address
+POINTED = {"boolean": "uint8"}  # Numba can't load booleans through pointers
 
 
-# -- what texts import; the compiler has its own form of each, below -------------------
+# -- imported by kernels; the compiler's form of each is below -------------------------
 def load4(a, i):
-    """Four neighbours of an array at once; i is a multiple of 4.
+    """Load four consecutive elements at once; i is a multiple of 4.
 
     >>> load4([0, 1, 2, 3, 4, 5, 6, 7], 4)
     (4, 5, 6, 7)
@@ -50,7 +49,7 @@ def load4(a, i):
 
 
 def store4(a, i, values):
-    """Write four neighbours of an array at once; i is a multiple of 4.
+    """Store four consecutive elements at once; i is a multiple of 4.
 
     >>> a = [0] * 8; store4(a, 4, (1, 2, 3, 4)); a
     [0, 0, 0, 0, 1, 2, 3, 4]
@@ -59,9 +58,9 @@ def store4(a, i, values):
 
 
 def atomic_add(a, i, value):
-    """Add to an element that other threads may add to at the same time.
+    """Atomically add to an element.
 
-    a:  numbers of 32 or 64 bits; a GPU adds to no smaller ones at once.
+    a:  elements of 32 or 64 bits; GPUs have no narrower atomics.
 
     >>> a = [1, 2]; atomic_add(a, 1, 5); a
     [1, 7]
@@ -69,10 +68,10 @@ def atomic_add(a, i, value):
     a[i] += value
 
 
-# -- text to PTX -----------------------------------------------------------------------
+# -- source to PTX ---------------------------------------------------------------------
 @functools.cache
 def load_toolchain():
-    """Numba's CUDA compiler, and NVIDIA's linker.
+    """Import Numba's CUDA compiler and NVIDIA's linker.
 
     Raises:  HybridError if they are not installed.
     """
@@ -93,7 +92,7 @@ def load_toolchain():
 
 @functools.cache
 def _callable(capability):
-    """What texts may call, compiled for a capability: name -> function."""
+    """Return name -> function of all that kernels may call, compiled for a capability."""
     cuda, _ = load_toolchain()
     device = cuda.jit(device=True)
     return compiled(device, floor=math.floor) | _memory()
@@ -106,14 +105,14 @@ def _memory():
     from numba.cuda.extending import intrinsic
 
     def place(context, builder, kinds, args):
-        """The address of a[i], for an address or a shared array a."""
+        """Return the address of a[i], for a pointer or a shared array a."""
         start = args[0]
         if isinstance(kinds[0], types.Array):
             start = context.make_array(kinds[0])(context, builder, start).data
         return builder.gep(start, [context.cast(builder, args[1], kinds[1], types.int64)])
 
     def four(context, builder, kinds, args):
-        """The address of four numbers as that of one vector, and its alignment."""
+        """Return the address of four elements as a vector pointer, and its alignment."""
         first = place(context, builder, kinds, args)
         vector = ir.VectorType(first.type.pointee, 4)
         nbytes = context.get_abi_sizeof(first.type.pointee)
@@ -165,7 +164,7 @@ def _memory():
 
 
 def _arguments(text):
-    """The name of a text's kernel, and the types of its arguments.
+    """Return the name of a kernel and the types of its arguments.
 
     >>> _arguments("def k(a0: float32[8], out: boolean[8], key: uint64):\\n    pass")
     ('k', ['*float32', '*uint8', 'uint64'])
@@ -182,9 +181,9 @@ def _arguments(text):
 
 
 def adds_products(text):
-    """Whether a kernel adds up products, as `s += x * y`: these may be rounded once.
+    """Return whether a kernel accumulates products, `s += x * y`, so that fma is allowed.
 
-    Elsewhere a product is rounded before anything is added, as in NumPy.
+    Elsewhere, a product is rounded before an addition, as in NumPy.
 
     >>> adds_products("s += x * y"), adds_products("s = s + x * y; i += 1")
     (True, False)
@@ -199,7 +198,7 @@ def adds_products(text):
 
 
 def compile_ptx(text, capability):
-    """The PTX of a kernel, under the kernel's own name.
+    """Compile a kernel to PTX, under its own name.
 
     Raises:  HybridError with Numba's reason.
     """
@@ -217,15 +216,15 @@ def compile_ptx(text, capability):
     )
     file = f"<GPU kernel {name}>"
     linecache.cache[file] = len(text), None, text.splitlines(True), file
-    # Four neighbours are read at once from where a multiple of 16 bytes is.
+    # Vector loads of four elements need an alignment of 16 bytes.
     aligned = re.sub(r"(cuda\.shared\.array\(.*)\)$", r"\1, alignment=16)", text, flags=re.M)
     scope = {"__name__": "minihybrid"}
-    # Annotations stay text: to Numba, float32[1000] is no type.
+    # Annotations stay strings: float32[1000] isn't a Numba type.
     exec(compile(aligned, file, "exec", __future__.annotations.compiler_flag), scope)
     for word, function in _callable(capability).items():
         if word in scope:
             scope[word] = function
-    # Numba compiles functions that a kernel calls for the GPU in this machine, if any.
+    # Numba would compile called functions for this machine's GPU, if there is one.
     wanted = SimpleNamespace(compute_capability=capability)
     compile_ir = functools.partial(nvvm.compile_ir, fma=int(adds_products(text)))
     try:
@@ -238,7 +237,7 @@ def compile_ptx(text, capability):
             )
     except NumbaError as error:
         raise HybridError(f"kernel '{name}': {_reason(error, text)}") from error
-    except RuntimeError as error:  # a library that Numba loads with the first kernel
+    except RuntimeError as error:  # from a library that Numba loads lazily
         reason = str(error).splitlines()[0]
         raise HybridError(MISSING.format(f"it says: {reason}")) from error
     (mangled,) = re.findall(r"\.entry (\w+)\(", ptx)
@@ -246,7 +245,7 @@ def compile_ptx(text, capability):
 
 
 def _reason(error, text):
-    """What Numba says, in one sentence, with the line if it names one."""
+    """Return Numba's error as one sentence, with the line if it names one."""
     message = re.sub(r"\x1b\[\d*m", "", str(error))
     numbers = re.findall(r"<GPU kernel \w+>\D+(\d+)", message)
     line = f" in `{text.splitlines()[int(numbers[-1]) - 1].strip()}`" if numbers else ""
@@ -259,15 +258,15 @@ def _reason(error, text):
 
 # -- PTX to machine code ---------------------------------------------------------------
 class Report(NamedTuple):
-    """What a kernel takes of a GPU."""
+    """The GPU resources of a kernel."""
 
-    registers: int  # a thread
-    spilled_bytes: int  # of registers that had to go to memory, stores and loads
-    shared_bytes: int  # a block
+    registers: int  # per thread
+    spilled_bytes: int  # stores and loads of spilled registers
+    shared_bytes: int  # per block
 
 
 def link(ptx, capability):
-    """The cubin of PTX, and a `Report`.
+    """Link PTX; return the cubin and a `Report`.
 
     Raises:  HybridError with the linker's reason.
     """
@@ -301,7 +300,7 @@ def link(ptx, capability):
 
 @functools.cache
 def _makers():
-    """The versions of what makes machine code here, and what it is told outside."""
+    """Return the versions of the compilers, and the environment variables they read."""
     _, nvjitlink = load_toolchain()
     packages = ("numba", "numba-cuda", "llvmlite", "cuda-bindings")
     settings = sorted(pair for pair in os.environ.items() if pair[0].startswith("NUMBA_"))
@@ -309,7 +308,7 @@ def _makers():
 
 
 def build(text, capability):
-    """The cubin of a kernel, and its symbol.
+    """Return the cubin of a kernel and its symbol.
 
     Raises:  HybridError if the toolchain is missing, or cannot compile the text.
     """

@@ -1,14 +1,12 @@
-"""Chapter 26. From a node to the text of GPU kernels: one turn of a loop is a thread.
+"""Chapter 26. Generate the source of GPU kernels: one loop iteration per thread.
 
-Takes:   a node with known shapes, single or fused.
-Gives:   `GpuKernel`: Python source of one or more kernels, as Numba compiles it for
-         CUDA, and the blocks of threads that each is launched with.
+Defines: `GpuKernel`, which turns a single or fused node with known shapes into CUDA Python
+         source of one or more kernels, with the grid and block of each.
 
-The scalar expressions are those of the CPU, and so are the loops of simple operators,
-whose turns do not depend on each other: where the CPU writes `for i in range(n)`, a
-thread asks for its number. Products, convolutions and reductions share what they read
-between the threads of a block, and have texts of their own.
-What is left out: blocks chosen by trial; every length here is a rule.
+Scalar expressions are those of the CPU, and so are loops with independent iterations:
+instead of `for i in range(n)`, a thread computes its index. Products, convolutions and
+reductions share loads between the threads of a block, and have separate templates.
+Not supported: autotuned block sizes; all are rules.
 """
 
 import textwrap
@@ -23,16 +21,16 @@ from minihybrid.core.op import Node, Spec
 from minihybrid.passes.reduction_schedule import rows_of
 
 LINE = 88  # characters
-WIDE = 4  # float32 numbers that one thread can load at once,
-WIDE_FROM = 2**18  # where so many elements keep all multiprocessors busy anyway
+WIDE = 4  # float32 elements that a thread loads at once,
+WIDE_FROM = 2**18  # given enough elements to keep all multiprocessors busy
 
 
 class GpuKernel(Kernel):
-    """Writes the bodies of a node's kernels; templates of operators call it.
+    """Builds the source of a node's kernels; operators' templates call it.
 
-    It is the writer of CPU kernels (`minihybrid.codegen.source`), but that turns of
-    `each` are threads, and `then` begins another kernel. A template that needs threads
-    of its own says so by `threads`, and writes what each does.
+    It extends the CPU's `Kernel` (`minihybrid.codegen.source`): iterations of `each` are
+    threads, and `then` starts another kernel. A template can also choose a launch by
+    `threads` and write the code of one thread.
     """
 
     def __init__(self, node):
@@ -41,7 +39,7 @@ class GpuKernel(Kernel):
         self.then()
 
     def write(self):
-        """Choose the loops: over rows, of a map, or the core's own."""
+        """Choose the loops: over rows, elementwise, or the core's own."""
         work = scratch_of(self.node)
         self.scratch = work[0].specs[0].nbytes if work else 0
         self.n_work = work[0].specs[0].size if work else 0
@@ -53,20 +51,20 @@ class GpuKernel(Kernel):
 
     @property
     def arrays(self):
-        """What the kernel takes as addresses."""
+        """Return the array arguments, passed as addresses."""
         work = [Buf("work", (self.n_work,), self.dtype)] * bool(self.scratch)
         return [*self.args, *self.outs.values(), *work]
 
     @property
     def numbers(self):
-        """What the kernel takes as numbers, after the arrays."""
+        """Return the scalar arguments, which come after the arrays."""
         return ["key"] * self.random
 
     # -- threads
     def threads(self, grid, block):
-        """Launch this kernel with so many blocks of so many threads.
+        """Set this kernel's launch configuration.
 
-        grid, block:  a number, or up to three: along x, y, z.
+        grid, block:  blocks, and threads per block: an integer, or up to three (x, y, z).
         """
         self.launch = tuple(
             (*n, 1, 1)[:3] if isinstance(n, tuple) else (n, 1, 1) for n in (grid, block)
@@ -74,13 +72,13 @@ class GpuKernel(Kernel):
 
     @contextmanager
     def each(self, *ranges, work=0):
-        """Turns that are independent of each other: one thread does one of them."""
+        """Run independent iterations, one per thread."""
         if self.depth > 1:  # inside a thread's own loops
             with super().each(*ranges, work=work):
                 yield
             return
         total = prod(stop for _, stop in ranges)
-        if not total:  # no thread is needed, nor a kernel
+        if not total:  # no iterations: no kernel
             yield
             self.lines = []
             return
@@ -101,18 +99,17 @@ class GpuKernel(Kernel):
             yield
 
     def then(self):
-        """End a kernel; the next one, with the same arguments, begins when all its
-        threads are done."""
+        """End a kernel; the next one, with the same arguments, starts after all its threads
+        have finished."""
         self.parts.append((self.lines, self.launch))
         self.lines, self.launch = [], ((1, 1, 1), (1, 1, 1))
 
     def shared(self, name, shape, dtype=None):
-        """An array that the threads of a block share; of the kernel's dtype, if no
-        other is given."""
+        """Declare an array in shared memory, by default of the kernel's dtype."""
         self(f"{name} = cuda.shared.array({shape}, {type_name(dtype or self.dtype)})")
 
     def texts(self, name):
-        """[(text of a kernel, grid, block)] under a name, in order."""
+        """Return [(source of a kernel, grid, block)] under a name, in order."""
         args = [f"{a}: {type_name(a.dtype)}[{a.size}]" for a in self.arrays]
         args += [f"{number}: uint64" for number in self.numbers]
         head = f"def {name}({', '.join(args)}):"
@@ -126,16 +123,16 @@ class GpuKernel(Kernel):
             )
         return [("\n".join([head, *lines]), *launch) for lines, launch in self.parts if lines]
 
-    # -- loops of a map
+    # -- elementwise loops
     def map_loops(self):
-        """A thread an element, or four neighbours where there are very many."""
+        """Use a thread per element, or per four consecutive elements of large arrays."""
         if self.is_wide():
             return self.wide_loops()
         super().map_loops()
 
     @contextmanager
     def nest(self, shape, strides):
-        """As on the CPU; a thread's number is the flat index."""
+        """Open loops as on the CPU; a thread's index is the flat index."""
         if self.depth > 1:
             with super().nest(shape, strides) as texts:
                 yield texts
@@ -150,8 +147,8 @@ class GpuKernel(Kernel):
             yield flat, [flat if steps == whole else place(names, steps) for steps in reads]
 
     def is_wide(self):
-        """Whether every array is float32, and read in the order of the result, or one
-        number."""
+        """Return whether all arrays are float32, and each is a scalar or has the result's
+        order."""
         shape = self.nodes[-1].specs[0].shape
         bufs = [*self.ins.values(), *self.outs.values()]
         size = self.nodes[-1].specs[0].size
@@ -163,9 +160,9 @@ class GpuKernel(Kernel):
         )
 
     def wide_loops(self):
-        """Four elements a thread: their loads, then each by itself, then one store."""
+        """Write code for four elements per thread: vector loads, four results, a vector store."""
         size, lanes = self.nodes[-1].specs[0].size, range(WIDE)
-        once, wide = {}, {}  # reference -> name: of one number, of four
+        once, wide = {}, {}  # reference -> name, of scalars and of vectors
         with self.each(("i", size // WIDE)):
             self(f"i *= {WIDE}")
             for ref, buf in self.ins.items():
@@ -185,7 +182,7 @@ class GpuKernel(Kernel):
 
 
 def scratch_of(node):
-    """A value that holds what a node's kernels need beside; `None` for nothing."""
+    """Return a reference to the scratch memory of a node's kernels; `None` for none."""
     inner, rows = node.attrs.get("graph"), rows_of(node)
     size, dtype = GpuRows.scratch_of(rows) if rows else (0, None)
     for n in inner.nodes if inner else [node]:

@@ -1,15 +1,15 @@
-"""Chapter 26. Reductions on the GPU: threads share a row, and meet in shared memory.
+"""Chapter 26. Reductions on the GPU: threads share a row, with a tree in shared memory.
 
-Takes:   a kernel to write into, and what `minihybrid.passes.reduction_schedule` says of its nodes.
-Gives:   `GpuRows`, the passes over a row, each by all the row's threads at once.
+Defines: `GpuRows`, the passes of a `ReductionSchedule`, each executed by all threads of a
+         row.
 
-In a pass each thread takes every T-th element of its row: neighbouring threads read
-neighbours. Then T partial results are added in a tree: half of the threads add the
-other half's, then a quarter, until one is left, and a barrier after each level. What is
-an element of the row is computed again in each pass that reads it; only its inputs lie
-in memory. Where rows are few and long, several blocks share a row, and each pass ends
-its kernel: the next one adds up the partial results of all blocks, always in one order.
-What is left out: sums by instructions of a warp, which need no shared memory.
+In a pass, each of T threads takes every T-th element of its row, so that loads are
+coalesced. Then T partial results are reduced in a tree: half of the threads add the other
+half's results, then a quarter, and so on, with a barrier after each level. Elements of a
+row are recomputed in each pass that uses them; only their inputs are in memory. A few long
+rows are split over several blocks, and each pass ends its kernel: the next kernel combines
+all blocks' partial results in a fixed order.
+Not supported: warp shuffles, which would need no shared memory.
 """
 
 from contextlib import contextmanager
@@ -18,24 +18,24 @@ from minihybrid.codegen.gpu.block_shape import reductions, team_of
 from minihybrid.codegen.rows import RowWriter
 from minihybrid.passes.reduction_schedule import is_literal, size_of
 
-BLOCK = 128  # floats that a thread adds up before the sum is added to that of others
-SUMS = 4  # results that go through a tree together, for lack of shared memory
+BLOCK = 128  # floats per partial sum of a thread
+SUMS = 4  # results reduced together, limited by shared memory
 
 
 class GpuRows(RowWriter):
-    """Writes the kernels of reductions along the axes of one frame."""
+    """Writes kernels of reductions over the axes of one domain."""
 
     @staticmethod
     def scratch_of(rows):
-        """How many partial results wait in global memory, and their dtype."""
+        """Return (number, dtype) of the partial results in global memory."""
         team, n_rows = team_of(rows), size_of(rows.frame.kept)
         n = len(reductions(rows)) * team.parts * n_rows
         return (n, rows.dtype) if team.parts > 1 else (0, None)
 
     def write(self):
-        """One kernel with all passes; or one for each, if several blocks share a row.
+        """Write one kernel with all passes, or one per pass if several blocks share a row.
 
-        Then each begins with what the passes before it have found.
+        In that case, each first combines the results of earlier passes.
         """
         self.team, self.n_rows = team_of(self.rows), size_of(self.frame.kept)
         depths = range(max(self.rows.depth.values()) + 1)
@@ -55,7 +55,7 @@ class GpuRows(RowWriter):
             self.k.then()
 
     def of_pass(self, depth):
-        """The reductions of a pass, and the elements of rows that it writes."""
+        """Return the reductions of a pass, and the elements that it stores."""
         rows = self.rows
         return (
             [n for n in reductions(rows) if rows.depth[n] == depth + 1],
@@ -67,7 +67,7 @@ class GpuRows(RowWriter):
         )
 
     def live(self, depth, sums, outs):
-        """The nodes that the kernel of one pass alone needs."""
+        """Return the nodes that the kernel of a pass needs."""
         live = (
             {n.inputs[0][0] for n in sums}
             | set(outs)
@@ -81,14 +81,14 @@ class GpuRows(RowWriter):
     # -- threads
     @contextmanager
     def kernel(self, live, parts):
-        """One launch: the row of each thread, and its place among the row's threads.
+        """Begin a kernel: compute each thread's row, and its index among the row's threads.
 
-        live:    the nodes to be computed.
+        live:    the nodes to compute.
         """
         k, (along, rows) = self.k, (self.team.along, self.team.rows)
         self.live_nodes, self.parts, self.known = live, parts, {}
         self.arrays, self.n_trees = {}, 0  # in shared memory
-        aside = self.across or along == 1  # the rows are neighbours
+        aside = self.across or along == 1  # neighboring threads have different rows
         k.threads((-(-self.n_rows // rows), parts), (rows, along) if aside else (along, rows))
         r, t = "xy" if aside else "yx"
         if along > 1:
@@ -120,7 +120,7 @@ class GpuRows(RowWriter):
             yield
 
     def split(self, flat, axes):
-        """The places along several axes, of a number that counts through all."""
+        """Split a flat index into indices along several axes."""
         inner = size_of([self.shape[i] for i in axes])
         for i in axes if len(axes) > 1 else ():
             inner //= self.shape[i]
@@ -129,7 +129,7 @@ class GpuRows(RowWriter):
 
     @contextmanager
     def only(self, *conditions):
-        """What threads do that meet all conditions; none is always met."""
+        """Open a block for threads that meet all conditions, if there are any."""
         if not conditions:
             yield
             return
@@ -137,21 +137,21 @@ class GpuRows(RowWriter):
             yield
 
     def present(self, here):
-        """What threads do whose row is there: the last block may have some without.
+        """Open a block for threads whose row exists; the last block may have others.
 
-        here:    whether it is asked here: around each pass, for all threads have to
-                 meet between them; or once, where each thread has a row of its own.
+        here:    whether to test here: around each pass, because all threads must reach the
+                 barriers in between; or once, if each thread has a whole row.
         """
         ragged = self.n_rows % self.team.rows > 0
         return self.only(*[f"{self.row} < {self.n_rows}"] * (here and ragged))
 
     def one_thread(self):
-        """What one thread does for the whole row."""
+        """Open a block for the row's first thread."""
         return self.only(*["part == 0"] * (self.parts > 1), *["t == 0"] * (self.team.along > 1))
 
     # -- passes
     def write_pass(self, depth, sums, outs):
-        """Numbers of the row; then its elements that are wanted, and sums of them."""
+        """Write the values per row, then the loop that stores elements and accumulates."""
         needed = self.needed({n.inputs[0][0] for n in sums} | set(outs), depth)
         with self.to_meet(sums):
             self.write_stats(depth, ends=True)
@@ -167,9 +167,9 @@ class GpuRows(RowWriter):
                     self.k(f"{self.waits_at(node)} = {values[node, 0]}")
 
     def write_stats(self, depth, ends):
-        """What is one number of the row, once so many passes are done.
+        """Write the values per row that are known after `depth` passes.
 
-        ends:    whether this is the kernel that writes those of them that are outputs.
+        ends:    whether this kernel stores those that are outputs.
         """
         nodes = [n for n in self.stats if self.rows.depth[n] == depth and n in self.live_nodes]
         for node in nodes:
@@ -189,12 +189,12 @@ class GpuRows(RowWriter):
                     self.k(f"{self.waits_at(node)} = {self.known[node, 0]}")
 
     def waits_at(self, node):
-        """The text of a value's place in an output."""
+        """Return the source of a saved value's location in an output."""
         return f"{self.k.outs[node, 0]}[{self.flat(node)}]"
 
     @contextmanager
     def elements(self, sums):
-        """A loop of each thread over its elements of the row; over many, in blocks."""
+        """Open a thread's loop over its elements, in blocks if there are many."""
         k, gone, along = self.k, sorted(self.gone), self.team.along
         if along == 1:
             with k.loops([(f"k{i}", self.shape[i]) for i in gone]):
@@ -215,7 +215,7 @@ class GpuRows(RowWriter):
 
     @contextmanager
     def blocks_of(self, name, start, step, sums):
-        """The loop; where a thread has many elements, one in another."""
+        """Open the loop, nested in a loop over blocks if a thread has many elements."""
         n = self.frame.n
         long = [node for node in sums if node in self.rows.blocks]
         if not long or n <= BLOCK * step:
@@ -231,7 +231,7 @@ class GpuRows(RowWriter):
 
     @contextmanager
     def strides(self, name, start, stop, step):
-        """A loop; Numba's `range` with a step takes several times the instructions."""
+        """Open a while loop, because Numba's `range` with a step is several times slower."""
         if name != start:
             self.k(f"{name} = {start}")
         with self.k.block(f"while {name} < {stop}:"):
@@ -239,7 +239,7 @@ class GpuRows(RowWriter):
             self.k(f"{name} += {step}")
 
     def advance(self, axes, step):
-        """Go on by so many elements, like a mileage counter: divisions take long."""
+        """Advance indices by `step` with carries, because divisions are slow."""
         carries = False
         for i, before in zip(axes[:0:-1], axes[-2::-1], strict=True):
             n = self.shape[i]
@@ -254,10 +254,10 @@ class GpuRows(RowWriter):
         if step:
             self.k(f"k{axes[0]} += {step}")
 
-    # -- results of threads, and of blocks
+    # -- results of threads and of blocks
     @contextmanager
     def to_meet(self, sums):
-        """Each thread sums up by itself; then all of a row get the results of all."""
+        """Reduce the threads' partial results; all threads of the row get the total."""
         for node in sums:
             self.start(node)
         with self.present(self.team.along > 1):
@@ -267,7 +267,7 @@ class GpuRows(RowWriter):
                 self.tree(sums[at : at + SUMS])
 
     def tree(self, sums):
-        """Add up the partial results of a row's threads, in shared memory."""
+        """Reduce the partial results of a row's threads in shared memory."""
         k, (along, rows) = self.k, (self.team.along, self.team.rows)
         arrays = {n: self.shared(i, n.specs[0].dtype) for i, n in enumerate(sums)}
         self.n_trees += 1
@@ -287,10 +287,10 @@ class GpuRows(RowWriter):
             k(f"{self.known[node]} = {array}[{self.first}]")
 
     def shared(self, i, dtype):
-        """The name of an array in shared memory, of one number a thread.
+        """Return the name of a shared array with one element per thread.
 
-        Trees take turns with two sets of arrays: who is late still reads the result of
-        one tree while others begin the next.
+        Trees alternate between two sets of arrays, because a slow thread may still read one
+        tree's result while others start the next.
         """
         which = self.n_trees % 2, i, dtype
         if which not in self.arrays:
@@ -300,7 +300,7 @@ class GpuRows(RowWriter):
         return self.arrays[which]
 
     def part_at(self, node, part):
-        """The text of the place where a block's result of a row waits."""
+        """Return the source of the location of a block's partial result."""
         parts, n_rows = self.team.parts, self.n_rows
         before = reductions(self.rows).index(node) * parts * n_rows
         terms = [f"{before}"] * bool(before)
@@ -308,13 +308,13 @@ class GpuRows(RowWriter):
         return f"work[{' + '.join(terms)}]"
 
     def keep_parts(self, sums):
-        """Write a block's results of a pass, for the kernels that follow."""
+        """Store a block's partial results for the following kernels."""
         with self.present(True), self.only("t == 0"):
             for node in sums:
                 self.k(f"{self.part_at(node, 'part')} = {self.known[node]}")
 
     def add_parts(self, depth, sums):
-        """Add up the results of all blocks that a row's earlier pass has left."""
+        """Combine all blocks' partial results of a row's earlier pass."""
         with self.to_meet(sums):
             self.write_stats(depth, ends=False)
             if sums:

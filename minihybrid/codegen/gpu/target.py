@@ -1,13 +1,12 @@
-"""Target "gpu": a plan's kernels as Numba-CUDA source, and their launches.
+"""Target "gpu": Numba-CUDA kernels and their launches.
 
-Takes:   an optimised graph and its memory plan.
-Gives:   `generate`, the text of the kernels and of `plan`, which says what is launched,
-         and the same as launches for the run time (`minihybrid.runtime.launch`).
+Defines: `generate`, the source of the kernels and of `plan`, and the equivalent launches
+         for the runtime (`minihybrid.runtime.launch`).
 
-The plan's text is for readers: `k0_relu[(4, 1, 1), (256, 1, 1)](x0, y0)` is Numba's way
-to launch 4 blocks of 256 threads. What runs is the list of launches: all of a call are
-one CUDA graph. Each value is an address: `arena + 256` is byte 256 of the plan's arena.
-What is left out: launches that run side by side; they come one after the other.
+The plan's source is for readers: `k0_relu[(4, 1, 1), (256, 1, 1)](x0, y0)` is Numba's
+syntax for 4 blocks of 256 threads. Executed is the list of launches, as one CUDA graph per
+call. Each value is an address: `arena + 256` is byte 256 of the plan's arena.
+Not supported: concurrent kernels.
 """
 
 from typing import NamedTuple
@@ -25,29 +24,29 @@ OPERANDS = {ARRAY: "x{}", PARAM: "table[{}]", ARENA: "arena + {}", KEY: "key"}
 
 
 class GpuLaunch(NamedTuple):
-    """One launch at its place in a plan."""
+    """One kernel launch of a plan."""
 
-    kernel: str  # the text of its module
-    name: str  # of the function in it
-    label: str  # what the plan's text calls it
-    operands: list  # what it is launched with, an `Operand` each
+    kernel: str  # source of its module
+    name: str  # of its function
+    label: str  # its name in the plan's source
+    operands: list  # one `Operand` per argument
     grid: tuple  # blocks along x, y, z
-    block: tuple  # threads of each
+    block: tuple  # threads per block
 
 
 class Source(NamedTuple):
-    """What this target makes of a graph."""
+    """The generated code of a plan."""
 
     text: str
-    kernels: list  # the text of each, in the order of their first launches
-    n_kernels: int  # launches a call
+    kernels: list  # their sources, in the order of first launches
+    n_kernels: int  # launches per call
     table: Table
     launches: list
-    calls: list  # a `Call` for each of the text's last lines
+    calls: list  # a `Call` for each of the source's last lines
 
 
 def unsupported(graph):
-    """Why this target cannot run a graph; `None` if it can."""
+    """Return why this target can't run a graph; `None` if it can."""
     for node in graph.nodes:
         for spec in node.specs:
             if spec.dtype.name not in SUPPORTED or not spec.dtype.isnative:
@@ -56,7 +55,7 @@ def unsupported(graph):
 
 
 def generate(graph, memory, inputs):
-    """The text of kernels and plan, and what else the plan is made of.
+    """Generate the code of a plan.
 
     inputs:  names of the variables that are arguments, in order; others are parameters.
     """
@@ -99,7 +98,7 @@ def generate(graph, memory, inputs):
 
 
 def _places(graph, memory, table):
-    """Where each value lies: the operand that says it."""
+    """Return the operand of each value."""
     variables = {n.name: n for n in graph.variables}
     operands = {
         (variables[name], 0): Operand(ARRAY, i)
@@ -114,7 +113,7 @@ def _places(graph, memory, table):
 
 
 def _launch(texts, what, passed, kernels, launches):
-    """Enter the kernels of a node, unless their texts are known, and their launches."""
+    """Add the kernels of a node, unless their sources are known, and their launches."""
     for text, grid, block in texts:
         name = f"{kernels.setdefault(text, f'k{len(kernels)}')}_{what}"
         alone = text.replace("NAME", "k", 1)
@@ -123,7 +122,7 @@ def _launch(texts, what, passed, kernels, launches):
 
 
 def _call(launch, names):
-    """A launch as Numba would write it."""
+    """Return a launch in Numba's syntax."""
     texts = [
         (names[which] if what == ARRAY else OPERANDS[what].format(which))
         + f" + {after}" * bool(after)
@@ -133,7 +132,7 @@ def _call(launch, names):
 
 
 def _copy(spec):
-    """The kernel of an output that is an input, or another output."""
+    """Return the kernel of an output that copies an input or another output."""
     kind, n = type_name(spec.dtype), spec.size
     text = (
         f"def NAME_copy(a0: {kind}[{n}], out: {kind}[{n}]):\n"

@@ -1,8 +1,4 @@
-"""Programs that need only NumPy: operators' code, copied out.
-
-Takes:   a plan for NumPy.
-Gives:   its whole text.
-"""
+"""Export plans as programs that need only NumPy, with the operators' code included."""
 
 from minihybrid.codegen.numpy import whole
 from minihybrid.core import lazy

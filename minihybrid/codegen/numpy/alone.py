@@ -1,10 +1,9 @@
-"""Chapter 23. What a NumPy file that stands alone has around its plan.
+"""Chapter 23. Standalone NumPy programs: the code around an exported plan.
 
-Takes:   the source of a plan of the target "numpy".
-Gives:   `alone`, the text of a file that needs only NumPy, and what is copied into it:
-         `load`, `predict`, and `main`, which the file runs as a program.
+Defines: `alone`, the source of a file that needs only NumPy, and the functions copied into
+         it: `load`, `predict`, and `main`, which the file runs as a program.
 
-What is left out: other shapes than those of the call that the file was made for.
+Limits: the shapes are those of the traced call.
 """
 
 import inspect
@@ -14,11 +13,11 @@ import numpy as np
 from minihybrid.core.op import HybridError
 
 INPUTS, OUTPUTS, WEIGHTS = [], [], []  # (shape, dtype) of each
-NBYTES = 0  # of memory for what is computed on the way
+NBYTES = 0  # size of the arena
 
 
 def plan(*arrays):
-    """The net: reads inputs and weights, writes outputs."""
+    """Run the net: read inputs and weights, write outputs."""
 
 
 def checked(arrays, wanted, what):

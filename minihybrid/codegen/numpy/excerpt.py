@@ -1,13 +1,11 @@
-"""The Python text of a function, with all that it uses.
+"""Extract the source of functions together with everything they use.
 
-Takes:   functions of NumPy arrays, as operators have them in `eager`.
-Gives:   `Excerpt`, which collects their definitions, each once, into text that needs
-         nothing but NumPy and Python's own modules.
+Defines: `Excerpt`, which collects definitions, each once, into source that needs only
+         NumPy and the standard library.
 
-A definition is copied from the file where it stands. What a closure has taken from
-around it is written in its place, and a name that two things share is changed for the
-second one.
-What is left out: functions whose text is not known, or that use objects of other kinds.
+Definitions are copied from their files. Captured values of closures are substituted, and
+conflicting names are renamed.
+Not supported: functions without source, or that use other kinds of objects.
 """
 
 import ast
@@ -28,7 +26,7 @@ from minihybrid.ops import OPS, functions
 from minihybrid.ops.elementwise import Ufunc
 from minihybrid.ops.loops import copied
 
-# SciPy's functions have NumPy versions, which only standing alone needs.
+# NumPy versions of SciPy's functions, for standalone programs only.
 REPLACED = {
     OPS["erf"].eager: erf,
     OPS["erfinv"].eager: erfinv,
@@ -38,16 +36,16 @@ REPLACED = {
     functions.special: special,
 }
 PUBLIC = {np: "np", np.linalg: "np.linalg", math: "math", ast: "ast", re: "re"}
-IN_NOTEBOOKS = "_render_traceback_"  # a method that a file has no use for
+IN_NOTEBOOKS = "_render_traceback_"  # a method that a file doesn't need
 LITERALS = int, float, str, bool, tuple, types.NoneType
 
 
 class NoExcerpt(HybridError):
-    """A function that cannot be written down, and why."""
+    """A function whose source can't be extracted."""
 
 
 class Excerpt:
-    """Definitions in the order in which Python must read them.
+    """Definitions in an order that Python can execute.
 
     >>> excerpt = Excerpt()
     >>> excerpt.text_of(OPS["relu"].eager, "relu")
@@ -60,14 +58,14 @@ class Excerpt:
 
     def __init__(self, taken=()):
         self.definitions, self.modules = [], {}
-        self.names = {}  # function or class -> its name in the text
-        self.taken = set(taken)  # names that mean something else
+        self.names = {}  # function or class -> its name in the source
+        self.taken = set(taken)  # names in use
 
     def text_of(self, value, wanted=None):
-        """The expression that stands for a value; what it needs becomes a definition.
+        """Return an expression for a value; add the definitions that it needs.
 
-        wanted:  a name for a function that was made inside another, or has none.
-        Raises:  NoExcerpt for values that have no text.
+        wanted:  a name for a nested or anonymous function.
+        Raises:  NoExcerpt for values without source.
         """
         if isinstance(value, (types.FunctionType, Ufunc)) and value in REPLACED:
             value = REPLACED[value]
@@ -75,7 +73,7 @@ class Excerpt:
             return f"float({str(value)!r})"
         if isinstance(value, LITERALS):
             return repr(value)
-        if isinstance(value, np.dtype) and value.isbuiltin == 1:  # not one of fields
+        if isinstance(value, np.dtype) and value.isbuiltin == 1:  # not a structured dtype
             return f"np.dtype({value.name!r})"
         if isinstance(value, types.ModuleType) and value in PUBLIC:
             self.modules[value.__name__] = None
@@ -97,7 +95,7 @@ class Excerpt:
         return self.names[value]
 
     def define(self, value, wanted):
-        """Copy a definition, after those that it uses."""
+        """Copy a definition, after those it uses."""
         before = set(self.names), len(self.definitions)
         own = not {"<locals>", "<lambda>"} & set(value.__qualname__.split("."))
         name = value.__name__ if own else wanted or "function"
@@ -111,7 +109,7 @@ class Excerpt:
         self.definitions.append(text)
 
     def free_name(self, name):
-        """The name, or with a number that makes it one of its own."""
+        """Return an unused name, by adding a number if needed."""
         free, count = name, 2
         while free in self.taken:
             free, count = f"{name}_{count}", count + 1
@@ -119,7 +117,7 @@ class Excerpt:
         return free
 
     def copied(self, value, name):
-        """The text of a definition under a name."""
+        """Return the source of a definition under a name."""
         node, lines = _definition(value)
         scope, change, done = _scope(value), {}, set()
         shown = [n for n in ast.walk(node) if getattr(n, "name", None) == IN_NOTEBOOKS]
@@ -146,26 +144,26 @@ class Excerpt:
 
     @property
     def parts(self):
-        """Imports and definitions, as a module begins: a text each."""
+        """Return imports and definitions, as separate strings."""
         imports = [f"import {name}" for name in self.modules if "numpy" not in name]
         head = "\n".join([*sorted(imports), *[""] * bool(imports), "import numpy as np"])
         return [head, *self.definitions]
 
 
 class _Changed(ast.NodeTransformer):
-    """Puts the text of other expressions in the place of some."""
+    """Replaces expressions by the source of others."""
 
     def __init__(self, change):
         self.change = change
 
     def visit(self, node):
-        """The expression, or what stands in its place."""
+        """Return the expression or its replacement."""
         text = self.change.get(node)
         return ast.parse(text, mode="eval").body if text else self.generic_visit(node)
 
 
 def _operator(node, scope):
-    """The operator `op` of an expression `op.eager` or `OPS["name"].eager`."""
+    """Return the operator `op` of an expression `op.eager` or `OPS["name"].eager`."""
     match node:
         case ast.Attribute(ast.Name(name), "eager"):
             op = scope.get(name)
@@ -177,7 +175,7 @@ def _operator(node, scope):
 
 
 def _scope(value):
-    """name -> value, of what a function or class finds outside itself."""
+    """Return name -> value of the globals and captured variables of a function or class."""
     if isinstance(value, type):
         return vars(sys.modules[value.__module__])
     cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
@@ -186,7 +184,7 @@ def _scope(value):
 
 @functools.lru_cache(64)
 def _definitions(lines):
-    """The syntax trees of all functions and classes of a file."""
+    """Return the syntax trees of all functions and classes of a file."""
     return [
         node
         for node in ast.walk(ast.parse("".join(lines)))
@@ -195,7 +193,7 @@ def _definitions(lines):
 
 
 def _definition(value):
-    """(a copy of the syntax tree, the lines of its file) of a function or class."""
+    """Return (a copy of the syntax tree, the lines of its file) of a function or class."""
     try:
         lines, _ = inspect.findsource(value)
     except (OSError, TypeError):
@@ -204,7 +202,7 @@ def _definition(value):
     matches = [n for n in _definitions(tuple(lines)) if made_by(n, value)]
     if not matches:
         raise NoExcerpt(f"the text of its function {value.__name__} is not known here")
-    return copied(matches[-1]), lines  # of lambdas in lambdas, the inner one
+    return copied(matches[-1]), lines  # for nested lambdas, the inner one
 
 
 def _is_class(node, value):
@@ -212,7 +210,7 @@ def _is_class(node, value):
 
 
 def _is_function(node, value):
-    """Whether a function was made by this definition; a line may have two lambdas."""
+    """Return whether a definition creates this function; a line may have two lambdas."""
     code = value.__code__
     if isinstance(node, ast.FunctionDef):
         return (node.name, node.lineno) == (value.__name__, code.co_firstlineno)
@@ -223,4 +221,4 @@ def _is_function(node, value):
         start <= (line, column) and (end_line, end_column) <= end
         for line, end_line, column, end_column in code.co_positions()
         if end_column
-    )  # not the mark of the function's beginning
+    )  # without RESUME, the marker of a function's start

@@ -1,11 +1,9 @@
-"""Special functions with nothing but NumPy and Python's `math`.
+"""Special functions that need only NumPy and `math`, for use without SciPy.
 
-Takes:   arrays of floats or whole numbers.
-Gives:   `erf`, `erfinv`, `gamma`, `gammaln`, `polygamma`, as `ops.functions` has them
-         from SciPy; `special`, which finds one by its name.
+Defines: `erf`, `erfinv`, `gamma`, `gammaln`, `polygamma`, as in `ops.functions`;
+         `special`, which finds one by name.
 
-Files that stand alone take them from here, and so do arrays where SciPy is missing.
-What is left out: speed; `math` computes one number at a time.
+Standalone programs copy them. They are slow: `math` computes one element at a time.
 """
 
 import math
@@ -19,7 +17,7 @@ from minihybrid.ops.shapes import floating
 
 
 def one_by_one(function, *data):
-    """A function of numbers for each number of an array, in float64.
+    """Apply a scalar function to each element of an array, in float64.
 
     >>> one_by_one(math.erf, np.zeros((2, 1))).tolist()
     [[0.0], [0.0]]
@@ -37,7 +35,7 @@ def erf(data):
 
 
 def erfinv(data):
-    """The inverse of erf, as kernels have it.
+    """Return the inverse of erf, as in kernels.
 
     >>> erfinv(np.array([-1, 0, 1.0])).tolist()
     [-inf, 0.0, inf]
@@ -73,7 +71,7 @@ def gamma(data):
 
 
 def polygamma(data, *, order):
-    """The derivative of log gamma, differentiated `order` times more, as kernels have it.
+    """Return the polygamma function of an order, as in kernels.
 
     >>> polygamma(np.float64([1]), order=1).round(6).tolist()
     [1.644934]
@@ -91,7 +89,7 @@ def digamma(data):
 
 
 def zeta(s, data):
-    """The sum of 1 / (x + n)^s over n = 0, 1, 2, ..., for whole s above 1.
+    """Return the sum of 1 / (x + n)^s over n = 0, 1, 2, ..., for integers s above 1.
 
     >>> zeta(2, np.float64([1])).round(6).tolist()
     [1.644934]
@@ -100,7 +98,7 @@ def zeta(s, data):
 
 
 def special(name):
-    """A function by SciPy's name for it; random draws need one.
+    """Return a function by its SciPy name; random draws use this.
 
     >>> special("gammaln") is gammaln
     True

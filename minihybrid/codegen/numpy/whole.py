@@ -1,10 +1,7 @@
-"""The whole text of a plan for NumPy, with the operators' code in it.
+"""The complete source of a NumPy plan, with the operators' code.
 
-Takes:   the text of the plan's function, and the operators that it calls.
-Gives:   `written`, the file that needs only NumPy, and why some operators cannot be in
-         it.
-
-What is left out: operators whose code is not known, or uses more than NumPy.
+Defines: `written`, which returns the file, and the operators whose code can't be included
+         because it is unknown or needs more than NumPy.
 """
 
 from minihybrid.codegen.numpy.alone import NAMES
@@ -12,14 +9,14 @@ from minihybrid.codegen.numpy.excerpt import Excerpt, NoExcerpt
 
 
 def written(plan, functions):
-    """(text, outside): the whole file; operator -> why its code cannot be part of it.
+    """Return (source, outside): the file; operator -> why its code can't be included.
 
-    functions: name in the text -> the operator whose `eager` it means.
+    functions: name in the source -> the operator whose `eager` it denotes.
     """
     excerpt, outside, means = Excerpt([*NAMES, *functions]), {}, []
     for name, op in functions.items():
         if getattr(op.eager, "__name__", "") in ("<lambda>", name):
-            excerpt.taken.remove(name)  # its definition has the name
+            excerpt.taken.remove(name)  # its definition uses the name
         try:
             value = excerpt.text_of(op.eager, name)
         except NoExcerpt as error:
