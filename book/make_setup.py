@@ -26,7 +26,7 @@ import minihybrid as mx
 from minihybrid import autograd, nd, sym
 from minihybrid.gluon import nn
 
-os.environ["MINIHYBRID_WAIT"] = "1"  # calls wait for their kernels, see chapter 20"""
+os.environ["MINIHYBRID_WAIT"] = "1"  # calls wait for their kernels, see chapter 19"""
 
 
 def requirement(stem, on_index=ON_INDEX):

@@ -35,7 +35,7 @@ ROUTES = {
         "tour two_ways what_a_graph_knows hybridize values_and_a_tape symbols_and_a_trace "
         "source_and_hybridize arrays_and_autograd the_operator_record "
         "the_tracer guards_and_shapes layers_and_deferred_shapes writing_passes trusting_passes "
-        "from_graph_to_text machine_code the_memory_planner"
+        "from_graph_to_text just_in_time the_memory_planner"
     ),
     "You own old models": (
         "hybridize export files other_engines a_file_is_not_a_program honest_timing"

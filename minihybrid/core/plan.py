@@ -1,4 +1,4 @@
-"""Chapter 20. Plan: a compiled graph, and the code around each call of it.
+"""Chapter 19. Plan: a compiled graph, and the code around each call of it.
 
 Defines: `Plan`, which runs; `ActivePlan`, which chooses the plan that answers a job's
          calls; `Bound`, a plan bound to its parameters' addresses.

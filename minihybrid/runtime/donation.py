@@ -1,4 +1,4 @@
-"""Chapter 20. Buffer reuse and donation for large results.
+"""Chapter 19. Buffer reuse and donation for large results.
 
 Defines: `Reuse`, an allocator for one output of a plan, which reuses dropped results;
          `donatable` and `donate`, which let a backward plan write into gradient buffers.

@@ -8,7 +8,6 @@ import json
 import math
 import pickle
 import struct
-import subprocess
 from dataclasses import replace
 
 import numba
@@ -136,15 +135,6 @@ def k_wrong(a0, out):
     for i in range(3):
         out[i] = expp(a0[i])
 """
-
-
-def threads_of(stderr):
-    """What running a program raises, whose last words are these."""
-
-    def act():
-        raise subprocess.CalledProcessError(1, "python", output="eager: 2.0", stderr=stderr)
-
-    return act
 
 
 # -- 22, 24: readers ---------------------------------------------------------------------
@@ -400,14 +390,6 @@ ANSWERS = {
             (lambda: load_kernels({}), "the text was compiled"),
             (lambda: load_kernels({"def k(:": "wrong"}), "Python cannot even read"),
             (lambda: load_kernel({}), "a name is missing"),  # noqa: F821
-        ],
-    ),
-    "20.2": (
-        threads_of("AttrError: MINIHYBRID_NUM_THREADS is 'two', but a whole number"),
-        [
-            (lambda: "eager: 2.0", "the program ran to its end"),
-            (threads_of("SyntaxError: invalid syntax"), "for another reason"),
-            (lambda: run_pythn("two"), "run the cells above"),  # noqa: F821
         ],
     ),
     "21.4": (160, [(157, "order of birth"), (47, "largest first"), (40, "reach the bound")]),

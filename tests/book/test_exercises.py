@@ -990,7 +990,7 @@ ANSWERS = {
         [((1, 1), "contains the shape"), ((3, 3), "one loop"), ((3, 0), "been compiled before")],
     ),
     "19.3": (12, [(3, "takes it 8 seconds"), (6, "5.28 are allowed"), (24, "half as many")]),
-    "20.1": (5, [(10, "no variable holds"), (6, "nothing more is made"), (1, "each its own")]),
+    "19.5": (5, [(10, "no variable holds"), (6, "nothing more is made"), (1, "each its own")]),
     "21.1": (
         (1024, 1024),
         [((2048, 1024), "may lie in the"), ((1024, 0), "needs memory"), ((256, 256), "4 bytes")],

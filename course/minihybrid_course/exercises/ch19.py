@@ -63,4 +63,22 @@ EXERCISES = {
             ),
         ),
     ),
+    "19.5": Exercise(
+        "the number of addresses",
+        Parts(
+            "19.5",
+            "a held result takes its place with it",
+            Part(
+                "the number of addresses",
+                "faf0e4a3a8",
+                "which results are held, and where does a forgotten one's place go?",
+                {
+                    10: "memory is reused once no variable holds the result",
+                    6: "after the last held result nothing more is made",
+                    2: "the held results keep their places to the end",
+                    1: "the held results keep their places to the end, each its own",
+                },
+            ),
+        ),
+    ),
 }

@@ -41,7 +41,7 @@ import os
 
 if not importlib.util.find_spec("minihybrid"):
 {install}
-os.environ["MINIHYBRID_WAIT"] = "1"  # calls wait for their kernels, see chapter 20"""
+os.environ["MINIHYBRID_WAIT"] = "1"  # calls wait for their kernels, see chapter 19"""
 BESIDE = """
 if not os.path.exists("nano.py"):
     print("nano.py is missing: put it beside this notebook (in Colab: Files, on the left)")"""
