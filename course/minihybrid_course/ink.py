@@ -2,13 +2,15 @@
 
 Takes:   places in pixels, in a panel of at most `WIDTH`, which a phone shows as it is.
 Gives:   `Panel`, one picture as SVG, that says in words what it shows; `Figure`, panels
-         side by side where there is room, below one another where there is not.
+         side by side where there is room, below one another where there is not; `Film`.
 
 Letters all have one width, so that what fits in one browser fits in all. Words have the
 colour of the page's text, and no colour says what is not said in words, too.
-What is left out: pictures that move.
+`Film` shows one panel at a time.
+What is left out: pictures that move by themselves.
 """
 
+import hashlib
 import math
 import textwrap
 from html import escape
@@ -154,11 +156,46 @@ class Figure:
     def __repr__(self):
         return "\n".join([self.caption, *(f"  {panel!r}" for panel in self.panels)])
 
-    def _repr_html_(self):
+    def _repr_html_(self, attribute="", head=""):
         return (
-            '<figure class="mh-figure" style="margin:.4em 0">\n'
+            f'<figure class="mh-figure"{attribute} style="margin:.4em 0">\n{head}'
             '<div style="display:flex;flex-wrap:wrap;gap:1em 2em;align-items:flex-start">\n'
             + "\n".join(panel.svg for panel in self.panels)
             + '\n</div>\n<figcaption style="font-size:.9em;margin-top:.4em">'
             f"{escape(self.caption)}</figcaption></figure>"
+        )
+
+
+class Film(Figure):
+    """Panels of which the reader chooses one, by mouse or arrow keys. Paper shows all of them.
+
+    label:   what is chosen, in words;  panels: name of the choice -> panel
+    still:   panels that stay, after the chosen one.
+
+    Radio buttons and a style do this without a script.
+    """
+
+    def __init__(self, caption, label, panels, *still):
+        super().__init__(caption, *panels.values(), *still)
+        self.label, self.names = label, [*panels]
+
+    def _repr_html_(self):
+        drawn = "".join(panel.svg for panel in self.panels)
+        name = "film-" + hashlib.blake2s(drawn.encode(), digest_size=4).hexdigest()
+        chosen = "".join(
+            f"#{name}:not(:has(label:nth-of-type({i}) :checked))>div>:nth-child({i})"
+            "{display:none}"
+            for i in range(1, len(self.names) + 1)
+        )
+        choices = "\n".join(
+            f'<label><input type="radio" name="{name}"'
+            f"{' checked' * (i == 0)}> {escape(text)}</label>"
+            for i, text in enumerate(self.names)
+        )
+        return super()._repr_html_(
+            f' id="{name}"',
+            f"<style>@media screen{{{chosen}}}</style>\n"
+            '<fieldset style="display:flex;flex-wrap:wrap;gap:0 1em;border:0;padding:0">\n'
+            f'<legend style="font-size:.9em">{escape(self.label)}</legend>\n'
+            f"{choices}\n</fieldset>\n",
         )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from minihybrid_course import figures
 from minihybrid_course.figures.calls import n_python
-from minihybrid_course.ink import LETTER, WIDTH, Figure, Panel
+from minihybrid_course.ink import LETTER, WIDTH, Figure, Film, Panel
 
 from minihybrid import autograd, gluon, nd, simulated_gpu, sym
 from minihybrid.core.op import HybridError, Spec
@@ -189,6 +189,7 @@ DRAWN = {
     "shape_flow": lambda _: figures.shape_flow(two_layers()(sym.var("data")), data=(2, 5)),
     "lifetimes": lambda _: figures.lifetimes(MEMORY),
     "travel": lambda _: figures.travel(stages()[3][1], stages()[4][1]),
+    "walks": lambda _: figures.walks(),
     "cache_lines": lambda _: figures.cache_lines(1024, (1, 4, 16)),
     "sharing": lambda _: figures.sharing(X, row=X[0], column=X[:, 0]),
     "journey": lambda folder: figures.journey(*exported(folder)),
@@ -256,6 +257,29 @@ def test_names_are_escaped():
     assert ET.fromstring(panel.svg).find(f"{NAME}title").text == EVIL
 
 
+def test_a_film_shows_one_panel_at_a_time():
+    shown = {name: Panel(f"of {name}") for name in ("one", EVIL)}
+    page = Film("two", "which?", shown, Panel("stays"))._repr_html_()
+    assert "<script" not in page and page.count("<svg") == 3
+    assert page.count('type="radio"') == 2 and page.count(" checked") == 1
+    hidden = re.findall(r":nth-of-type\((\d)\) :checked\)\)>div>:nth-child\((\d)\)", page)
+    assert hidden == [("1", "1"), ("2", "2")]  # what isn't chosen; the third always shows
+    assert page.index("@media screen{") < page.index("{display:none}")  # paper shows all
+
+
+def test_a_walk_loads_each_line_once_if_all_fit():
+    (total,) = {p.title.partition(": ")[2] for p in figures.walks(8, 4, 1000).panels}
+    assert total == f"{3 * 8 * 8 // 4} loads"
+
+
+def test_tiles_that_fit_are_loaded_once_each():
+    """64 products of tiles load 4 lines of a and 4 of b; and out has 64 lines."""
+    tile = {panel.title: panel for panel in figures.walks().panels}
+    assert f"tile 4: {64 * 8 + 64} loads" in tile
+    naive = " ".join(tile["three loops: 5,376 loads"].sentences)
+    assert "line of b: 64." in naive  # it's never in the cache when it's needed again
+
+
 def numbers(panel, unit="bytes"):
     """The numbers before a unit in what a panel tells."""
     return [
@@ -286,9 +310,9 @@ def test_microseconds_are_overhead_and_arithmetic():
         assert panel.title == title and 0 < overhead <= total and fast > 0
 
 
-def test_the_first_panel_shows_the_bytes_after_each_pass():
+def test_the_last_panel_shows_the_bytes_after_each_pass():
     figure = figures.vanishing(stages())
-    text = " ".join(figure.panels[0].sentences)
+    text = " ".join(figure.panels[-1].sentences)
     for name, graph in stages():
         assert f"{name}: {nbytes_moved(graph):,} bytes." in text
     most, least = (nbytes_moved(graph) for _, graph in (stages()[0], stages()[-1]))
@@ -312,7 +336,7 @@ def test_only_a_new_signature_is_traced():
 
 
 def test_each_pass_marks_what_goes():
-    *passes, last = figures.vanishing(stages()).panels
+    *passes, last, _ = figures.vanishing(stages()).panels
     gone = {panel.title.partition(":")[0]: panel.sentences[0] for panel in passes}
     assert "plus_scalar 1, mul_scalar 1 will go" in gone["fold"]
     assert "exp, full will go" in gone["dce"]
@@ -363,11 +387,23 @@ def test_an_empty_field_is_said_to_be_empty():
 
 
 def test_lines_have_their_values():
-    left, right = figures.two_ways(bill, 4.0, 5.0, 0.25).panels
-    assert left.sentences == ["goods = price * count: 20.0.", "duty = goods * tax: 5.0."] + [
-        "return goods + duty: 25.0."
+    *lines, uses = figures.two_ways(bill, 4.0, 5.0, 0.25).panels
+    assert [panel.sentences for panel in lines] == [
+        ["goods = price * count: 20.0; recorded: _mul0."],
+        ["duty = goods * tax: 5.0; recorded: _mul1."],
+        ["return goods + duty: 25.0; recorded: _plus0."],
     ]
-    assert right.sentences[-1].endswith("the result.") and len(right.sentences) == 3
+    assert uses.sentences[-1].endswith("the result.") and len(uses.sentences) == 3
+
+
+def test_a_line_that_computes_nothing_records_no_node():
+    def printed(x):
+        y = x + 1
+        print(end="")
+        return y * 2
+
+    told = [panel.sentences[0] for panel in figures.two_ways(printed, 4.0).panels]
+    assert told[1].endswith("recorded: nothing.") and "recorded: _mulscalar0" in told[2]
 
 
 def test_what_is_too_much_is_refused():

@@ -7,7 +7,7 @@ in a terminal.
 
 from minihybrid_course.figures.calls import bill, microseconds, who_calls
 from minihybrid_course.figures.graphs import grouped, shape_flow, tape, vanishing
-from minihybrid_course.figures.memory import cache_lines, lifetimes, sharing, travel
+from minihybrid_course.figures.memory import cache_lines, lifetimes, sharing, travel, walks
 from minihybrid_course.figures.plans import stages, tiers, training_step
 from minihybrid_course.figures.records import journey, readers, two_ways
 from minihybrid_course.figures.threads import grid, roofline, stream, tree
@@ -38,5 +38,6 @@ __all__ = [
     "tree",
     "two_ways",
     "vanishing",
+    "walks",
     "who_calls",
 ]

@@ -24,7 +24,7 @@ from minihybrid.core.plan import Plan
 from minihybrid.runtime import page_cpu
 from minihybrid.view.bench import compare
 from minihybrid.view.viz import plural
-from minihybrid_course.ink import LETTER, LINE, WIDTH, Figure, Panel
+from minihybrid_course.ink import LETTER, LINE, WIDTH, Figure, Film, Panel
 
 OURS = str(Path(minihybrid.__file__).parent)
 STATIONS = {  # what a call may come to -> the code that runs there
@@ -143,7 +143,8 @@ def microseconds(hybrid, x, sizes=(1, 4, 16, 64)):
         f"call is {gains[0]:.1f} times as fast; for {sizes[-1]}, overhead is {shares[-1]:.0%}, "
         f"and it is {gains[-1]:.1f} times as fast (yellow: overhead, green: arithmetic)"
     )
-    return Figure(caption, *panels)
+    names = [f"{size:,}" for size in sizes]
+    return Film(caption, "rows at once", dict(zip(names, panels, strict=True)))
 
 
 def _parts(eager, batch):

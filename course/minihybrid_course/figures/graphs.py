@@ -15,7 +15,7 @@ from minihybrid.view.drawing import Box, layout, what
 from minihybrid.view.hybrid_view import meaning
 from minihybrid.view.links import Links
 from minihybrid.view.viz import plural, svg_arrows
-from minihybrid_course.ink import LETTER, WIDTH, Figure, Panel
+from minihybrid_course.ink import LETTER, WIDTH, Figure, Film, Panel
 from minihybrid_course.tape import shown
 
 MOST = 14  # nodes
@@ -59,24 +59,24 @@ def _draw(panel, nodes, lines, look, upwards=()):
 
 # -- passes ----------------------------------------------------------------------------
 def vanishing(stages):
-    """Bytes moved after each pass, and a panel for each that changes something.
+    """A panel for each pass that changes something, and the bytes moved after each pass.
 
     stages:  [(name, graph)], each made of the one before; the last is drawn as it is.
     """
-    links, panels = Links(stages), []
+    links, panels = Links(stages), {}
     for (_, before), (name, after) in itertools.pairwise(stages):
         if before.show() != after.show():
-            panels.append(_pass(links, name, before, after))
+            panels[name] = _pass(links, name, before, after)
     (name, graph) = stages[-1]
-    panel = Panel(f"after {name}: {_sizes(graph)}")
+    panel = panels["the result"] = Panel(f"after {name}: {_sizes(graph)}")
     _draw(panel, graph.nodes, _words, _look)
     panel.tell(f"{_sizes(graph)}.")
     most, least = (nbytes_moved(graph) for _, graph in (stages[0], stages[-1]))
     caption = (
-        f"{len(panels)} passes take away {most - least:,} of {most:,} bytes of "
+        f"{len(panels) - 1} passes take away {most - least:,} of {most:,} bytes of "
         f"memory traffic, and {plural(stages[0][1].n_ops, 'operator')} become {graph.n_ops}"
     )
-    return Figure(caption, _ladder(stages), *panels, panel)
+    return Film(caption, "the pass", panels, _ladder(stages))
 
 
 def _ladder(stages):

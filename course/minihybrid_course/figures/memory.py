@@ -1,17 +1,21 @@
 """Figures of memory: who lies where, for how long, and what travels.
 
 Takes:   a memory plan; graphs; arrays; the steps of a loop.
-Gives:   `lifetimes`, `travel`, `sharing`, `cache_lines`.
+Gives:   `lifetimes`, `travel`, `sharing`, `cache_lines`, `walks`.
 
 What is left out: plans of more than `MOST` values, whose picture nobody could read.
 """
+
+import itertools
+import math
+from collections import Counter
 
 import numpy as np
 
 from minihybrid.core.op import HybridError
 from minihybrid.core.plan import nbytes_moved
 from minihybrid.view.viz import plural
-from minihybrid_course.ink import LETTER, LINE, WIDTH, Figure, Panel, fitting
+from minihybrid_course.ink import LETTER, LINE, WIDTH, Figure, Film, Panel, fitting
 
 MOST = 12
 
@@ -193,3 +197,75 @@ def cache_lines(n, steps, size=4, line=64):
         f"as with stride {min(steps)}, for the same {n:,} elements"
     )
     return Figure(caption, panel)
+
+
+def walks(n=16, line=4, lines=16):
+    """How often a product loads each cache line, for five orders of its accesses.
+
+    n:       rows of its square matrices;  line: elements of a cache line
+    lines:   those that the cache holds; a new one replaces the least recently used.
+    """
+    tiles = {"three loops": n, "b transposed": n, **{f"tile {t}": t for t in (2, 4, 8)}}
+    loads = {
+        name: _loads(_accesses(n, tile, name == "b transposed"), line, lines)
+        for name, tile in tiles.items()
+    }
+    totals = {name: sum(found.values()) for name, found in loads.items()}
+    best = min(totals, key=totals.get)
+    caption = (
+        f"Three loops load {totals['three loops']:,} cache lines, {totals['b transposed']:,} if b "
+        f"is transposed, and {totals[best]:,} in tiles of {tiles[best]} rows: matrices of {n} "
+        f"rows, in an LRU cache of {lines} lines of {line} elements"
+    )
+    panels = {name: _walk(name, found, totals, n, line) for name, found in loads.items()}
+    return Film(caption, "the order of the accesses", panels)
+
+
+def _accesses(n, tile, transposed):
+    """(matrix, row, column) of each access of a product, tile by tile."""
+    for *corner, depth in itertools.product(range(0, n, tile), repeat=3):
+        for i, j in itertools.product(*(range(first, first + tile) for first in corner)):
+            for k in range(depth, depth + tile):
+                yield "a", i, k
+                yield ("b", j, k) if transposed else ("b", k, j)
+            yield "out", i, j  # until here, the sum was in a register
+
+
+def _loads(accesses, line, lines):
+    """(matrix, row, line of the row) -> how often a cache loads it."""
+    cache, loads = {}, Counter()
+    for matrix, row, column in accesses:
+        key = matrix, row, column // line
+        loads[key] += key not in cache
+        cache.pop(key, None)
+        cache[key] = True  # the last key is the most recently used
+        if len(cache) > lines:
+            del cache[next(iter(cache))]
+    return loads
+
+
+def _walk(name, loads, totals, n, line):
+    panel, side, pitch = Panel(f"{name}: {totals[name]:,} loads"), 100, WIDTH / 2 - 50
+    top = panel.row(LINE + side, 12) + LINE
+    for left, matrix in zip((0, pitch, 2 * pitch), ("a", "b", "out"), strict=True):
+        counts = {count for key, count in loads.items() if key[0] == matrix}
+        often = "-".join(map(str, sorted({min(counts), max(counts)})))
+        fill = math.log2(1 + max(counts)) / math.log2(1 + n * line)
+        panel.text(left + side / 2, top - 5, f"{matrix}: {often} a line")
+        panel.box(left, top, side, side, ink="gone" if max(counts) > 1 else "array", fill=fill)
+        for count, turned in ((n, False), (n // line, True)):  # each field is a cache line
+            zigzag = [
+                (end * side, k * side / count)
+                for k in range(1, count)
+                for end in ((0, 1) if k % 2 else (1, 0))
+            ]
+            panel.line([(left + p[turned], top + p[not turned]) for p in zigzag], width=0.5)
+        panel.tell(f"Loads of each line of {matrix}: {often}.")
+    indent = LETTER * (max(map(len, totals)) + 1)
+    full = WIDTH - indent - LETTER * 6
+    for other, count in totals.items():
+        y, long = panel.row(18, 2), full * count / max(totals.values())
+        panel.text(0, y + 13, other, anchor="start", bold=other == name)
+        panel.box(indent, y, long, 18, ink="gone", fill=0.75 if other == name else 0.18)
+        panel.text(indent + long + 4, y + 13, f"{count:,}", anchor="start", bold=other == name)
+    return panel

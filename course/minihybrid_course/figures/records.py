@@ -15,9 +15,9 @@ from minihybrid.core.block import SymbolBlock
 from minihybrid.core.graph import Graph
 from minihybrid.core.name import NameManager
 from minihybrid.core.nd import load
-from minihybrid.core.sym import var
+from minihybrid.core.sym import Symbol, var
 from minihybrid.view.viz import plural
-from minihybrid_course.ink import LINE, WIDTH, Figure, Panel, fitting, wrapped
+from minihybrid_course.ink import LINE, WIDTH, Figure, Film, Panel, fitting, wrapped
 
 READERS = {  # field of a definition -> (its user, its purpose)
     "eager": ("arrays", "compute with NumPy"),
@@ -29,40 +29,67 @@ READERS = {  # field of a definition -> (its user, its purpose)
 
 
 def two_ways(function, *values):
-    """What Python knows after each line of a function, and what its graph knows.
+    """What Python knows after each line of a function, on arrays and on symbols.
 
     values:  its arguments; the same function is run on symbols, too.
     """
     names = list(inspect.signature(function).parameters)
-    left = Panel("line by line: values, and no next line")
-    for text, value in _spied(function, values):
-        y = left.row(LINE + 8, 2)
-        left.box(0, y, WIDTH, LINE + 8, ink="python")
-        left.text(8, y + LINE, text, anchor="start")
-        left.text(WIDTH - 8, y + LINE, value, anchor="end", bold=True)
-        left.tell(f"{text}: {value}.")
-        if not text.startswith("return"):
-            left.box(40, left.row(18, 4), WIDTH - 80, 18, "next line: not known", "plain", True)
-    right = Panel("traced: every line, and no values")
+    ran = [(text, "" if v is None else f"{v}") for text, v in _spied(function, values)]
     with NameManager():  # names count from zero
-        graph = Graph.of(function(*map(var, names)))
-    shown, uses = graph.names(), graph.uses()
-    right.box(0, right.row(LINE + 8, 4), WIDTH, LINE + 8, f"inputs: {', '.join(names)}", "given")
+        traced = [value for _, value in _spied(function, map(var, names))]
+    graph = Graph.of(traced[-1])
+    panels, recorded = {}, []  # (node, the line that recorded it)
+    for k, value in enumerate(traced):
+        new = Graph.of(value).nodes if isinstance(value, Symbol) else ()
+        recorded += [(n, k) for n in new if n.op and n not in dict(recorded)]
+        panels[f"line {k + 1}"] = _two_tracks(names, ran[: k + 1], recorded, graph)
+    panels["all uses"] = _uses(names, graph)
+    n = plural(len(recorded), "operator")
+    return Film(
+        f"Run, the function has values; traced, it has {n} and every use", "the step", panels
+    )
+
+
+def _two_tracks(names, ran, recorded, graph):
+    panel, shown = Panel(f"after {ran[-1][0]}"), graph.names()
+    panel.text(0, panel.row(LINE) + 12, "on arrays: values, and no next line", anchor="start")
+    for text, value in ran:
+        y = panel.row(LINE + 8, 4)
+        panel.box(0, y, WIDTH, LINE + 8, ink="python", fill=0.45 if text == ran[-1][0] else 0.1)
+        panel.text(8, y + LINE, text, anchor="start")
+        panel.text(WIDTH - 8, y + LINE, value, anchor="end", bold=True)
+    if not ran[-1][0].startswith("return"):
+        panel.box(0, panel.row(LINE + 8), WIDTH, LINE + 8, "next line: not known", dashed=True)
+    panel.text(0, panel.row(LINE) + 12, "on symbols: nodes, and no values", anchor="start")
+    panel.box(0, panel.row(LINE + 8, 4), WIDTH, LINE + 8, f"inputs: {', '.join(names)}", "given")
+    for node, line in recorded:
+        args = ", ".join(shown[n] for n, _ in node.inputs)
+        new, y = line == len(ran) - 1, panel.row(LINE + 8, 4)
+        panel.box(0, y, WIDTH, LINE + 8, ink="kernel", fill=0.45 if new else 0.1)
+        text = fitting(f"{shown[node]} = {node.op.name}({args})", WIDTH - 16)
+        panel.text(8, y + LINE, text, anchor="start")
+    last = [shown[node] for node, line in recorded if line == len(ran) - 1]
+    panel.tell(f"{ran[-1][0]}: {ran[-1][1]}; recorded: {', '.join(last) or 'nothing'}.")
+    return panel
+
+
+def _uses(names, graph):
+    panel, shown, uses = Panel("traced: every line, and no values"), graph.names(), graph.uses()
+    panel.box(0, panel.row(LINE + 8, 4), WIDTH, LINE + 8, f"inputs: {', '.join(names)}", "given")
     for node in [n for n in graph.nodes if n.op]:
-        y, readers = right.row(2 * LINE + 8, 4), [shown[n] for n in uses.get((node, 0), ())]
+        y, readers = panel.row(2 * LINE + 8, 4), [shown[n] for n in uses.get((node, 0), ())]
         args = ", ".join(shown[n] for n, _ in node.inputs)
         text = f"{shown[node]} = {node.op.name}({args})"
         last = f"read by {', '.join(dict.fromkeys(readers))}" if readers else "the result"
-        right.box(0, y, WIDTH, 2 * LINE + 8, ink="kernel")
-        right.text(8, y + LINE, fitting(text, WIDTH - 16), anchor="start")
-        right.text(WIDTH - 8, y + 2 * LINE, fitting(last, WIDTH - 16), anchor="end")
-        right.tell(f"{text}, {last}.")
-    n = plural(sum(node.op is not None for node in graph.nodes), "operator")
-    return Figure(f"Run, the function has values; traced, it has {n} and every use", left, right)
+        panel.box(0, y, WIDTH, 2 * LINE + 8, ink="kernel")
+        panel.text(8, y + LINE, fitting(text, WIDTH - 16), anchor="start")
+        panel.text(WIDTH - 8, y + 2 * LINE, fitting(last, WIDTH - 16), anchor="end")
+        panel.tell(f"{text}, {last}.")
+    return panel
 
 
 def _spied(function, values):
-    """(text of a line, what it gave) of each line of a function that runs."""
+    """(text of a line, the value that it gave, or None) of each line of a function that runs."""
     lines, first = inspect.getsourcelines(function)
     seen, before = [], [None, {}]
 
@@ -73,7 +100,7 @@ def _spied(function, values):
         if line is not None:
             new = [v for k, v in frame.f_locals.items() if k not in known or known[k] is not v]
             value = arg if event == "return" else new[-1] if new else None
-            seen.append((lines[line - first].strip(), "" if value is None else f"{value}"))
+            seen.append((lines[line - first].strip(), value))
         before[:] = frame.f_lineno, dict(frame.f_locals)
         return note
 
