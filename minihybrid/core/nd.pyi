@@ -1065,7 +1065,7 @@ def floor(data, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """The next whole number below."""
 
 def from_dlpack(x) -> NDArray:
-    """An array over the memory of another library's array, or of a DLPack capsule."""
+    """Return an NDArray that shares memory with another library's array or DLPack capsule."""
 
 def from_numpy(ndarray, zero_copy: Any = True) -> NDArray:
     """An array over NumPy's own memory, or with zero_copy=False over a copy of it."""
@@ -1993,10 +1993,10 @@ def tile(data, reps, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """The whole array `reps` times along each axis; axes line up from the right."""
 
 def to_dlpack_for_read(data) -> Any:
-    """A DLPack capsule over an array's memory, whose numbers are there."""
+    """Return a DLPack capsule of an array's memory, to read."""
 
 def to_dlpack_for_write(data) -> Any:
-    """A DLPack capsule over an array's memory, to be written."""
+    """Return a DLPack capsule of an array's memory, to write."""
 
 def topk(
     data,

@@ -1,10 +1,10 @@
-"""Chapter 12. The steps of an operator that is made of others, written down once.
+"""Chapter 12. Specialized eager calls of composite operators.
 
-Takes:   records, and the specs and attributes of an application.
-Gives:   `steps_of`, for whoever wants to go to those operators at once; `specialize`, what
-         computes a step; `at_once`, what computes all.
+Defines: `steps_of`, which records an operator's decomposition for given specs and
+         attributes; `specialize`, the NumPy function of a step; `at_once`, a function
+         that runs all steps.
 
-What is left out: operators that draw random numbers, or have states.
+Not supported: operators that draw random numbers or have states.
 """
 
 import ctypes
@@ -20,21 +20,21 @@ from minihybrid.core.op import UNEXPECTED, Constant, HybridError, Node, Spec, nd
 from minihybrid.core.placement import Elsewhere
 from minihybrid.ops.infix import Value
 
-LARGE = 2**17  # bytes: smaller blocks the C library keeps as it is
+LARGE = 2**17  # bytes: malloc keeps smaller blocks anyway
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
-with np.errstate(all="ignore"):  # NaN and infinity are answers, too
+with np.errstate(all="ignore"):  # NaN and infinity are valid results
     QUIET = copy_context()
 
 
 def specs_of(datas):
-    """What a shape rule has to know of arrays."""
+    """Return the specs of arrays."""
     return tuple([Spec(d.shape, d.dtype) for d in datas])
 
 
 class Step(NamedTuple):
-    """An operator that computes itself; the specs and the places of its inputs, and the
-    places of its outputs. The first places are those of what all steps begin with."""
+    """A primitive operator, with the specs and slots of its inputs and the slots of its
+    outputs. The first slots hold the inputs of all steps."""
 
     op: object
     attrs: dict
@@ -44,7 +44,7 @@ class Step(NamedTuple):
 
 
 class Recorder(Value):
-    """Stands for an array where `steps_of` looks at what is done with it."""
+    """A tracer: a placeholder for an array while `steps_of` records."""
 
     __slots__ = ("place", "recording", "spec")
     level = 2
@@ -59,11 +59,11 @@ class Recorder(Value):
         return self.spec.shape
 
     def lines_up(self, other):
-        """Whether an elementwise operator fits without broadcasting."""
+        """Return whether an elementwise operator needs no broadcasting."""
         return self.shape == other.shape
 
     def interpret(self, op, inputs, attrs, name=None):
-        """Note down what is applied to what; if it is made of others, those."""
+        """Record a primitive; decompose any other operator."""
         recording, specs = self.recording, [v.spec for v in inputs]
         outs = op.specs_of(specs, attrs)[1]
         if op.eager is None:
@@ -76,16 +76,16 @@ class Recorder(Value):
 
 
 class Recording(list):
-    """The steps so far, how many places they and the inputs take, and the mode."""
+    """The steps so far, the number of slots, and the mode."""
 
     def __init__(self, training):
         self.training, self.n_places = training, 0
 
 
 def steps_of(op, specs, attrs):
-    """(steps, places of the outputs) of an operator, of which each step computes itself.
+    """Return (steps, output slots) of an operator, where each step is a primitive.
 
-    There are no steps if it does more than apply operators, or other things in training.
+    There are no steps if it does more than apply operators, or differs while training.
 
     >>> from minihybrid.core.op import Spec
     >>> from minihybrid.ops import OPS
@@ -107,7 +107,7 @@ def _steps(op, specs, attrs, training):
         outs = [v.place for v in (out if isinstance(out, tuple) else (out,))]
     except (AttributeError, *UNEXPECTED):
         return [], []
-    if op.aux or min(outs) < len(inputs):  # states, or an array that is no new one
+    if op.aux or min(outs) < len(inputs):  # states, or an output that is an input
         return [], []
     steps, read = [], {*outs}
     for step in reversed(recording):
@@ -119,11 +119,11 @@ def _steps(op, specs, attrs, training):
 
 @cache
 def keep_freed_memory() -> None:
-    """Let Linux's C library keep up to 1 GB that is freed, in blocks of up to 32 MB each.
+    """Let glibc keep up to 1 GB of freed memory, in blocks of up to 32 MB each.
 
-    Otherwise a large result of eager code is new memory, whose pages the system fills with
-    zeros one by one: a chain of operators on 4 MB takes 4 times as long, and a training step
-    that frees its arrays at the end starts with fresh pages again.
+    Otherwise, large eager results are fresh pages, which the system zeroes one by one: a
+    chain of operators on 4 MB takes 4 times as long, and each training step starts with
+    fresh pages again.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt:  # glibc
@@ -132,7 +132,7 @@ def keep_freed_memory() -> None:
 
 
 def specialize(step):
-    """NumPy's function of a step, with all choices made that its specs allow."""
+    """Return a step's NumPy function, specialized for its specs."""
     op, attrs, specs, *_ = step
     outs = op.specs_of(specs, attrs)[1]
     if any(spec.known and spec.nbytes >= LARGE for spec in (*specs, *outs)):
@@ -144,14 +144,14 @@ def specialize(step):
 
 
 def at_once(kind, op, attrs, steps, outs, n, state, refs_of):
-    """What computes all steps of `n` arrays: (inputs, their numbers) -> arrays of `outs`.
+    """Return a function that runs all steps: (inputs, their ndarrays) -> outputs.
 
-    kind:    the class of these arrays.
-    state:   whether the tape is kept;  refs_of: arrays -> their places on it.
+    kind:    the class of the outputs.
+    state:   whether operators are recorded;  refs_of: arrays -> tape references.
     """
     write = partial(unroll, steps, [*map(specialize, steps)], n, outs, kind)
     usual = (Node,) * n if state.recording else ()
-    written = {usual: write(usual)}  # types of places on the tape -> the function
+    written = {usual: write(usual)}  # types of tape references -> function
 
     def path(inputs, datas):
         refs, kinds = refs_of(inputs[:n]) if state.recording else (), ()
@@ -171,11 +171,11 @@ def at_once(kind, op, attrs, steps, outs, n, state, refs_of):
 
 
 def unroll(steps, runs, n, outs, kind, on):
-    """What computes steps of `n` arrays of NumPy's: a function that is written out.
+    """Generate a function that runs steps on `n` NumPy arrays, unrolled.
 
-    kind:    the class of its arrays.
-    on:      the types of the inputs' places on the tape, if one is no Constant. The function
-             takes these places as well, and enters the steps:
+    kind:    the class of its results.
+    on:      types of the inputs' tape references, if some input isn't constant. The function
+             then also takes these references, and records the steps:
 
         def run(x0, r0):
             x1 = step0(x0)
@@ -184,13 +184,13 @@ def unroll(steps, runs, n, outs, kind, on):
             n1 = Node(op1, ((n0, 0),), attrs1, "", None, (x2,))
             return kind(x2, n1, 0)
     """
-    kept = [i for step in steps for i in step.outs] if on else outs  # each in own memory
-    source = dict.fromkeys(range(n))  # place -> the place of the array that has its memory
+    kept = [i for step in steps for i in step.outs] if on else outs  # in separate memory
+    source = dict.fromkeys(range(n))  # slot -> slot of the array that owns its memory
     for op, _, _, places, made in steps:
         source |= {i: source[places[0]] if op.view else i for i in made}
     owners = [source[i] for i in kept]
-    refs = {i: f"r{i}" for i in range(n) if on and on[i] is not Constant}  # of what is on the tape
-    known = {i: f"r{i}" for i in range(n)}  # and of constants
+    refs = {i: f"r{i}" for i in range(n) if on and on[i] is not Constant}  # on the tape
+    known = {i: f"r{i}" for i in range(n)}  # including constants
     scope = {"compact": _compact, "own": own, "kind": kind, "Node": Node, "Constant": Constant}
     takes = [_named(range(n)), *([_named(range(n), "r")] if on else ())]
     lines = [f"def run({', '.join(takes)}):\n"]
@@ -221,13 +221,13 @@ def _named(places, letter="x"):
 
 
 def _compact(out):
-    """In one piece, as the next step finds it elsewhere: NumPy adds up others otherwise."""
+    """Make an array contiguous, because NumPy sums other layouts in another order."""
     return out if type(out) is ndarray and out.flags.c_contiguous else own(out)
 
 
 def own(out):
-    """An array, or a tuple of them, in contiguous memory that nothing else has, as a
-    device's always is."""
+    """Return an array, or a tuple of them, in fresh contiguous memory, like a device's
+    results."""
     if type(out) is ndarray:
         return out if out.base is None and out.flags.c_contiguous else out.copy()
     if type(out) is tuple:

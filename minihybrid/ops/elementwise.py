@@ -1,12 +1,9 @@
-"""Chapter 12. Operators whose output at one place reads the inputs at that place only.
+"""Chapter 12. Elementwise operators: arithmetic, comparisons and unary functions.
 
-Takes:   arrays of one shape, or of shapes that broadcast, and scalars.
-Gives:   the records of arithmetic, comparisons and functions of one number.
-
-Each record holds one scalar expression; every compiled target makes its loops of it. A
-binary operation has up to five names in files (`elemwise_add`, `broadcast_add`,
-`_plus_scalar`, ...), all made by one line here.
-What is left out: complex numbers.
+Each definition contains one scalar expression, from which every compiled target generates
+loops. A binary operation has up to five names in files (`elemwise_add`, `broadcast_add`,
+`_plus_scalar`, ...), all registered by one statement here.
+Not supported: complex numbers.
 """
 
 import math
@@ -38,15 +35,15 @@ from minihybrid.ops.shapes import (
     same_shape,
 )
 
-MANY = 4096  # numbers for which another way of NumPy's may pay
-PIECE = 2**16  # numbers that stay in a near cache, while so many others are made of them
+MANY = 4096  # elements from which an alternative NumPy implementation may pay off
+PIECE = 2**16  # elements per chunk, so that intermediate results stay in cache
 
 
 def in_pieces(function):
-    """The same function of an array's numbers, piece by piece if there are many.
+    """Decorate an elementwise function to process large arrays in chunks.
 
-    What calls of NumPy make in between stays in a near cache then. Large arrays would be
-    new memory each time, which the system hands out page by page, with zeros in it.
+    NumPy's intermediate results then stay in cache. Large ones would be fresh memory each
+    time, which the system provides page by page and zeroes.
     """
 
     @wraps(function)
@@ -65,8 +62,8 @@ def in_pieces(function):
 class Ufunc:
     """A NumPy function whose result keeps the first input's dtype, or becomes a float.
 
-    floats:  whether whole numbers become float32 first.
-    whole:   the function of whole numbers, if that is another.
+    floats:  whether integers are converted to float32 first.
+    whole:   the function of integers, if it differs.
 
     >>> Ufunc(np.greater)(np.float32([1, 3]), np.float32([2, 2]))
     array([0., 1.], dtype=float32)
@@ -76,7 +73,7 @@ class Ufunc:
         self.ufunc, self.floats, self.whole = ufunc, floats, whole or ufunc
 
     def __call__(self, *arrays):
-        """The result on NumPy arrays."""
+        """Return the result on NumPy arrays."""
         first, function = arrays[0], self.ufunc
         if first.dtype.kind != "f":
             arrays = list(map(as_floats, arrays)) if self.floats else arrays
@@ -86,7 +83,7 @@ class Ufunc:
 
 
 def of_floats(expr):
-    """The same expression, of numbers that were made floats first.
+    """Return an expression with its operands converted to floats.
 
     >>> of_floats("{a} / T(3)")
     'T({a}) / T(3)'
@@ -95,16 +92,16 @@ def of_floats(expr):
 
 
 def settled(function, first, *others, scalar=None, reverse=False):
-    """NumPy's function alone, where `Ufunc` would add nothing; else `None`.
+    """Return NumPy's bare function if `Ufunc` would add nothing; else `None`.
 
-    first, others: specs of the inputs;  scalar: stands behind the only one, or before it.
+    first, others: specs of the inputs;  scalar: the second operand, or the first if `reverse`.
     """
     if first.dtype.kind != "f":
         return None
     run = function
     if scalar is not None:
         if isinstance(function, np.ufunc):
-            scalar = np.asarray(scalar, first.dtype)  # now, not in every call
+            scalar = np.asarray(scalar, first.dtype)  # once, not in every call
         if first.size >= MANY and function in (np.maximum, np.minimum):
             function = _of_arrays(function)
         run = partial(function, scalar) if reverse else lambda data: function(data, scalar)
@@ -113,8 +110,8 @@ def settled(function, first, *others, scalar=None, reverse=False):
 
 
 def _of_arrays(function):
-    """The larger or smaller of an array and a number, of which a second array is made:
-    NumPy has vector instructions for two arrays only."""
+    """Compute max or min of an array and a scalar via a second array, because NumPy
+    vectorizes only the case of two arrays."""
 
     def run(data, scalar):
         beside = _full(float(scalar), data.dtype)
@@ -129,7 +126,7 @@ def _full(number, dtype):
 
 
 def literal(value):
-    """A number as it stands in generated source; only digits ever get there, and symbols."""
+    """Return a number in generated source: only digits, or the name of a symbolic length."""
     if is_symbolic(value):
         return f"T({value!r})"
     if value != value:
@@ -159,18 +156,18 @@ def binary(
     floats=False,
     **rule,
 ):
-    """Enter one operation under its elementwise, broadcasting and scalar names.
+    """Register an operation under its elementwise, broadcasting and scalar names.
 
     `da` and `db` give the gradient of the first and the second input from
     `(g, out, a, b)`; either may be `None`, and `b` may be a Python number.
 
-    neutral: the scalar on the right that changes nothing; no negative zero.
-    int_expr: (expression, or function of a dtype that gives it; NumPy's function) of
-             whole numbers, if these are others.
-    files:   what MXNet calls it with two arrays, with a scalar, and with one first, if
-             those names are others.
-    floats:  whether whole numbers become float32 first.
-    rule:    what `fits` asks of dtypes and scalars.
+    neutral: the right-hand scalar that makes it an identity, negative zero included.
+    int_expr: (expression, or function from dtype to it; NumPy's function) for integers,
+             if they differ.
+    files:   MXNet's names for two arrays, for a scalar, and for a scalar first, if they
+             differ.
+    floats:  whether integers are converted to float32 first.
+    rule:    the constraint on dtypes and scalars that `fits` checks.
     """
     expr = of_floats(expr) if floats else expr
     whole_expr, function = int_expr or (expr, ufunc)
@@ -343,8 +340,8 @@ binary(
 
 
 def _whole_div_expr(dtype):
-    """Of 32 bits at most, the quotient as float64 is never rounded up to a whole one;
-    processors divide several floats at once."""
+    """For at most 32 bits, the float64 quotient never rounds up to an integer, and float
+    division vectorizes."""
     return (
         "whole_div({a}, {b})"
         if dtype.itemsize > 4
@@ -383,14 +380,14 @@ binary(
 
 
 def _power_by_base(g, y, a, b):
-    """b a^(b - 1); 0 where b is 0, also where a is."""
+    """Return b a^(b - 1); 0 where b is 0, even if a is."""
     if not hasattr(b, "level"):
         return g * b * a ** (b - 1) if b else None
     return g * choose(b, b * a ** (b - 1), zeros_like(b))
 
 
 def _power_by_exponent(g, y, a, b):
-    """y log(a); 0 where y is 0, also where the logarithm is infinite."""
+    """Return y log(a); 0 where y is 0, even if the logarithm is infinite."""
     if hasattr(a, "level"):
         rate = log(a)
         g, y = in_dtype_of(rate, g), in_dtype_of(rate, y)
@@ -400,12 +397,12 @@ def _power_by_exponent(g, y, a, b):
 
 
 def _power_eager(a, b):
-    """NumPy's power; of one exponent 0.5 it takes roots, which know no minus infinity."""
+    """Return NumPy's power, corrected for exponent 0.5, where it takes square roots."""
     out = np.power(a, b)
     if isinstance(b, float) and b != 0.5:
         return out
     if out.dtype.kind == "f" and np.any(np.equal(b, 0.5)):
-        root = np.where(np.equal(a, -np.inf), np.inf, out + 0)  # -0 has the root 0
+        root = np.where(np.equal(a, -np.inf), np.inf, out + 0)  # the root of -0 must be 0
         out = np.where(np.equal(b, 0.5), root, out).astype(out.dtype)
     return out
 
@@ -481,13 +478,13 @@ def unary(
     mxnet_name=None,
     alone=None,
 ):
-    """Enter a function of one number; `floats` turn whole numbers to float32.
+    """Register a unary function; `floats` converts integers to float32.
 
     ufunc:   the function on NumPy arrays, which are floats if `floats`; its results are
-             brought into their dtype.
-    int_expr: (expression, NumPy's function) of whole numbers, if these are others.
-    bools:   whether it knows them.
-    alone:   what `settled` makes of it, if `ufunc` is no function of NumPy's.
+             converted to their dtype.
+    int_expr: (expression, NumPy's function) for integers, if they differ.
+    bools:   whether it accepts booleans.
+    alone:   the result of `settled`, if `ufunc` isn't a NumPy function.
     """
 
     def infer(specs):
@@ -515,29 +512,29 @@ def unary(
 
 
 def in_dtype_of(out, a):
-    """An array in the dtype of another: a gradient has formulas of both."""
+    """Convert an array to another's dtype, for gradients of mixed formulas."""
     kind = dtype_of(out)
     return a if kind == dtype_of(a) else a.astype(kind)
 
 
 def dtype_of(a):
-    """The dtype of an array or of a symbol with a shape."""
+    """Return the dtype of an array or of a symbol with known spec."""
     return a.spec.dtype if a.level else a.data.dtype
 
 
-ITSELF = "{a}", np.copy  # what rounding does to whole numbers
+ITSELF = "{a}", np.copy  # rounding is the identity on integers
 
 
 def _sigmoid_eager(data):
     limit = 11 if data.itemsize == 2 else 40
-    # Beyond it, it is 1; far below 0, what is left of it counts in a logarithm.
-    usual = data.size > MANY and data.max() < limit  # faster than another array
+    # Beyond the limit it is 1; far below 0, its tail matters, as in a logarithm.
+    usual = data.size > MANY and data.max() < limit  # faster than an extra array
     power = np.asarray(np.exp(data if usual else np.minimum(data, limit)))
     return np.divide(power, power + 1, out=power)
 
 
 def _softrelu_eager(data):
-    tail = np.log1p(np.exp(-np.abs(data)))  # logaddexp takes twice as long
+    tail = np.log1p(np.exp(-np.abs(data)))  # logaddexp is twice as slow
     return np.maximum(data, 0) + tail
 
 
@@ -713,18 +710,18 @@ def _where_infer(specs):
 
 
 def where_set(chosen, x):
-    """The elements of x where `chosen`, a boolean array of its shape, is true; else zeros.
+    """Return x where `chosen`, a boolean array of its shape, is true; else zeros.
 
-    NumPy's `where` predicts each condition; a mask of bits needs no prediction: with random
-    conditions it's up to ten times as fast.
+    NumPy's `where` branches on each condition; a bit mask has no mispredictions, and is up
+    to ten times as fast with random conditions.
     """
     bits = f"i{x.itemsize}"
-    mask = np.negative(chosen.view("i1"), dtype=bits)  # every bit of an element, or none
+    mask = np.negative(chosen.view("i1"), dtype=bits)  # all bits of an element, or none
     return (x.view(bits) & mask).view(x.dtype)
 
 
 def where_eager(condition, x, y):
-    """The elements of x where the condition is not 0, else those of y."""
+    """Return x where the condition is nonzero, else y."""
     chosen = condition != 0
     if chosen.size < 4096 or x.dtype != y.dtype:
         return np.where(chosen, x, y)
@@ -749,7 +746,7 @@ choose = register(
 
 
 def _rows(specs):
-    """The specs, with a vector of conditions stood upright if it chooses rows."""
+    """Return the specs, with a vector of row conditions reshaped to a column."""
     cond, x = specs[0], specs[1].shape
     if not known(specs) or len(cond.shape) != 1 or len(x) < 2 or cond.shape != x[:1]:
         return specs
@@ -789,7 +786,7 @@ cast = register(
     infer=lambda specs, dtype: (specs, [Spec(specs[0].shape, dtype)]),
     eager=_cast_eager,
     expr=lambda dtype: "T({a})",
-    is_identity=lambda dtype: True,  # if it had that dtype before
+    is_identity=lambda dtype: True,  # given equal specs
     grad=lambda g, out, a, dtype: (cast_like(g, a),),
     doc="The same numbers in a dtype.",
 )
@@ -813,7 +810,7 @@ identity = register(
     doc="The same values in memory of their own.",
 )
 
-LOW_PRECISION = (np.dtype("float16"), np.dtype("float32"))  # what amp_cast converts
+LOW_PRECISION = (np.dtype("float16"), np.dtype("float32"))  # dtypes that amp_cast converts
 
 
 def _amp_infer(specs, dtype):
@@ -876,7 +873,7 @@ zeros_like, ones_like = _like("zeros_like", 0), _like("ones_like", 1)
 
 
 def nothing_like(ref):
-    """(operator, inputs, attributes) of zeros in the shape and dtype of a value."""
+    """Return (operator, inputs, attributes) for zeros like a value."""
     return zeros_like, [ref], {}
 
 

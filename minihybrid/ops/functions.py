@@ -1,13 +1,11 @@
-"""Functions of one number: trigonometry, rounding, special functions, and
-the leaky family of activations.
+"""Unary functions: trigonometry, rounding, special functions, leaky activations.
 
-Takes:   arrays of any shape.
-Gives:   the records, as in `elementwise`: a scalar expression and a derivative each.
+As in `elementwise`, each has a scalar expression and a derivative.
 
-SciPy has the special functions for eager arrays, or, where it is not installed,
+Eager special functions come from SciPy or, without it, from
 `minihybrid.codegen.numpy.special`; compiled kernels call
-`minihybrid.codegen.cpu.transcendental`, `angle` or `scalar`, or the C library.
-What is left out: complex numbers.
+`minihybrid.codegen.cpu.transcendental`, `trig` or `scalar`, or the C library.
+Not supported: complex numbers.
 """
 
 import functools
@@ -135,9 +133,9 @@ log10 = unary(
 )
 
 
-# -- rounding: every derivative is 0 ---------------------------------------------------
+# -- rounding: all derivatives are 0 ---------------------------------------------------
 def rounding(name, function, expr, doc, aliases=()):
-    """Enter a function that gives whole numbers."""
+    """Register a rounding function."""
     return unary(
         name,
         function,
@@ -162,7 +160,7 @@ def _rint_eager(data):
 
 
 def _raised(low, where):
-    """One more at some places; at the others -0 stays what it is: -0 - 0 is -0."""
+    """Add one where a mask is set; elsewhere, -0 stays -0, because -0 - 0 is -0."""
     return np.subtract(low, -np.asarray(where).view(np.int8), out=low)
 
 
@@ -190,29 +188,29 @@ trunc = rounding(
 
 # -- special functions -----------------------------------------------------------------
 def special(name):
-    """A function of `scipy.special`, which is loaded when it is first needed."""
+    """Return a function of `scipy.special`, imported at first use."""
 
     return lambda data: _scipys(name)(data)
 
 
 @functools.cache
 def _scipys(name):
-    """SciPy's function, or where SciPy is not installed a slower one of our own."""
+    """Return SciPy's function or, without SciPy, our slower one."""
     try:
         return getattr(importlib.import_module("scipy.special"), name)
     except ModuleNotFoundError:
         return WITHOUT_SCIPY[name]
 
 
-# erf(a) = 1 - e**(2 y) for y = a * (this polynomial - 1/2), a >= 0, as kernels have it.
-LAST = np.float32(4.4)  # whose erf rounds to 1
+# erf(a) = 1 - e**(2 y) for y = a * (this polynomial - 1/2), a >= 0, as in kernels.
+LAST = np.float32(4.4)  # its erf rounds to 1
 SIGN = np.uint32(1 << 31)  # of a float32
 ERF = (-1.991759e-05, 0.00018775949, -0.00061933935, -0.000110304514, 0.009665052, -0.05140829,
        -0.31830814, -0.064189605)  # fmt: skip
 
 
 # erfinv(a) = a times a polynomial in w - 5/2 for w = -log(1 - a * a); from w = 5 on, another
-# one in sqrt(w) - 3 (Giles, Approximating the erfinv function, 2010), as kernels have them.
+# one in sqrt(w) - 3 (Giles, Approximating the erfinv function, 2010), as in kernels.
 ERFINV = (2.7744262e-08, 3.426573e-07, -3.5201804e-06, -4.3870764e-06, 0.00021857183,
           -0.0012537319, -0.0041776705, 0.24664074, 1.5014094)  # fmt: skip
 NEAR_1 = (-0.00016478794, 8.039778e-05, 0.0013021033, -0.003650758, 0.0057592453, -0.00763028,
@@ -220,7 +218,7 @@ NEAR_1 = (-0.00016478794, 8.039778e-05, 0.0013021033, -0.003650758, 0.0057592453
 
 
 def _power_series(coefficients, x):
-    """x times a polynomial of x, whose last coefficient comes first."""
+    """Return x times a polynomial in x, whose highest coefficient comes first."""
     y = x * np.float32(coefficients[0])
     for coefficient in coefficients[1:]:
         np.multiply(np.add(y, np.float32(coefficient), out=y), x, out=y)
@@ -228,7 +226,7 @@ def _power_series(coefficients, x):
 
 
 def _is_few(data):
-    """Whether SciPy is called: of other floats, or where it takes no time."""
+    """Return whether to call SciPy: for other floats, or for few elements."""
     return data.dtype != np.float32 or data.size < MANY
 
 
@@ -238,16 +236,16 @@ def _erf_eager(data):
 
 @in_pieces
 def _erf_of_many(data):
-    size = np.abs(np.clip(data, -LAST, LAST))  # `clip` is far faster with both ends
+    size = np.abs(np.clip(data, -LAST, LAST))  # `clip` is much faster with both bounds
     y = _power_series(ERF, size)
-    half = np.tanh(np.subtract(y, size / 2, out=y), out=y)  # NumPy's expm1 may be slow
+    half = np.tanh(np.subtract(y, size / 2, out=y), out=y)  # NumPy's expm1 can be slow
     out = 2 * half / (half - 1)
     out.view(np.uint32)[...] |= data.view(np.uint32) & SIGN
     return out
 
 
 def _erfinv_eager(data):
-    if _is_few(data):  # SciPy makes 0 of -0
+    if _is_few(data):  # SciPy returns 0 for -0
         return np.where(data == 0, data, special("erfinv")(data))
     return _erfinv_of_many(data)
 
@@ -315,7 +313,7 @@ def _polygamma_eager(data, *, order):
         return Ufunc(special("digamma"), floats=True)(data)
     zeta = _scipys("zeta")
     factor = (-1) ** (order + 1) * math.factorial(order)
-    places = np.where(data == -np.inf, np.nan, data)  # SciPy would search for ever
+    places = np.where(data == -np.inf, np.nan, data)  # SciPy would never return
     return (factor * zeta(order + 1, places)).astype(floating(data.dtype))
 
 
@@ -331,8 +329,8 @@ polygamma = register(
 )
 
 
-# -- two numbers -----------------------------------------------------------------------
-WHOLE = "int64({}(float64({{a}}), float64({{b}})))"  # of whole numbers
+# -- binary functions ------------------------------------------------------------------
+WHOLE = "int64({}(float64({{a}}), float64({{b}})))"  # for integers
 binary(
     "hypot",
     np.hypot,
@@ -405,8 +403,8 @@ def _smooth_l1_eager(data, *, scalar):
 
 
 def _parabola(scalar):
-    """s^2 / 2, where the parabola ends, and what is taken off behind it."""
-    with np.errstate(all="ignore"):  # of 0 all numbers are on the parabola
+    """Return the end of smooth_l1's parabola, and the offset of its linear part."""
+    with np.errstate(all="ignore"):  # for scalar 0, all elements are on the parabola
         sigma = np.float64(scalar * scalar)
         return float(0.5 * sigma), float(1 / sigma), float(0.5 / sigma)
 
@@ -461,7 +459,7 @@ def _leaky_expand(specs, data, gamma=None, *, act_type, slope, lower_bound, uppe
     data = data if kind == floating(kind) else cast(data, dtype=floating(kind))
     if act_type == "gelu":
         return data * (erf(data * math.sqrt(0.5)) + 1.0) * 0.5
-    if act_type in ("elu", "selu"):  # exp of negative numbers only: no infinity
+    if act_type in ("elu", "selu"):  # exp of negative values only, to avoid overflow
         factor, scale = SELU if act_type == "selu" else (slope, 1.0)
         below = expm1(OPS["_minimum_scalar"](data, scalar=0)) * (factor * scale)
         return where(data > 0, data if scale == 1 else data * scale, below)
@@ -469,7 +467,7 @@ def _leaky_expand(specs, data, gamma=None, *, act_type, slope, lower_bound, uppe
         gamma = cast(gamma, dtype=floating(kind)) if specs[1].dtype != floating(kind) else gamma
         axis = 1 if len(shape) > 1 else 0
         slope = gamma.reshape((-1,) + (1,) * (len(shape) - axis - 1))
-        # What is infinite above 0 has no share in the gradient of gamma.
+        # Infinite values above 0 don't contribute to gamma's gradient.
         return where(data > 0, data, OPS["_minimum_scalar"](data, scalar=0) * slope)
     elif act_type == "rrelu" and training:
         draw = OPS["_random_uniform"]

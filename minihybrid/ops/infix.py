@@ -1,10 +1,9 @@
-"""Chapter 12. What arrays and symbols have in common: infix signs and methods.
+"""Chapter 12. Python operators and methods shared by arrays and symbols.
 
-Takes:   the records.
-Gives:   `Value`, the parent of NDArray and Symbol; its methods are made of the records,
-         so whatever an array can do, a symbol can do.
+Defines: `Value`, the base class of NDArray and Symbol. Its methods are generated from the
+         operator definitions, so a symbol has every method of an array.
 
-What is left out: comparison chains such as `a < b < c`, which Python decides by bool().
+Not supported: chained comparisons such as `a < b < c`, which Python evaluates by bool().
 """
 
 import builtins
@@ -25,13 +24,13 @@ from minihybrid.ops.signatures import Called
 from minihybrid.ops.tiling import split_v2
 
 PRINTED = {"nd": "minihybrid.ndarray", "sym": "minihybrid.symbol"}  # as in MXNet
-NOTHING = {}  # the attributes of what has none
-USUAL = {float, int}  # numbers that are known at once
+NOTHING = {}  # no attributes
+USUAL = {float, int}  # scalar types that need no further check
 
 
 def said_by(name, error):
-    """Let an error begin with the name that the caller wrote, not with that of an operator
-    inside."""
+    """Make an error message start with the name that the caller used, not an inner
+    operator's."""
     text = str(error.args[0]) if error.args else ""
     head, _, rest = text.partition(": ")
     inner = rest and re.fullmatch(r"[\w.]+|x\W+y?", head)
@@ -45,7 +44,7 @@ def said_by(name, error):
 
 
 def naming(name, function):
-    """The function with errors that begin with the name that the caller wrote."""
+    """Wrap a function so that its errors start with the name that the caller used."""
 
     @wraps(function)
     def call(*args, **kwargs):
@@ -65,7 +64,7 @@ def naming(name, function):
 
 
 def _infix(sign, name, elemwise, scalar, rscalar=None):
-    """The method of one infix sign; `rscalar` serves `2 - x`."""
+    """Return the methods of one infix operator; `rscalar` implements `2 - x`."""
     same, stretch = OPS[elemwise], OPS["broadcast_" + name]
     by_scalar, from_scalar = OPS[scalar], OPS[rscalar or scalar]
 
@@ -93,17 +92,17 @@ def _infix(sign, name, elemwise, scalar, rscalar=None):
 
 
 def is_number(value):
-    """Whether a Python or NumPy scalar stands beside an array."""
+    """Return whether an operand is a Python or NumPy scalar."""
     return type(value) in USUAL or isinstance(value, Number) or getattr(value, "shape", None) == ()
 
 
 def absent(self, name):
-    """The `__getattr__` of a class: a name that PyTorch has gets a sentence.
+    """Implement `__getattr__` of a class: explain PyTorch's names for things.
 
-    Only names that are missing get here, so the others cost nothing.
-    Raises:  AttributeError; a property's own, where it is the property that raised one.
+    Only missing names get here, so existing ones cost nothing.
+    Raises:  AttributeError; the original one if a property raised it.
     """
-    # Operators look whether an argument has `data`, which symbols lack: no sentence then.
+    # Operators test whether an argument has `data`, which symbols lack.
     is_public = name != "data" and not name.startswith("_")
     if is_public and (message := hooks.instead(self, name)):
         raise AttributeError(message)
@@ -111,11 +110,11 @@ def absent(self, name):
 
 
 class Value:
-    """What NDArray and Symbol share; each brings `interpret`, `convert`, `lines_up`."""
+    """Base class of NDArray and Symbol, which implement `interpret`, `convert`, `lines_up`."""
 
-    level = 0  # the highest level among an operator's inputs interprets it
-    is_np = False  # whether it keeps np's rules
-    __array_priority__ = 1000.0  # numpy_array + value asks the value
+    level = 0  # dispatch level: an operator's highest input interprets it
+    is_np = False  # whether it follows np's semantics
+    __array_priority__ = 1000.0  # numpy_array + value calls value.__radd__
     __slots__ = ()
 
     __getattr__ = absent
@@ -139,7 +138,7 @@ class Value:
         return id(self)
 
     def as_nd_ndarray(self):
-        """The legacy form of this value, which here is itself."""
+        """Return this value as an nd array or symbol, which it is."""
         return self
 
     def __neg__(self):
@@ -150,34 +149,34 @@ class Value:
 
     @partial(naming, "reshape")
     def reshape(self, *shape, **kwargs):
-        """The same numbers under another shape: `reshape(2, 3)`, `reshape((2, 3))`."""
+        """Return the elements in another shape: `reshape(2, 3)`, `reshape((2, 3))`."""
         shape = (shape,) if len(shape) > 1 else shape
         return OPS["Reshape"].applied((self, *shape), kwargs)
 
     def transpose(self, *axes, **kwargs):
-        """The axes in another order, reversed unless given."""
+        """Permute the axes; by default, reverse them."""
         if axes:
             kwargs["axes"] = axes[0] if len(axes) == 1 and axes[0] is not None else axes
         return OPS["transpose"](self, **{k: v for k, v in kwargs.items() if v is not None})
 
     @partial(naming, "astype")
     def astype(self, dtype, copy=True):
-        """The same numbers in a dtype; with copy=False this array, if it has that dtype."""
+        """Convert to a dtype; with copy=False, return this array if it has that dtype."""
         if not copy and self.level == 0 and self.data.dtype == dtype:
             return self
         return OPS["Cast"](self, dtype=dtype)
 
     def copy(self):
-        """The same elements in memory of their own."""
+        """Return a copy."""
         return OPS["_copy"](self)
 
     def part(self, key, shape):
-        """`x[key]` by operators, so that it can be traced and has a gradient.
+        """Compute `x[key]` with operators, so that it can be traced and differentiated.
 
-        Raises:  AttrError for keys other than whole numbers, slices and `...`.
+        Raises:  AttrError for keys other than integers, slices and `...`.
         """
         keys = key if isinstance(key, tuple) else (key,)
-        ellipses = [i for i, k in enumerate(keys) if k is Ellipsis]  # `in` would compare
+        ellipses = [i for i, k in enumerate(keys) if k is Ellipsis]  # `in` would compare arrays
         if ellipses:
             at = ellipses[0]
             keys = keys[:at] + (slice(None),) * (len(shape) - len(keys) + 1) + keys[at + 1 :]
@@ -218,29 +217,29 @@ class Value:
         return format(self.asscalar(), form) if form else str(self)
 
     def detach(self):
-        """The same numbers, through which no gradient passes."""
+        """Return the same values without gradient."""
         return OPS["_detach"](self)
 
-    # MXNet's arrays can share memory with the result (inplace); here none does.
+    # In MXNet, `inplace` results share memory; here, they never do.
     def expand_dims(self, axis, inplace=False):
-        """One axis more, of length 1; the result has memory of its own."""
+        """Insert an axis of length 1; the result is a copy."""
         return OPS["expand_dims"](self, axis=axis)
 
     def squeeze(self, axis=None, inplace=False):
-        """Without axes of length 1; the result has memory of its own."""
+        """Remove axes of length 1; the result is a copy."""
         return OPS["squeeze"](self, axis=axis)
 
     def flatten(self, inplace=False):
-        """(N, a, b, ...) -> (N, a * b * ...); the result has memory of its own."""
+        """Flatten (N, a, b, ...) to (N, a * b * ...); the result is a copy."""
         return OPS["Flatten"](self)
 
     def split_v2(self, indices_or_sections, axis=0, squeeze_axis=False):
-        """Parts of equal length (a number), or between places (a tuple)."""
+        """Split into equal parts (an integer), or at indices (a tuple)."""
         return split_v2(self, indices_or_sections, axis, squeeze_axis)
 
     @property
     def T(self):
-        """The axes reversed."""
+        """The array with reversed axes."""
         return OPS["transpose"](self)
 
 
@@ -251,7 +250,7 @@ def _no_sign(sign, cure):
     return method
 
 
-# Signs of Python that MXNet's legacy arrays do not have; those of mx.np know more.
+# Python operators that MXNet's nd arrays lack; mx.np arrays have more.
 for _names, _sign, _cure in (
     ("matmul rmatmul", "x @ y", "dot(x, y), or batch_dot(x, y) for batches"),
     ("floordiv rfloordiv", "x // y", "floor(x / y)"),
@@ -288,7 +287,7 @@ for _name, _op in OPS.items():
 
 
 def _extreme(name, of_numbers):
-    """A function of two values, such as `maximum`, where either may be a number."""
+    """Return a binary function, such as `maximum`, that accepts scalars."""
     apply, apply_reversed = _infix(name, name, f"_{name}", f"_{name}_scalar")
 
     def call(lhs, rhs):
@@ -301,7 +300,7 @@ def _extreme(name, of_numbers):
     return call
 
 
-# Functions of two values that broadcast, for those who prefer `add(a, b)` to `a + b`.
+# Broadcasting binary functions: `add(a, b)` for `a + b`.
 FUNCTIONS = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -329,13 +328,13 @@ FUNCTIONS = {name: naming(name, function) for name, function in FUNCTIONS.items(
 
 
 class Unknown:
-    """The sentence that a namespace lacks a name, made when it is read: `hasattr` only asks."""
+    """A lazily computed error message for a missing name, because `hasattr` discards it."""
 
     def __init__(self, name, module, names=OPS):
         self.name, self.module, self.names = name, module, names
 
     def __str__(self):
-        from difflib import get_close_matches  # only who errs waits for it
+        from difflib import get_close_matches  # slow to import, needed only for errors
 
         module, public = self.module, [n for n in self.names if not n.startswith("_")]
         if message := hooks.instead(module, self.name):
@@ -347,14 +346,14 @@ class Unknown:
 
 
 def namespace(name, base, module, title=None):
-    """What `nd.name` or `sym.name` is: the operator, read by `base`, with few others.
+    """Return `nd.name` or `sym.name`: an operator's function, or one of a few other names.
 
-    title:   what its errors begin with, if not with its name.
+    title:   start of its error messages, if not its name.
     Raises:  AttributeError naming the module, if nothing has the name.
     """
     if name in FUNCTIONS:
         return FUNCTIONS[name]
-    if name in FACES.get(module, ()):  # before an operator: `sym.full` has `val`
+    if name in FACES.get(module, ()):  # takes precedence over an operator: `sym.full` has `val`
         return FACES[module][name]
     op = OPS.get(name)
     if op is None or name.startswith("__"):
@@ -363,32 +362,32 @@ def namespace(name, base, module, title=None):
 
 
 def face(names, base, module):
-    """The `__getattr__` of `nd` or `sym`, whose `globals()` are `names`.
+    """Return the `__getattr__` of `nd` or `sym`, whose `globals()` are `names`.
 
-    From here on the module prints as the one that programs know it by: so does F.
+    It also renames the module, so that it prints under its public name, as F does.
     """
     public = ModuleSpec(PRINTED[module], names["__loader__"], origin=names["__file__"])
     public.has_location, names["__spec__"] = True, public
 
     def __getattr__(name):
         value = namespace(name, base, module)
-        if is_own(name) and not hasattr(builtins, name):  # the module needs its own `slice`
-            names[name] = value  # later look-ups skip __getattr__
+        if is_own(name) and not hasattr(builtins, name):  # don't shadow builtins such as `slice`
+            names[name] = value  # later lookups skip __getattr__
         return value
 
     return __getattr__
 
 
 def public_names(names, *more):
-    """What `dir()` of a namespace shows: its own names, and all operators of one."""
+    """Return the names for `dir()` of a namespace: its own and all operators."""
     operators = (name for name in (*OPS, *more, *FUNCTIONS) if not name.startswith("_"))
     return own_names(names, "contrib", "linalg", "random", *operators)
 
 
 def writable(owner, out):
-    """The array that a result goes to.
+    """Check an `out` argument.
 
-    Raises:  AttrError for what is none.
+    Raises:  AttrError unless it is an array.
     """
     if not hasattr(out, "copy_from"):
         raise AttrError(
@@ -398,15 +397,15 @@ def writable(owner, out):
 
 
 def put(owner, result, out):
-    """A result, or the array `out` with its numbers, if one is given."""
+    """Return a result, stored in the array `out` if one is given."""
     return result if out is None else writable(owner, out).copy_from(result)
 
 
 @cache
 def reading(op, name, base, title):
-    """The operator as a function, which `base` reads where no input does.
+    """Return an operator's function; `base` interprets it if it has no inputs.
 
-    title:   what its errors begin with.
+    title:   start of its error messages.
     """
 
     def call(*args, name=None, out=None, ctx=None, attr=None, **kwargs):
@@ -432,7 +431,7 @@ def reading(op, name, base, title):
 
 
 class Part:
-    """A part of a namespace: `nd.linalg.det` is the operator `_linalg_det`."""
+    """A sub-namespace: `nd.linalg.det` is the operator `_linalg_det`."""
 
     def __init__(self, prefix, base, module):
         self._prefix, self._base, self._module = prefix, base, module

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 Same = TypeVar("Same")
 
 class Value:
-    """What NDArray and Symbol share; each brings `interpret`, `convert`, `lines_up`."""
+    """Base class of NDArray and Symbol, which implement `interpret`, `convert`, `lines_up`."""
 
     level: Any
     is_np: Any
@@ -32,30 +32,30 @@ class Value:
     def __le__(self: Same, other) -> Same: ...
     def __hash__(self) -> int: ...
     def as_nd_ndarray(self: Same) -> Same:
-        """The legacy form of this value, which here is itself."""
+        """Return this value as an nd array or symbol, which it is."""
     def __neg__(self: Same) -> Same: ...
     def __abs__(self: Same) -> Same: ...
     def reshape(self: Same, *shape, **kwargs) -> Same:
-        """The same numbers under another shape: `reshape(2, 3)`, `reshape((2, 3))`."""
+        """Return the elements in another shape: `reshape(2, 3)`, `reshape((2, 3))`."""
     def transpose(self: Same, *axes, **kwargs) -> Same:
-        """The axes in another order, reversed unless given."""
+        """Permute the axes; by default, reverse them."""
     def astype(self: Same, dtype, copy: Any = True) -> Same:
-        """The same numbers in a dtype; with copy=False this array, if it has that dtype."""
+        """Convert to a dtype; with copy=False, return this array if it has that dtype."""
     def copy(self: Same) -> Same:
-        """The same elements in memory of their own."""
+        """Return a copy."""
     def part(self: Same, key, shape) -> Same:
-        """`x[key]` by operators, so that it can be traced and has a gradient."""
+        """Compute `x[key]` with operators, so that it can be traced and differentiated."""
     def __format__(self, form) -> str: ...
     def detach(self: Same) -> Same:
-        """The same numbers, through which no gradient passes."""
+        """Return the same values without gradient."""
     def expand_dims(self: Same, axis, inplace: Any = False) -> Same:
-        """One axis more, of length 1; the result has memory of its own."""
+        """Insert an axis of length 1; the result is a copy."""
     def squeeze(self: Same, axis=None, inplace: Any = False) -> Same:
-        """Without axes of length 1; the result has memory of its own."""
+        """Remove axes of length 1; the result is a copy."""
     def flatten(self: Same, inplace: Any = False) -> Same:
-        """(N, a, b, ...) -> (N, a * b * ...); the result has memory of its own."""
+        """Flatten (N, a, b, ...) to (N, a * b * ...); the result is a copy."""
     def split_v2(self, indices_or_sections, axis: Any = 0, squeeze_axis: Any = False) -> Any:
-        """Parts of equal length (a number), or between places (a tuple)."""
+        """Split into equal parts (an integer), or at indices (a tuple)."""
     @property
     def T(self: Same) -> Same: ...
     def elemwise_add(self: Same, rhs) -> Same:
@@ -454,27 +454,27 @@ class Value:
         """The data as a loss: its gradient is 1, whatever comes in from above."""
 
 class Part:
-    """A part of a namespace: `nd.linalg.det` is the operator `_linalg_det`."""
+    """A sub-namespace: `nd.linalg.det` is the operator `_linalg_det`."""
     def __init__(self, prefix, base, module) -> None: ...
     def __getattr__(self, name) -> Any: ...
     def __dir__(self) -> Any: ...
 
 def is_number(value) -> Any:
-    """Whether a Python or NumPy scalar stands beside an array."""
+    """Return whether an operand is a Python or NumPy scalar."""
 
 def namespace(name, base, module, title=None) -> Any:
-    """What `nd.name` or `sym.name` is: the operator, read by `base`, with few others."""
+    """Return `nd.name` or `sym.name`: an operator's function, or one of a few other names."""
 
 def public_names(names, *more) -> Any:
-    """What `dir()` of a namespace shows: its own names, and all operators of one."""
+    """Return the names for `dir()` of a namespace: its own and all operators."""
 
 def writable(owner, out) -> Any:
-    """The array that a result goes to."""
+    """Check an `out` argument."""
 
 def put(owner, result, out) -> Any:
-    """A result, or the array `out` with its numbers, if one is given."""
+    """Return a result, stored in the array `out` if one is given."""
 
 def reading(op, name, base, title) -> Any:
-    """The operator as a function, which `base` reads where no input does."""
+    """Return an operator's function; `base` interprets it if it has no inputs."""
 
 FUNCTIONS: dict[str, Any]

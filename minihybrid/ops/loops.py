@@ -1,15 +1,15 @@
-"""Loops as Python functions: run as they stand, or written into kernels.
+"""Loops as Python functions, which run as they are or are specialized into kernels.
 
-Takes:   a function of flat arrays and lengths, and what computes those lengths.
-Gives:   `loops`, a decorator that makes of it the `cpu` of a record, and the words that
-         such functions have besides Python's: `each`, `store`, `then`, `T`, `F`, `add_up`.
+Defines: `loops`, a decorator that turns a function of flat arrays and lengths into the
+         `cpu` field of an operator; the intrinsics of such functions: `each`, `store`,
+         `then`, `T`, `F`, `add_up`.
 
-The function is plain Python: it can be called with NumPy arrays, stepped through, and
-tested. A kernel is written from its syntax tree: arrays get the kernel's names, lengths
-become numbers, what numbers alone decide is decided, and other functions are written
-out where they are called: generators, too, around the body of the `for` that they serve.
-What is left out: loops whose text depends on registers, or whose number on how many axes
-there are; those are written line by line.
+The function is plain Python: it can be called with NumPy arrays, stepped through and
+tested. A kernel is generated from its syntax tree by partial evaluation: arrays get the
+kernel's names, lengths become constants, constant expressions and branches are folded,
+and called functions are inlined, including generators around the body of their `for`.
+Not supported: loops that depend on the register size or on the number of axes; those are
+written line by line.
 """
 
 import ast
@@ -43,12 +43,11 @@ SIGNS = {
 }
 
 
-# -- words -----------------------------------------------------------------------------
+# -- intrinsics ------------------------------------------------------------------------
 def each(*stops, work=0):
-    """Turns that are independent of each other: threads may share them.
+    """Iterate over independent iterations, which threads may share.
 
-    work:    about how many sums and products there are in all turns; little work is
-             not worth a second thread.
+    work:    approximate total number of multiply-adds; little work stays on one thread.
 
     >>> list(each(2, 2))
     [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -66,41 +65,41 @@ def each(*stops, work=0):
 
 
 def store(out, index, value):
-    """End one element of the result: in a kernel, what follows is computed there."""
+    """Store one element of the result; a kernel computes the fused epilogue here."""
     out[index] = value
 
 
 def then():
-    """What follows reads what other turns of the `each` before have written."""
+    """Separate two `each` loops, of which the second reads what the first stored."""
 
 
 def T(number):
-    """A number of the dtype that the kernel computes in."""
-    return int(number) if isinstance(number, np.int8) else number  # NumPy's wraps at 127
+    """Convert to the kernel's dtype."""
+    return int(number) if isinstance(number, np.int8) else number  # np.int8 would overflow at 127
 
 
 def F(number):
-    """A number of the float dtype in which the kernel's numbers are computed."""
+    """Convert to the float dtype of the kernel's arithmetic."""
     return number
 
 
 def add_up(total, number):
-    """A step of a sum whose order is free, so that a compiler may do several at once."""
+    """Add to a reassociable sum, for which a compiler may use several accumulators."""
     return total + number
 
 
 def atomic_add(out, index, number):
-    """Add to an element in one step, which no other thread can interrupt."""
+    """Atomically add to an element."""
     out[index] += number
 
 
 # -- the decorator ---------------------------------------------------------------------
 def loops(lengths):
-    """Make of a function of flat arrays the loops of a record.
+    """Decorate a function of flat arrays as the loops of an operator.
 
-    lengths: (arrays, **attrs) -> the values of the parameters that come after the
-             arrays: whole numbers, numbers or truth values. Of the arrays it sees
-             shapes and dtypes only. A parameter called `work` is the record's scratch.
+    lengths: (arrays, **attrs) -> values of the parameters after the arrays: integers,
+             floats or booleans. It may use only shapes and dtypes of the arrays. A
+             parameter named `work` is the operator's scratch memory.
 
     >>> @loops(lambda data, out, by: (out.shape[0], by))
     ... def shifted(data, out, n, by):
@@ -125,16 +124,16 @@ def loops(lengths):
 
 
 class Loops:
-    """Loops that Python can run (`run`), and that a kernel is written from (a call)."""
+    """Loops that Python can run (`run`), or that are written into a kernel (a call)."""
 
     def __init__(self, lengths, function):
         self.lengths, self.function = lengths, function
         functools.update_wrapper(self, function)
 
     def run(self, *arrays, work=None, **attrs):
-        """Run the function on NumPy arrays, the results last; it fills them.
+        """Run the function on NumPy arrays; it fills the results, which come last.
 
-        Raises:  ValueError for an array whose numbers do not lie side by side.
+        Raises:  ValueError for an array that isn't contiguous.
         """
         if not all(isinstance(a, np.ndarray) for a in arrays):
             raise HybridError(
@@ -147,7 +146,7 @@ class Loops:
         self.function(*flat, *self.lengths_of(arrays, attrs))
 
     def lengths_of(self, arrays, attrs):
-        """The values of the parameters behind the arrays."""
+        """Return the values of the parameters after the arrays."""
         try:
             lengths = self.lengths(*arrays, **attrs)
         except (AttributeError, TypeError) as error:
@@ -184,7 +183,7 @@ class Loops:
 
 @functools.cache
 def definition(function):
-    """(names of the parameters, statements) of a function, from its text."""
+    """Parse a function's source: return (parameter names, statements)."""
     try:
         text = textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):
@@ -198,7 +197,7 @@ def definition(function):
 
 
 def number(value):
-    """The expression of a number; Python writes infinity as a number too large."""
+    """Return the syntax tree of a number, including infinity and NaN."""
     if isinstance(value, tuple):
         return ast.Tuple([number(v) for v in value])
     if isinstance(value, float) and not math.isfinite(value):
@@ -208,21 +207,21 @@ def number(value):
 
 
 class Filled(ast.NodeTransformer):
-    """Puts what is known into an expression, and computes what it decides."""
+    """Substitutes known values into an expression, and folds constants."""
 
     def __init__(self, scope, known):
         self.scope, self.known = scope, known
 
     def visit_Name(self, node):
-        """What a name is known to be."""
+        """Substitute a known name."""
         return self.known.get(node.id, node)
 
     def visit_Attribute(self, node):
-        """`np.sqrt` is `sqrt` in a kernel."""
+        """Replace `np.sqrt` by `sqrt`, its name in kernels."""
         return ast.Name(node.attr) if ast.unparse(node.value) == "np" else node
 
     def visit_Subscript(self, node):
-        """A part of a known tuple."""
+        """Index a known tuple."""
         node = self.generic_visit(node)
         match node:
             case ast.Subscript(ast.Tuple(parts), ast.Constant(i)):
@@ -230,7 +229,7 @@ class Filled(ast.NodeTransformer):
         return node
 
     def visit_IfExp(self, node):
-        """One of two, if a number decides, or whether a tuple has parts."""
+        """Fold a conditional whose test is known."""
         test = self.visit(node.test)
         match test:
             case ast.Constant(decides) | ast.Tuple(decides):
@@ -238,7 +237,7 @@ class Filled(ast.NodeTransformer):
         return ast.IfExp(test, self.visit(node.body), self.visit(node.orelse))
 
     def visit_Call(self, node):
-        """Functions of one `return`, written out; the least and largest of numbers."""
+        """Inline functions of one `return`; fold min and max of constants."""
         args = [self.visit(a) for a in node.args]
         name = ast.unparse(node.func)
         called = self.scope.get(name)
@@ -251,7 +250,7 @@ class Filled(ast.NodeTransformer):
         return ast.Call(self.visit(node.func), args, [])
 
     def visit_BinOp(self, node):
-        """Arithmetic of numbers; and what 0 and 1 do not change."""
+        """Fold arithmetic on constants, and identities with 0 and 1."""
         node = self.generic_visit(node)
         match node:
             case ast.BinOp(ast.Constant(a), sign, ast.Constant(b)) if type(sign) in SIGNS:
@@ -266,7 +265,7 @@ class Filled(ast.NodeTransformer):
         return node
 
     def visit_Compare(self, node):
-        """A comparison of numbers."""
+        """Fold a comparison of constants."""
         node = self.generic_visit(node)
         match node:
             case ast.Compare(ast.Constant(a), [sign], [ast.Constant(b)]) if type(sign) in SIGNS:
@@ -274,7 +273,7 @@ class Filled(ast.NodeTransformer):
         return node
 
     def visit_BoolOp(self, node):
-        """`and` and `or`: the parts that numbers do not decide, or the answer."""
+        """Fold the known operands of `and` and `or`."""
         node, decides = self.generic_visit(node), isinstance(node.op, ast.Or)
         known = [bool(p.value) for p in node.values if isinstance(p, ast.Constant)]
         open_ = [p for p in node.values if not isinstance(p, ast.Constant)]
@@ -283,7 +282,7 @@ class Filled(ast.NodeTransformer):
         return open_[0] if len(open_) == 1 else ast.BoolOp(node.op, open_)
 
     def visit_UnaryOp(self, node):
-        """Minus, and not."""
+        """Fold negation and `not`."""
         node = self.generic_visit(node)
         match node:
             case ast.UnaryOp((ast.USub() | ast.Not()) as sign, ast.Constant(a)):
@@ -292,10 +291,10 @@ class Filled(ast.NodeTransformer):
 
 
 def copied(node):
-    """A copy of a syntax tree, or of a list in one, without what others hang on its nodes.
+    """Copy a syntax tree, or a list in one, without attributes that other tools added.
 
-    What shows tracebacks in IPython gives each node its `parent`, also the one `Load()`
-    that all trees of a process share: `copy.deepcopy` would copy the tree above it, too.
+    IPython's traceback formatter gives nodes a `parent`, even the `Load()` shared by all
+    trees of a process, through which `copy.deepcopy` would copy entire other trees.
 
     >>> ast.unparse(copied(ast.parse("x + 1", mode="eval")))
     'x + 1'
@@ -309,24 +308,24 @@ def copied(node):
 
 
 class Writer:
-    """Writes statements into a kernel."""
+    """Writes specialized statements into a kernel."""
 
     def __init__(self, k, function, known, given=None):
         self.k, self.function, self.known = k, function, known
-        self.given = given  # what a generator's `yield` does with the text of a value
+        self.given = given  # handles a generator's `yield`, given the value's source
 
     def filled(self, node):
-        """An expression with what is known."""
+        """Return a specialized expression."""
         filler = Filled(self.function.__globals__, self.known)
         return filler.visit(copied(node))
 
     def text(self, node):
-        """The text of an expression; of several values, without parentheses."""
+        """Return the source of an expression; a tuple without parentheses."""
         text = ast.unparse(self.filled(node))
         return text[1:-1] if isinstance(node, ast.Tuple) else text
 
     def write(self, body):
-        """Write statements, one after the other."""
+        """Write statements."""
         for node in body:
             match node:
                 case ast.For(target, ast.Call(ast.Name("each"), stops, more), inner):
@@ -369,7 +368,7 @@ class Writer:
                     )
 
     def turns(self, names, stops):
-        """(name, number of turns) of each loop of an `each`."""
+        """Return (counter, trip count) of each loop of an `each`."""
         filled = []
         for stop in stops:
             star = isinstance(stop, ast.Starred)
@@ -385,7 +384,7 @@ class Writer:
         return zip([n.id for n in names], counts, strict=True)
 
     def count(self, name, ends, inner):
-        """A loop over `range`; its ends may be known."""
+        """Write a loop over `range`, whose bounds may be known."""
         ends = [*ends]
         if not all(isinstance(end, ast.Constant) for end in ends):
             ends = ", ".join(map(ast.unparse, ends))
@@ -398,7 +397,7 @@ class Writer:
                 self.write(inner)
 
     def is_long(self, name):
-        """Whether a name is that of a generator, or has statements before its `return`."""
+        """Return whether a name is a generator, or a function of more than a `return`."""
         called = self.function.__globals__.get(name)
         return (
             inspect.isfunction(called)
@@ -407,13 +406,13 @@ class Writer:
         )
 
     def inline(self, name, args):
-        """Write another function's statements; gives the text of what it returns."""
+        """Inline another function's statements; return the source of its result."""
         inner, (*body, last) = self.inside(name, args)
         inner.write(body)
         return inner.text(last.value)
 
     def walk(self, target, name, args, body):
-        """Write a generator's statements; what it yields is the target of the body."""
+        """Inline a generator around the loop body; its yields set the loop's target."""
 
         def given(value):
             self.k(f"{target} = {value}")
@@ -423,7 +422,7 @@ class Writer:
         inner.write(statements)
 
     def inside(self, name, args, given=None):
-        """(the writer of another function, its statements): its names get its own's name."""
+        """Return (the writer of another function, its statements), with renamed variables."""
         called = self.function.__globals__[name]
         names, body = definition(called)
         own = {
@@ -437,7 +436,7 @@ class Writer:
         return Writer(self.k, called, known, given), body
 
     def choose(self, test, inner, otherwise):
-        """A branch: one of the two, if numbers decide."""
+        """Write a branch, or only the taken side if its test is known."""
         if isinstance(test, ast.Constant):
             return self.write(inner if test.value else otherwise)
         with self.k.block(f"if {ast.unparse(test)}:"):

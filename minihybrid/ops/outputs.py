@@ -1,11 +1,10 @@
-"""Output layers: their gradient is that of a loss which they never compute.
+"""Output layers, whose gradient is that of a loss they don't compute.
 
-Takes:   predictions, and labels.
-Gives:   `SoftmaxOutput`, the regression outputs, `SVMOutput`, `make_loss`, `MakeLoss`.
+Defines: `SoftmaxOutput`, the regression outputs, `SVMOutput`, `make_loss`, `MakeLoss`.
 
-They end a symbolic net: backward starts at them, and a gradient that comes in from
-above counts for nothing. Labels have no gradient.
-What is left out: sparse labels.
+They end a symbolic net: the backward pass starts at them, and they ignore an incoming
+gradient. Labels have no gradient.
+Not supported: sparse labels.
 """
 
 import math
@@ -23,7 +22,7 @@ NORMALIZATION = (choice("null", "batch", "valid"), "null")
 
 
 def _hits(data, label, classes):
-    """1 at the labelled class, else 0: data (N, classes, S), label (N, 1, S)."""
+    """Return the one-hot label: data (N, classes, S), label (N, 1, S)."""
     numbers = OPS["_arange"]
     places = data.interpret(numbers, [], numbers.normalize({"start": classes}))
     return _to(places, data).reshape((1, -1, 1)).broadcast_equal(_to(label, data))
@@ -38,15 +37,15 @@ def _at_least_one(count):
 
 
 def _floats(specs, data):
-    """The data with fractions."""
+    """Convert integer data to floats."""
     kind = floating(specs[0].dtype)
     return data if specs[0].dtype == kind else cast(data, dtype=kind)
 
 
 def _labelled(op, rule):
-    """A shape rule: the label's shape follows from the data's, by `rule`.
+    """Make a shape rule that infers the label's shape from the data's.
 
-    rule:    (data shape, **attrs) -> the shapes that a label may have, usual one first.
+    rule:    (data shape, **attrs) -> allowed label shapes, the default first.
     """
 
     def infer(specs, **attrs):
@@ -78,7 +77,7 @@ def _head_grad(
     out_grad,
     smooth_alpha,
 ):
-    """softmax(data) minus the label's distribution: the gradient of cross entropy."""
+    """Return softmax(data) minus the label's distribution: the gradient of cross entropy."""
     hit, rest = _hits(out, label, classes), smooth_alpha / max(classes - 1, 1)
     grad = out - (hit * (1 - smooth_alpha - rest) + rest if smooth_alpha else hit)
     counts = _to(label != ignore_label, out)
@@ -123,7 +122,7 @@ softmax_to = register(
 
 
 def _softmax_parts(shape, multi_output, preserve_shape):
-    """(N, classes, S): softmax goes along the middle."""
+    """Return (N, classes, S), where softmax runs over the middle axis."""
     if multi_output:
         return shape[0], shape[1], math.prod(shape[2:])
     if preserve_shape:
@@ -201,7 +200,7 @@ softmax_output = register(
 
 # -- regression ------------------------------------------------------------------------
 def _regression(name, doc, eager, expr, slope):
-    """Enter an output layer; its gradient is `slope(out, label)` over a row's length."""
+    """Register an output layer with the gradient `slope(out, label)` / row length."""
     head = register(
         f"_{name}",
         inputs=("data", "label"),
@@ -257,7 +256,7 @@ _regression(
 
 # -- margins ---------------------------------------------------------------------------
 def _svm_grad(g, out, data, label, classes, margin, regularization_coefficient, use_linear):
-    side = 1.0 - _hits(out, label, classes) * 2.0  # -1 at the labelled class
+    side = 1.0 - _hits(out, label, classes) * 2.0  # -1 at the labeled class
     short = relu(data * side + margin)
     short = short > 0 if use_linear else short * 2.0
     return short * side * regularization_coefficient, None
@@ -296,7 +295,7 @@ svm_output = register(
 )
 
 
-# -- any number as a loss --------------------------------------------------------------
+# -- any value as a loss ---------------------------------------------------------------
 def _loss_grad(g, out, data, scale, above):
     ones = ones_like(data) * scale
     if above is None:

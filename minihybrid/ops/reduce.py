@@ -1,12 +1,10 @@
-"""Operators that take many numbers and give one: sum, mean, max, argmax.
+"""Reductions: sum, mean, max, argmax and others.
 
-Takes:   an array and the axes to go over.
-Gives:   the records; `reduce` in a record says how a loop starts, goes on and ends.
+The field `reduce` of an operator defines the initial value, update and result of its loop.
 
-The rule of Gluon's legacy arrays is kept: there are no arrays without axes, so the sum
-of everything has shape (1,).
-Long sums are added up in blocks: eagerly here, in loops as `codegen.rows` writes them.
-What is left out: the same for products of many numbers.
+As in Gluon's nd arrays, there are no 0-d arrays: the sum of everything has shape (1,).
+Long sums accumulate in blocks, here for eager calls and in `codegen.rows` for loops.
+Limits: products don't.
 """
 
 import math
@@ -37,19 +35,19 @@ AXES = {"axis": (axes, None), "keepdims": (boolean, False), "exclude": (boolean,
 
 
 def reduced_shape(op, shape, axis, keepdims, exclude=False):
-    """The shape left over: the axes go, or stay with length 1; never no axis at all."""
+    """Return the reduced shape, with at least one axis."""
     gone = axes_of(op, axis, len(shape), exclude)
     kept = [1 if i in gone else n for i, n in enumerate(shape) if keepdims or i not in gone]
     return tuple(kept) or (1,)
 
 
 def _shrinks(name):
-    """The shape rule of a reduction that errors call by this name."""
+    """Return the shape rule of a reduction, with this name for its errors."""
     return forward(partial(reduced_shape, name))
 
 
 def refuse_empty(op, shape, gone):
-    """Raise ShapeError where a number is asked for and there is none."""
+    """Raise ShapeError for a reduction of nothing that has no neutral element."""
     if not all(shape[i] for i in gone):
         raise ShapeError(
             f"{op}: the array of shape {shape} has no number along the "
@@ -58,10 +56,10 @@ def refuse_empty(op, shape, gone):
 
 
 class Steps(NamedTuple):
-    """How a loop makes one number of many, over {a} and {acc}, the result so far.
+    """The scalar code of a reduction, over {a} and the accumulator {acc}.
 
-    free:    the function that takes in a float, where the order of floats is free;
-    rounds:  whether each step rounds, so that many of them lose digits.
+    free:    the reassociable update for floats, if there is one;
+    rounds:  whether updates round, so that errors accumulate.
     """
 
     start: str
@@ -71,9 +69,9 @@ class Steps(NamedTuple):
 
 
 def reduction(name, function, ufunc, reduce, grad, doc, aliases=(), **more):
-    """Enter a reduction: NumPy's functions, and the scalar steps.
+    """Register a reduction with its NumPy functions and scalar code.
 
-    ufunc:   reduces floats along the last axes, of which it has the same bits as `function`.
+    ufunc:   reduces floats over the last axes, bit for bit like `function`.
     """
 
     def infer(shape, axis, keepdims, exclude):
@@ -123,8 +121,8 @@ def _sum_grad(g, out, data, axis, keepdims, exclude):
 
 
 def _prod_grad(g, out, data, axis, keepdims, exclude):
-    """Each number's derivative is the product of the others: the product over itself;
-    but of a 0, the product of all that are not 0, if no other is."""
+    """The derivative by an element is the product of the others: the total over it or, for
+    a 0, the product of the nonzero elements if there is no other 0."""
     zero = data == 0
     others = where(zero, ones_like(data), data)
     over = {"axis": axis, "keepdims": keepdims, "exclude": exclude}
@@ -140,23 +138,23 @@ def _extreme_grad(g, out, data, axis, keepdims, exclude):
     return (unreduce(g, data, axis, exclude) * hit,)
 
 
-PART = 32  # floats that are added up one after the other
-LONG = 2**16  # more neighbours than these are folded before NumPy adds them pairwise
+PART = 32  # floats per sequential partial sum
+LONG = 2**16  # longer contiguous rows are folded before NumPy's pairwise sum
 
 
 def total(data, axis, keepdims=False):
-    """The sum over some axes, whose error grows with the logarithm of their lengths.
+    """Sum over axes with an error that grows with the logarithm of their lengths.
 
-    NumPy adds pairwise along the last axis. Others are folded: part on part, which are
-    long pieces of memory and so are added faster than number after number.
+    NumPy sums pairwise over the last axis only. Other axes are folded: whole contiguous
+    slices are added, which is faster than element by element.
 
-    axis:    a tuple of axes, counted from the front.
+    axis:    a tuple of nonnegative axes.
 
     >>> tenths = np.float32([[0.1, 0.1]] * 10**5)
     >>> bool(tenths.sum(0)[0] < 9999), bool(abs(total(tenths, (0,)) - 1e4).max() < 0.01)
     (True, True)
     """
-    if data.dtype == np.float16:  # rounded once, at the end
+    if data.dtype == np.float16:  # round once, at the end
         return total(data.astype(np.float32), axis, keepdims).astype(np.float16)
     if data.size <= PART:
         return np.add.reduce(data, axis, keepdims=keepdims)
@@ -180,7 +178,7 @@ def total(data, axis, keepdims=False):
 
 
 def _folded(data, axis):
-    """As many numbers along an axis as a PART of them; each is the sum of a PART."""
+    """Fold an axis: sum groups of PART slices."""
     m, rest = divmod(data.shape[axis], PART)
     front = (slice(None),) * axis
     parts = data[(*front, slice(m * PART))]
@@ -252,7 +250,7 @@ mean = register(
 )
 
 
-# -- the gradient of a reduction: one number goes back to the many it came from --------
+# -- the gradient of a reduction: broadcast back ---------------------------------------
 def _unreduce_infer(specs, axis, exclude):
     (shape, kind), (wanted, _) = specs
     if known(specs):
@@ -266,7 +264,7 @@ def _unreduce_infer(specs, axis, exclude):
 def _unreduce_expand(specs, data, like, axis, exclude):
     shape = specs[1].shape
     gone = axes_of("_unreduce", axis, len(shape), exclude)
-    if 0 in shape:  # for broadcast_to, 0 means another thing
+    if 0 in shape:  # 0 has another meaning in broadcast_to
         return cast(zeros_like(like), dtype=specs[0].dtype)
     kept = tuple(1 if i in gone else n for i, n in enumerate(shape))
     return data.reshape(as_codes(kept)).broadcast_to(shape)
@@ -283,12 +281,12 @@ _unreduce = register(
 
 
 def unreduce(data, like, axis, exclude=False):
-    """Repeat a reduction's result along the axes that it went over."""
+    """Broadcast a reduction's result along the reduced axes."""
     return _unreduce(data, like, axis=axis, exclude=exclude)
 
 
-# -- places ----------------------------------------------------------------------------
-EXACT32 = 2**24  # beyond it, float32 leaves whole numbers out
+# -- indices of extrema ----------------------------------------------------------------
+EXACT32 = 2**24  # beyond it, float32 can't represent all integers
 
 
 def _places(data, out, outer, n, inner, is_largest):
@@ -348,7 +346,7 @@ def _arg(name, ufunc, sign, kind, words):
 
 
 def split_at(shape, axis):
-    """(lengths before, at and after an axis); `None` means one flat axis.
+    """Return (lengths before, at and after an axis); `None` means one flat axis.
 
     >>> split_at((2, 3, 4, 5), 1)
     (2, 3, 20)
@@ -379,7 +377,7 @@ def _norm_infer(specs, ord, axis, out_dtype, keepdims):
 
 
 def _norm_wide(kind, ord):
-    """The dtype that is computed in: in half precision, 256 has no square."""
+    """Return the dtype to compute in; in half precision, 256 squared overflows."""
     return kind if ord == 1 else np.promote_types(kind, "float32")
 
 
@@ -397,23 +395,23 @@ def _norm_eager(data, *, ord, axis, out_dtype, keepdims):
 
 
 def _least_sum(count, kind):
-    """The sum of so many squares that has its digits, even if some became 0."""
+    """Return the least sum of squares that is accurate even if some squares underflow."""
     info = np.finfo(kind)
     return float(count * info.tiny / info.eps)
 
 
 def _norm_of_any(data, gone, keepdims):
-    """The root of the sum of squares that may be infinite, or lose their digits."""
+    """Return the 2-norm of elements whose squares may overflow or underflow."""
     _, power = np.frexp(np.abs(data).max(axis=gone, keepdims=True, initial=0))
     root = np.sqrt(total(np.square(np.ldexp(data, -power)), gone, keepdims))
     return np.ldexp(root, power.reshape(root.shape))
 
 
 def _norm_lower(specs, data, ord, axis, out_dtype, keepdims):
-    """The squares of numbers of 16 or 32 bits all fit into floats of twice the bits.
+    """Lower the 2-norm: squares of 16- or 32-bit floats fit into floats of twice the bits.
 
-    Those of float64 are added up as they are, and times two powers of two, one of which
-    suits numbers whose own squares are too large or too small: in one loop.
+    For float64, one loop sums the squares unscaled and scaled by two powers of two, one of
+    which suits elements whose squares overflow or underflow.
     """
     kind = _norm_dtype(specs[0].dtype, out_dtype)
     wide = _norm_wide(kind, ord)
@@ -462,9 +460,9 @@ norm = register(
 )
 
 
-# -- NaN counts as nothing -------------------------------------------------------------
+# -- ignoring NaN ----------------------------------------------------------------------
 def _without_nan(name, reduction, neutral):
-    """Enter a reduction that leaves NaN out."""
+    """Register a reduction that ignores NaN."""
 
     def expand(specs, data, **attrs):
         return reduction(where(data == data, data, neutral(data)), **attrs)
@@ -483,14 +481,14 @@ nansum = _without_nan("nansum", sum_, zeros_like)
 nanprod = _without_nan("nanprod", prod, ones_like)
 
 
-# -- questions about many arrays -------------------------------------------------------
+# -- tests of several arrays -----------------------------------------------------------
 def _all_finite(data):
     bad = [sum_(cast(d - d != 0, dtype="float32")) for d in data]  # inf - inf is NaN
     return sum(bad[1:], bad[0]) == 0
 
 
 def _finite(name, **fields):
-    """Enter a name of the question whether all numbers are finite."""
+    """Register an operator that tests whether all elements are finite."""
     return register(
         name,
         inputs=("data",),
@@ -502,7 +500,7 @@ def _finite(name, **fields):
 
 
 INIT = {"init_output": (boolean, True)}
-COUNT = {"num_arrays": (integer, 0)}  # older programs say it; the inputs are counted
+COUNT = {"num_arrays": (integer, 0)}  # older programs pass it; ignored
 all_finite = _finite("all_finite", attrs=INIT)
 multi_all_finite = _finite("multi_all_finite", attrs=COUNT | INIT, variadic=True)
 

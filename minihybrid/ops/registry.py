@@ -1,11 +1,11 @@
-"""All records, by name.
+"""The registry of operators.
 
-Takes:   what `register` is given.
-Gives:   `OPS`, every name -> its record; `PLACES`, where each was entered.
+Defines: `OPS`, name -> operator definition; `PLACES`, where each was registered;
+         `register`.
 
-Who imports this module imports the package `ops` before, which enters the engine's
-records: the table is full whenever it is seen from outside.
-What is left out: removing a record.
+Importing this module first imports the package `ops`, which registers the engine's
+operators, so the table is always complete.
+Not supported: removing an operator.
 """
 
 import copyreg
@@ -15,12 +15,12 @@ import sys
 from minihybrid.core.op import HybridError, Op
 
 OPS = {}  # every name, aliases included -> Op
-PLACES = {}  # Op -> code and instruction of the statement that entered it
+PLACES = {}  # Op -> (code, instruction) of the statement that registered it
 HERE = str(pathlib.Path(__file__).parent.parent)
 
 
 def called(name):
-    """The operator of a name.
+    """Return the operator of a name.
 
     >>> called("relu").name
     'relu'
@@ -29,7 +29,7 @@ def called(name):
 
 
 def is_own(name):
-    """Whether an operator of the engine, which stays, has this name.
+    """Return whether a built-in operator has this name.
 
     >>> is_own("relu"), is_own("no_such")
     (True, False)
@@ -38,16 +38,16 @@ def is_own(name):
 
 
 def register(name, *aliases, **fields):
-    """Make an operator's record and enter it under its name and its aliases.
+    """Define an operator and register it under its name and aliases.
 
-    A user's own operator takes the place of an earlier one of its name, so that a
-    notebook's cell can be run again; the engine's own stay.
+    A user's operator replaces an earlier one of the same name, so that a notebook cell can
+    run twice; built-in operators can't be replaced.
     """
     place = _statement()
     if not place[0].co_filename.startswith(HERE):
         from minihybrid.core.definition_checks import judge
 
-        judge(name, aliases, fields)  # a user's; those of the engine are tested
+        judge(name, aliases, fields)  # user-defined; built-in ones are tested
     op = Op(name=name, **fields)
     for taken in filter(is_own, (name, *aliases)):
         raise HybridError(f"register: two operators are called {taken}; choose another name")
@@ -57,15 +57,15 @@ def register(name, *aliases, **fields):
 
 
 def _statement():
-    """Code and instruction of the module's own statement that is being run."""
+    """Return (code, instruction) of the module-level statement being executed."""
     frame = sys._getframe(1)
     while frame.f_code.co_name != "<module>" and frame.f_back:
         frame = frame.f_back
-    return frame.f_code, frame.f_lasti  # lines are counted when they are asked for
+    return frame.f_code, frame.f_lasti  # the line number is computed on demand
 
 
 def _reduced(op):
-    """Pickles have an operator's name, as files do; a copy is the operator itself."""
+    """Pickle an operator by name; a copy is the operator itself."""
     return (called, (op.name,)) if OPS.get(op.name) is op else op.__reduce_ex__(2)
 
 

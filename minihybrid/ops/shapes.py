@@ -1,11 +1,9 @@
-"""Chapter 12. The shape rules that many operators share.
+"""Chapter 12. Shape rules shared by many operators.
 
-Takes:   specs of the inputs, `None` inside where something is unknown.
-Gives:   completed specs of the inputs, and the specs of the outputs.
-
-A rule may learn an input from another input (the weight of a Dense layer), so it
-returns the inputs, too.
-What is left out: shapes that depend on values.
+A rule maps the inputs' specs, which may be incomplete, to completed specs of the inputs
+and the specs of the outputs. It returns the inputs because one may be inferred from
+another, such as the weight of a Dense layer from the data.
+Not supported: data-dependent shapes.
 """
 
 import numpy as np
@@ -14,7 +12,7 @@ from minihybrid.core.op import UNKNOWN, DTypeError, ShapeError, Spec
 
 
 def common_dtype(op, specs):
-    """The one dtype of all inputs; unknown where none is known."""
+    """Return the common dtype of all inputs; unknown if none is known."""
     dtypes = {s.dtype for s in specs if s.dtype is not None}
     if len(dtypes) > 1:
         names = " and ".join(sorted(map(str, dtypes)))
@@ -26,12 +24,12 @@ def common_dtype(op, specs):
 
 
 def floating(dtype):
-    """The dtype of a function that leaves the whole numbers (exp of an int)."""
+    """Return the result dtype of a function with float results (exp of an int)."""
     return dtype if dtype is None or dtype.kind == "f" else np.dtype("float32")
 
 
 def merge(op, name, got, wanted):
-    """The shape `wanted`, after checking that what is known (`got`) agrees."""
+    """Return the shape `wanted`, after checking that the known part `got` agrees."""
     if got is None:
         return wanted
     if not agree(got, wanted):
@@ -40,17 +38,17 @@ def merge(op, name, got, wanted):
 
 
 def longer(m, n):
-    """The larger length; of equal ones the symbolic one, if there is one."""
+    """Return the larger length; of equal ones, the symbolic one."""
     return m if m > n or m == n and type(m) is not int else n
 
 
 def agree(a, b):
-    """Whether two shapes can be one: each length is equal, or unknown in one."""
+    """Return whether two shapes are compatible: lengths are equal, or unknown in one."""
     return len(a) == len(b) and all(m == n or -1 in (m, n) for m, n in zip(a, b, strict=True))
 
 
 def same_shape(op, specs):
-    """All inputs share one shape and one dtype; an unknown one is filled in."""
+    """Require one shape and dtype of all inputs; infer unknown ones."""
     dtype = common_dtype(op, specs)
     shape = None
     for s in specs:
@@ -68,9 +66,9 @@ def same_shape(op, specs):
 
 
 def broadcast_shapes(*shapes):
-    """NumPy's function, but symbolic lengths stay symbolic (core/lengths.py).
+    """Broadcast shapes like NumPy, but keep symbolic lengths (core/lengths.py).
 
-    Raises:  ValueError if the shapes do not broadcast.
+    Raises:  ValueError if the shapes don't broadcast.
 
     >>> broadcast_shapes((4, 1), (3,))
     (4, 3)
@@ -84,7 +82,7 @@ def broadcast_shapes(*shapes):
 
 
 def broadcast(op, specs):
-    """NumPy's rule: axes line up from the right, and length 1 stretches."""
+    """Apply NumPy's broadcasting rule."""
     dtype = common_dtype(op, specs)
     if any(s.shape is None or -1 in s.shape for s in specs):
         return [Spec(s.shape, dtype) for s in specs], [Spec(None, dtype)]
@@ -100,14 +98,14 @@ def broadcast(op, specs):
 
 
 def axis_of(op, axis, ndim):
-    """The axis counted from the front, checked."""
+    """Return a checked, nonnegative axis."""
     if not -ndim <= axis < ndim:
         raise ShapeError(f"{op}: axis {axis} does not exist in {ndim} dimensions")
     return axis % ndim
 
 
 def axes_of(op, axis, ndim, exclude=False):
-    """All axes that `axis` (None, a number or a tuple) means, in order."""
+    """Return the axes given by `axis` (None, an integer or a tuple), in order."""
     if axis is None:
         return tuple(range(ndim))
     axis = axis if isinstance(axis, tuple) else (axis,)
@@ -120,12 +118,12 @@ def axes_of(op, axis, ndim, exclude=False):
 
 
 def known(specs):
-    """Whether every shape among `specs` is fully known."""
+    """Return whether every shape among `specs` is fully known."""
     return all(s.shape is not None and -1 not in s.shape for s in specs)
 
 
 def row_major(shape):
-    """The strides, in elements, of a contiguous array.
+    """Return the strides, in elements, of a contiguous array.
 
     >>> row_major((2, 3, 4))
     (12, 4, 1)
@@ -138,7 +136,7 @@ def row_major(shape):
 
 
 def same_steps(read, shape):
-    """Whether (offset, strides) tell the places of a contiguous array in order."""
+    """Return whether (offset, strides) describe a contiguous array."""
     offset, strides = read
     return offset == 0 and all(
         n == 1 or a == b for n, a, b in zip(shape, strides, row_major(shape), strict=True)
@@ -146,16 +144,15 @@ def same_steps(read, shape):
 
 
 def as_codes(shape):
-    """A known shape for Reshape, where 0 means another thing: -1 for an empty axis."""
+    """Return a shape for Reshape, where 0 has another meaning: -1 for an empty axis."""
     return tuple(-1 if n == 0 else n for n in shape)
 
 
 def forward(rule, alike=""):
-    """Make a shape rule of a function that needs all input shapes and gives the
-    output's.
+    """Make a shape rule from a function from input shapes to the output shape.
 
     The function takes the shapes and the attributes; the output has the inputs' dtype
-    unless it returns a Spec of its own.
+    unless it returns a Spec.
     alike:   the name of an operator whose inputs must have one dtype.
     """
 
@@ -171,10 +168,10 @@ def forward(rule, alike=""):
 
 
 def adds_back(op, rule):
-    """Make the shape rule of an operator that puts data back to where they were read.
+    """Make the shape rule of a scatter, the gradient of a gather.
 
-    rule:    the shape that is read from `like` and the other inputs; the data must have
-             it, and the output has the shape of `like`, which is the last input.
+    rule:    the shape gathered from `like` and the other inputs, which the data must have;
+             the output has the shape of `like`, the last input.
     """
 
     def infer(specs, **attrs):
@@ -189,7 +186,7 @@ def adds_back(op, rule):
 
 
 def blocks(n, limit):
-    """(first, last, step): n in equal steps of at most `limit`, then the rest.
+    """Split n into (first, last, step): equal steps of at most `limit`, then the rest.
 
     >>> blocks(10, 4), blocks(6, 4)
     ([(0, 8, 4), (8, 10, 2)], [(0, 6, 3)])

@@ -1,9 +1,8 @@
-"""What editors and `help` show: how an operator is called.
+"""Signatures of operators' functions, for editors and `help`.
 
-Takes:   records.
-Gives:   `signature`; `Called`, which a function made of a record wears.
+Defines: `signature`; `Called`, a lazily computed `__signature__`.
 
-What is left out: what an argument may be; that is said when it is not.
+Limits: no types; a wrong argument is explained when it is used.
 """
 
 from inspect import Parameter, Signature
@@ -16,23 +15,23 @@ POSITIONAL, NAMED = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
 
 
 class Needed:
-    """Stands for a value that must be given, though one before it may be left out."""
+    """The default of a required parameter after optional ones; prints as `...`."""
 
     def __repr__(self):
         return "..."
 
 
 NEEDED = Needed()
-# What the functions of `nd` and `sym` take beside.
+# Further parameters of functions in `nd` and `sym`.
 MORE = [Parameter(name, NAMED, default=None) for name in ("name", "out", "ctx", "attr")]
 
 
 def signature(op, symbolic=False, method=False, more=MORE):
-    """How an operator is called: its inputs, then its attributes with their defaults.
+    """Return an operator's signature: its inputs, then its attributes with defaults.
 
-    symbolic: all inputs but the first may be left out, and become variables.
-    method:  the first input is `self`, and nothing else is taken beside.
-    more:    parameters that a function takes beside.
+    symbolic: all inputs but the first are optional and become variables.
+    method:  the first input is `self`, and there are no further parameters.
+    more:    further parameters of a function.
 
     >>> from minihybrid.ops import OPS
     >>> signature(OPS["FullyConnected"], method=True)
@@ -41,7 +40,7 @@ def signature(op, symbolic=False, method=False, more=MORE):
     fixed = isinstance(op.inputs, tuple)
     names = op.inputs if fixed else op.inputs(None)
     needed = 1 if symbolic or not fixed else len(names)
-    if not fixed and len(names) > 2:  # of data, weight and bias the last
+    if not fixed and len(names) > 2:  # the last of data, weight and bias
         needed = 1 if symbolic else 2
     if op.variadic:
         parameters = [Parameter("data", Parameter.VAR_POSITIONAL)]
@@ -66,7 +65,7 @@ def signature(op, symbolic=False, method=False, more=MORE):
 
 
 class Called:
-    """Tells `inspect`, when it asks, how a function is called that was made of a record."""
+    """Computes the signature of an operator's function when `inspect` reads it."""
 
     def __init__(self, op, **how):
         self.op, self.how = op, how
