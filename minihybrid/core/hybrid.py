@@ -261,7 +261,7 @@ class Hybrid(ForkSafe):
 
     @property
     def plans(self):
-        """The current plans; for calls on the tape, those of the current `grad_req`s."""
+        """The current plans; for calls on the tape, those of the current `grad_req`."""
         plans, groups = Plans(), {}
         plans.uses, plans.reasons = {}, [*self.reasons]
         for key, entry in self.entries.items():
