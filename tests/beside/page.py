@@ -73,6 +73,10 @@ error if its gradient would be ambiguous or lost: a write into a variable, into 
 indexing, or through an index that contains an element twice. Using an array whose memory was
 written through a view raises an error until you index it again.
 
+After `record()`, a write doesn't change the gradients of the recorded program, because the tape
+keeps a copy of the old values. In MXNet, `backward` reads the new values. An example is a
+`trainer.step` between two `backward` calls of a retained tape.
+
 Eagerly, an `Embedding` index out of range raises an error, where MXNet uses the nearest row.
 Compiled code and GPUs also use the nearest row, because a kernel can't raise.
 """
