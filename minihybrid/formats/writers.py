@@ -87,7 +87,7 @@ class Parts:
                     f"export: {node.op.name} '{node.name}' draws random numbers, and files of "
                     "code do not; export the net without it, or as format 'mxnet'"
                 )
-        specs = {n.name: n.specs[0] for n in plan.graph.variables}
+        specs = {n.name: n.specs[0] for n in entry.graph.variables}  # also those never read
         self.inputs = [specs[name] for name in entry.names]
         self.outputs = [Spec(*spec) for spec in plan.out_specs]
         self.weights = [np.asarray(entry.params[name].data().data) for name in plan.params]

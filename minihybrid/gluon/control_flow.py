@@ -7,7 +7,7 @@ Gives:   `foreach`, `while_loop`, `cond`, `boolean_mask`, and `isnan`, `isinf`,
 With arrays they are Python's own loop and branch, which the tape follows. With symbols each
 function is traced once, and the loop or branch is one node with graphs inside
 (`passes/foreach.py`, `passes/control.py`). Only the branch that is taken runs, in the backward
-pass as well. A hybridized GPU call and exported code compute both branches and select one.
+pass as well. GPUs, and NumPy and WebAssembly files, compute both branches and select one.
 What is left out: in eager mode, checking the branch that isn't taken.
 """
 

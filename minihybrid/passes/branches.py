@@ -11,8 +11,8 @@ Gives:   `If`, such a branch as an operator definition, with its gradient.
 The gradient is a branch, too, so it has no part of the side that isn't taken: no NaN, and no
 work. It computes its side again, except for matrix products and random numbers, which are
 additional outputs.
-What is left out: targets without branches (GPUs, exported code), for which `lower` computes both
-sides and selects one.
+What is left out: targets without branches (GPUs, files of NumPy or WebAssembly), for which `lower`
+computes both sides and selects one.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -75,6 +75,10 @@ class If(Op):
         read = sorted({0}.union(*([p[v.name] for v in g.variables] for g, p in sides)))
         at = {k: i for i, k in enumerate(read)}
         return If(graphs, [{v.name: at[p[v.name]] for v in g.variables} for g, p in sides]), read
+
+    def inside(self, specs: Sequence[Spec]) -> tuple[Graph, ...]:
+        """The graphs of the sides, whose specs are known."""
+        return self.graphs
 
     def infer(self, specs: Sequence[Spec], **_: int) -> tuple[list[Spec], list[Spec]]:
         """The shapes inside are known."""

@@ -74,6 +74,10 @@ class Control(Op):
         """node of graph `k` -> its specs, for those of the inputs."""
         return infer(self.graphs[k], {v.name: s for v, s in self.values(k, specs).items()})
 
+    def inside(self, specs: Sequence[Spec]) -> list[Graph]:
+        """The graphs, their nodes with the specs that follow from those of the inputs."""
+        return [typed(g, self.specs_inside(k, specs))[0] for k, g in enumerate(self.graphs)]
+
     def learn(self, k: int, specs: list[Spec]) -> list[Spec]:
         """The specs of graph `k`'s heads; what it says of its inputs is entered."""
         inside = self.specs_inside(k, specs)
@@ -287,10 +291,14 @@ class While(Control):
             rows.append(values[: self.n_outs])
             for i, x in zip(self.vars, values[self.n_outs :], strict=True):
                 now[i] = x
+        taped = [now[i] for i in self.vars if now[i].node] if not rows else []
         outs = []
         for k, spec in enumerate(self.infer(specs)[1][: self.n_outs]):
             zeros = {"shape": (spec.shape or ())[1:], "dtype": spec.dtype}
             zero = OPS["_zeros"].applied((), zeros, base=type(now[0]))
+            if taped and zero.ndim:  # and so are zeros, as in a plan
+                tie = OPS["zeros_like"](OPS["sum"](taped[0])).astype(zero.dtype)
+                zero = OPS["broadcast_add"](zero, tie)
             column = [row[k] for row in rows] + [zero] * (self.max_iterations - len(rows))
             outs.append(OPS["stack"](*column, axis=0))
         return only((*outs, *(now[i] for i in self.vars)))

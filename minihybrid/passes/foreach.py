@@ -81,6 +81,10 @@ class Foreach(Loop):
         body, mapped = typed(self.body, self.specs_inside([*map(row_of, rows), *states, *others]))
         return Loop(body, [mapped[v] for v in self.ins], self.n_rows, self.n_states)
 
+    def inside(self, specs: Sequence[Spec]) -> list[Graph]:
+        """The graph of an iteration, its nodes with the specs that follow from the inputs'."""
+        return [self.known(specs).body]
+
     def in_rows(self, specs: Sequence, inputs: list[Value]) -> list[Value]:
         """The inputs, of which a row of single numbers has an axis for it."""
         for i in range(self.n_rows):
@@ -110,7 +114,7 @@ class Foreach(Loop):
         """(the graph of an iteration as MXNet's files have it, the places of its variables).
 
         There each variable is read and no head is one: what nobody reads is an array of
-        ones here, or a one, by which a head is multiplied.
+        ones here, by which a head is multiplied, or the place 0 of a head that is taken.
         """
         heads = [Symbol([ref]) for ref in self.body.heads]
         read = {n for node in self.body.nodes for n, _ in node.inputs}
@@ -119,8 +123,9 @@ class Foreach(Loop):
             heads = [s if s.refs[0][0].op else OPS["_copy"](s) for s in heads]
             for k, v in enumerate(self.ins):
                 if v not in read and k < self.n_rows:
-                    one = OPS["ones_like"](OPS["sum"](Symbol([(v, 0)])))
-                    heads[0] = OPS["broadcast_mul"](heads[0], one)
+                    first = OPS["zeros_like"](OPS["sum"](Symbol([(v, 0)])))
+                    rows = OPS["take"](OPS["expand_dims"](heads[0], axis=0), first, axis=0)
+                    heads[0] = OPS["squeeze"](rows, axis=0)
                 elif v not in read:
                     j = k - self.n_rows + self.n_outs
                     heads[j] = OPS["elemwise_mul"](heads[j], OPS["ones_like"](Symbol([(v, 0)])))

@@ -42,6 +42,6 @@ def lower(graph: Graph, which: Callable[[Op], bool] = lambda op: True) -> Graph:
 
     if all(n.op is None or n.op.lower is None for n in graph.nodes):
         return graph
-    graph = dce(fold(rewrite(graph, rule)))
     again = any(getattr(n.op, "nested", False) and which(n.op) for n in graph.nodes)
-    return lower(graph, which) if again else graph  # a branch in a loop
+    graph = dce(fold(rewrite(graph, rule)))
+    return lower(graph, which) if again else graph  # what was inside a branch or a loop

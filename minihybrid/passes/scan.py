@@ -137,6 +137,10 @@ class Scan(Loop):
         sizes = n_rows, self.n_states, self.length, self.reverse, self.final_only
         return Scan(self.body, ins, *sizes), read
 
+    def inside(self, specs: Sequence[Spec]) -> list[Graph]:
+        """The graph of an iteration, whose specs are known."""
+        return [self.body]
+
     @property
     def order(self) -> range:
         """The numbers of the rows, as the iterations go."""

@@ -43,8 +43,9 @@ def graph_text(graph: Graph) -> str:
             what = f"{node.op.name}({args}{'; ' * bool(attrs)}{attrs})"
         spec = " ".join(map(str, node.specs or (UNKNOWN,)))
         lines.append(legible(f"{names[node]:<15} = {what:<24} {spec}", LINE))
-        body = getattr(node.op, "body", None)  # of a loop: what each iteration computes
-        for k, inner in enumerate(getattr(node.op, "graphs", (body,) if body else ())):
+        inside = getattr(node.op, "inside", None)  # of a loop or a branch
+        ins = [(n.specs or (UNKNOWN,) * n.n_outputs)[i] for n, i in node.inputs]
+        for k, inner in enumerate(inside(ins) if inside else ()):
             lines += ["  --"] * (k > 0)
             lines += [f"    {line}" for line in graph_text(inner).split("\n")]
     news = graph.heads[len(graph.outputs) :]

@@ -6,10 +6,22 @@ import json
 import numpy as np
 import pytest
 
-from minihybrid import AttrError, DTypeError, ShapeError, autograd, gluon, nd, sym
+from minihybrid import (
+    AttrError,
+    DTypeError,
+    ShapeError,
+    autograd,
+    function,
+    gluon,
+    nd,
+    simulated_gpu,
+    sym,
+)
 from minihybrid.core.files import FileError
 from minihybrid.core.graph import Graph
+from minihybrid.core.op import Spec
 from minihybrid.core.plan import Plan
+from minihybrid.core.sym import trace
 from minihybrid.gluon import nn
 from minihybrid.passes.branches import If
 from minihybrid.passes.control import Cond, While
@@ -371,3 +383,40 @@ def test_damaged_graphs_are_refused(damage):
 def test_graphs_inside_are_shown():
     text = Graph.of(sym.load_json(json.dumps(as_mxnet_writes()))).show()
     assert "    sub0            = elemwise_sub(x, w)" in text and text.count("  --\n") == 3
+
+
+def test_a_loop_of_a_file_that_takes_no_step_is_on_the_tape(tmp_path):
+    """As its plan is: outputs that are zeros have a gradient of zeros."""
+    x = sym.var("x")
+    outs, _ = sym.contrib.while_loop(lambda x: x.sum() < 0, lambda x: (x, x * 2), x, 2)
+    outs.save(str(tmp_path / "loop.json"))
+    net = gluon.SymbolBlock.imports(str(tmp_path / "loop.json"), ["x"])
+    x = nd.ones((2,))
+    x.attach_grad()
+    with autograd.record():
+        y = net(x)
+    y.backward()
+    assert not y.asnumpy().any() and x.grad.asnumpy().tolist() == [0, 0]
+
+
+def test_graphs_inside_of_nodes_are_printed_with_types():
+    def f(x, y):
+        branch = nd.contrib.cond(y > 0, lambda: x, lambda: x * 2)
+        loop = nd.contrib.while_loop(lambda a: a.sum() < 5, lambda a: (a, a + 1), branch, 3)[1]
+        return nd.contrib.foreach(lambda row, s: (row + s, s), loop, y)[0]
+
+    graph = trace(f, {"x": Spec((3,), np.dtype("float32")), "y": Spec((1,), np.dtype("float32"))})
+    text = graph[0].show()
+    assert text.count("float32[") > 12 and "?" not in text
+
+
+@pytest.mark.parametrize("where", ["branch", "loop"])
+def test_a_gpu_lowers_what_is_inside(where):
+    def f(x):
+        if where == "branch":
+            return nd.contrib.cond(x.sum() > 0, lambda: nd.softmax(x), lambda: x)
+        return nd.contrib.foreach(lambda row, s: (nd.softmax(row), s), x, x)[0]
+
+    x = nd.array([[1, 2, 3], [0, 1, 0]])
+    actual = function(f)(x.as_in_context(simulated_gpu()))
+    np.testing.assert_allclose(actual.asnumpy(), f(x).asnumpy(), rtol=1e-6)
