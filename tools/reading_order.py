@@ -64,14 +64,15 @@ READING_ORDER = """
     mxnet.recordio
     gluon.data.sampler gluon.data.dataset gluon.data.dataloader gluon.data.vision.datasets
     gluon.data.vision.transforms gluon.data.vision gluon.data gluon.utils gluon.contrib.nn
-    gluon.contrib gluon.model_zoo.vision gluon.model_zoo gluon
+    gluon.contrib gluon.model_zoo.vision gluon.model_zoo gluon gluon.control_flow
     formats.onnx.export formats.onnx.export.draft formats.onnx.export.scalar
-    formats.onnx.export.layout formats.onnx.export.layers formats.onnx.export.nodes
-    formats.onnx.export.model formats.onnx.load formats.onnx.load.file
-    formats.onnx.load.values formats.onnx.load.fold formats.onnx.load.elementwise
-    formats.onnx.load.shapes formats.onnx.load.parts formats.onnx.load.images
-    formats.onnx.load.layers formats.onnx.load.model formats.convert formats.onnx formats
-    gluon.control_flow gluon.quantization gluon.amp gluon.metric
+    formats.onnx.export.layout formats.onnx.export.layers formats.onnx.export.control
+    formats.onnx.export.nodes formats.onnx.export.model formats.onnx.load
+    formats.onnx.load.file formats.onnx.load.values formats.onnx.load.fold
+    formats.onnx.load.elementwise formats.onnx.load.shapes formats.onnx.load.parts
+    formats.onnx.load.images formats.onnx.load.control formats.onnx.load.layers
+    formats.onnx.load.model formats.convert formats.onnx formats
+    gluon.quantization gluon.amp gluon.metric
     mxnet.io mxnet.callback mxnet.augmenters mxnet.imageiter mxnet.monitor mxnet.module
     mxnet.profiler
     mxnet.test_utils

@@ -43,6 +43,20 @@ class Step(NamedTuple):
     source: str  # the node of our graph that it is for
 
 
+class Body(NamedTuple):
+    """A graph that is an attribute of a step; it reads outer values by their names.
+
+    shapes:  of the outputs; `None` for a length that depends on the batch's.
+    scalars: how many of the inputs, the first ones, have no axes.
+    """
+
+    steps: list
+    inputs: list  # Values
+    outputs: list
+    shapes: list
+    scalars: int = 0
+
+
 class Draft:
     """Steps in order, each with names of its own.
 
@@ -97,6 +111,51 @@ class Draft:
         raise ExportError(f"export of {self.source} to ONNX: {why}")
 
 
+def bodies(step):
+    """The graphs that are attributes of a step."""
+    return [value for value in step.attrs.values() if isinstance(value, Body)]
+
+
+def all_steps(steps):
+    """The steps, each after those of the graphs in it."""
+    for step in steps:
+        for body in bodies(step):
+            yield from all_steps(body.steps)
+        yield step
+
+
+def renamed(steps, new):
+    """The steps, in which values have other names; `new` maps some of them."""
+
+    def names(some):
+        return tuple(new.get(n, n) if isinstance(n, str) else n for n in some)
+
+    def attr(value):
+        return value._replace(steps=renamed(value.steps, new)) if type(value) is Body else value
+
+    return [
+        step._replace(
+            inputs=names(step.inputs),
+            outputs=names(step.outputs),
+            attrs={k: attr(v) for k, v in step.attrs.items()},
+        )
+        for step in steps
+    ]
+
+
+def live(steps, names):
+    """The steps that the outputs need; a loss has steps for its labels, too."""
+    kept, needed = [], set(names)
+    for step in reversed(steps):
+        if not needed.isdisjoint(step.outputs):
+            for each in all_steps([step]):
+                needed.update(name for name in each.inputs if isinstance(name, str))
+            for body in bodies(step):
+                needed.update(value.name for value in body.outputs)
+            kept.append(step)
+    return kept[::-1]
+
+
 def free_name(name, taken, mark=""):
     """The name, or with a mark and a number if it is taken; then that one is taken, too.
 
@@ -133,7 +192,7 @@ def agreed(drafts, sizes, data):
         return drafts[0].steps
     merged = Merged(drafts, sizes, data)
     for rows in zip(*(d.steps for d in drafts), strict=False):
-        merged.add(rows)
+        merged.steps.append(merged.step(rows))
     if len({len(d.steps) for d in drafts}) > 1:
         merged.refuse(drafts[0].steps[-1])
     return merged.steps
@@ -155,8 +214,8 @@ class Merged:
             "cannot say; mx.onnx.export_model with dynamic=False writes a file for one length"
         )
 
-    def add(self, rows):
-        """Append what the same step is in all drafts."""
+    def step(self, rows):
+        """What the same step is in all drafts."""
         first = rows[0]
         same = all(
             r.kind == first.kind
@@ -170,7 +229,22 @@ class Merged:
         inputs = tuple(
             self.input(first, i, [r.inputs[i] for r in rows]) for i in range(len(first.inputs))
         )
-        self.steps.append(first._replace(inputs=inputs))
+        attrs = {
+            k: self.body([r.attrs[k] for r in rows]) if type(v) is Body else v
+            for k, v in first.attrs.items()
+        }
+        return first._replace(inputs=inputs, attrs=attrs)
+
+    def body(self, rows):
+        """What the same graph is in all drafts; what it computes of the length is outside."""
+        steps = [self.step(each) for each in zip(*(r.steps for r in rows), strict=True)]
+        shapes = [
+            tuple(
+                lengths[0] if len({*lengths}) == 1 else None for lengths in zip(*each, strict=True)
+            )
+            for each in zip(*(r.shapes for r in rows), strict=True)
+        ]
+        return rows[0]._replace(steps=steps, shapes=shapes)
 
     def input(self, step, place, values):
         """One input in all drafts: the same, or computed from the batch's length."""
@@ -218,4 +292,6 @@ def equal(a, b):
         return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return a.dtype == b.dtype and np.array_equal(a, b, a.dtype.kind == "f")
+    if isinstance(a, Body) and isinstance(b, Body):
+        return len(a.steps) == len(b.steps) and (a.inputs, a.outputs) == (b.inputs, b.outputs)
     return type(a) is type(b) and a == b

@@ -20,7 +20,7 @@ from minihybrid.core.op import AttrError, HybridError, Spec
 from minihybrid.core.pytree import SLOT, flatten
 from minihybrid.core.sym import Symbol
 from minihybrid.core.sym import load as load_symbol
-from minihybrid.formats.onnx.export.draft import Draft, ExportError
+from minihybrid.formats.onnx.export.draft import Body, Draft, ExportError, all_steps, bodies
 from minihybrid.formats.onnx.export.nodes import drafted, with_length
 from minihybrid.mxnet.base import __version__
 
@@ -79,7 +79,20 @@ class Writer:
             return self.kind(value)
         if isinstance(value, np.ndarray):
             return self.numpy_helper.from_array(value)
-        return value
+        return self.body(value) if isinstance(value, Body) else value
+
+    def body(self, body):
+        """The message of a graph inside; its constants are outside."""
+        info = self.helper.make_tensor_value_info
+        inputs = [
+            info(v.name, self.kind(v.dtype), () if k < body.scalars else None)
+            for k, v in enumerate(body.inputs)
+        ]
+        outputs = [
+            info(v.name, self.kind(v.dtype), shape)
+            for v, shape in zip(body.outputs, body.shapes, strict=True)
+        ]
+        return self.helper.make_graph(list(map(self.node, body.steps)), "body", inputs, outputs)
 
     def node(self, step):
         """The message of one step."""
@@ -156,8 +169,10 @@ def write_onnx(symbol, params, specs, path, dynamic=True):
     known = specs | {n: Spec(a.shape, a.dtype) for n, a in arrays.items()}
     traced = (lambda _: symbol) if isinstance(symbol, Symbol) else symbol
     program = drafted(traced, known, batch)
-    read = {n for step in program.steps for n in step.inputs if isinstance(n, str)}
-    made = {n for step in program.steps for n in step.outputs}
+    steps = list(all_steps(program.steps))
+    read = {n for step in steps for n in step.inputs if isinstance(n, str)}
+    made = {n for step in steps for n in step.outputs}
+    made |= {v.name for step in steps for body in bodies(step) for v in body.inputs}
     missing = sorted(read - made - known.keys() - {""})
     if missing:
         raise AttrError(

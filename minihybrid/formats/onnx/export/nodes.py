@@ -18,7 +18,16 @@ from minihybrid.core.name import Prefix
 from minihybrid.core.op import UNKNOWN, HybridError, Spec
 from minihybrid.core.sym import Symbol, replay, trace
 from minihybrid.core.tracing import Trace, tracing
-from minihybrid.formats.onnx.export.draft import Draft, ExportError, Value, agreed
+from minihybrid.formats.onnx.export.control import CONTROL
+from minihybrid.formats.onnx.export.draft import (
+    Body,
+    Draft,
+    ExportError,
+    Value,
+    agreed,
+    live,
+    renamed,
+)
 from minihybrid.formats.onnx.export.layers import LAYERS
 from minihybrid.formats.onnx.export.layout import LAYOUT
 from minihybrid.formats.onnx.export.scalar import elementwise
@@ -55,6 +64,8 @@ class Exporter:
     def outputs(self, node):
         """The value of a node, or several, by the first way that there is."""
         op, inputs = node.op, [self.values[ref] for ref in node.inputs]
+        if op.name in CONTROL:
+            return CONTROL[op.name](self, node, *inputs)
         if op.name in RULES:
             out = RULES[op.name](self.draft, node, *inputs)
             if out is not None:
@@ -85,6 +96,28 @@ class Exporter:
             self.add(inner, source)
         outs = out if isinstance(out, tuple) else (out,)
         return [self.values[ref] for s in outs for ref in s.refs][: node.n_outputs]
+
+    # -- graphs inside
+    def inlined(self, graph, values):
+        """The values of a graph's heads; `values` has those of its variables, in their order."""
+        for node, value in zip(graph.variables, values.values(), strict=True):
+            self.values[node, 0] = value
+        for node in graph.nodes:
+            if node.op is not None or node.values is not None:
+                self.add(node, self.draft.source)
+        return [self.values[ref] for ref in graph.heads]
+
+    def body(self, inputs, write, specs, scalars=0):
+        """The graph whose steps a function writes, which gives its outputs, of these specs."""
+        draft, outputs = self.draft, []
+        outer, draft.steps = draft.steps, []
+        for value in write():
+            made = {name for step in draft.steps for name in step.outputs}
+            if getattr(value, "name", None) not in made or value in outputs:
+                value = draft.add("Identity", value)
+            outputs.append(value)
+        steps, draft.steps = live(draft.steps, [v.name for v in outputs]), outer
+        return Body(steps, inputs, outputs, [spec.shape for spec in specs], scalars)
 
 
 # -- one graph, several batches --------------------------------------------------------
@@ -121,26 +154,7 @@ def named_heads(draft, heads, names):
             draft.add("Identity", value)
             draft.steps[-1] = draft.steps[-1]._replace(outputs=(name,))
 
-    def renamed(names):
-        return tuple(new.get(n, n) if isinstance(n, str) else n for n in names)
-
-    draft.steps = live(
-        [
-            step._replace(inputs=renamed(step.inputs), outputs=renamed(step.outputs))
-            for step in draft.steps
-        ],
-        names,
-    )
-
-
-def live(steps, names):
-    """The steps that the outputs need; a loss has steps for its labels, too."""
-    kept, needed = [], set(names)
-    for step in reversed(steps):
-        if not needed.isdisjoint(step.outputs):
-            needed.update(name for name in step.inputs if isinstance(name, str))
-            kept.append(step)
-    return kept[::-1]
+    draft.steps = live(renamed(draft.steps, new), names)
 
 
 def output_names(symbol):

@@ -6,7 +6,7 @@ Gives:   `read_model`: a `Model` of names, arrays and `OnnxNode`s in their order
 A file is data that somebody else wrote. Each length is compared with the bytes that are
 there before memory is taken, each name with those before it; nothing is run.
 Source:  the ONNX specification, docs/IR.md and onnx.proto.
-What is left out: subgraphs, functions of the file's own, sparse and quantised tensors.
+What is left out: functions of the file's own, sparse and quantised tensors.
 """
 
 import math
@@ -38,7 +38,7 @@ OPSETS = range(7, 27)
 class OnnxNode:
     """One node: what it applies, to which values by name, and under which attributes.
 
-    attrs:   name -> value; `None` for a kind that cannot be read, such as a subgraph.
+    attrs:   name -> value, of a subgraph a `Model`; `None` for a kind that cannot be read.
     """
 
     where: str
@@ -53,13 +53,25 @@ class OnnxNode:
         """Raise a FileError that names this node."""
         raise FileError(f"{self.where}: {what}")
 
+    @property
+    def graphs(self):
+        """The graphs in its attributes."""
+        return [value for value in self.attrs.values() if isinstance(value, Model)]
+
+    @property
+    def reads(self):
+        """The names that it reads, or its graphs."""
+        inside = [name for graph in self.graphs for name in graph.reads]
+        return [name for name in self.inputs if name] + inside
+
 
 @dataclass
 class Model:
     """A file's graph: `inputs` and `outputs` are (name, dtype, shape).
 
-    In a shape, an `int` is a length, a `str` the name of an unknown one, `None` one
-    without a name. `arrays` has the initializers.
+    The graph in an attribute is one as well; its opset is `None`. In a shape, an `int` is a
+    length, a `str` the name of an unknown one, `None` one without a name. `arrays` has the
+    initializers.
     """
 
     source: str
@@ -68,6 +80,11 @@ class Model:
     outputs: list
     arrays: dict
     nodes: list
+
+    @property
+    def reads(self):
+        """The names that a subgraph reads, among them its own."""
+        return [name for node in self.nodes for name in node.reads] + [n for n, *_ in self.outputs]
 
 
 def import_onnx():
@@ -133,7 +150,10 @@ def _model(proto, source, external):
             f"{source}: it defines functions of its own, such as {proto.functions[0].name!r:.40}, "
             "which are not supported; write them out with onnx.inliner"
         )
-    graph = proto.graph
+    return _checked(_graph(proto.graph, source, external, opset))
+
+
+def _graph(graph, source, external, opset=None):
     if graph.sparse_initializer:
         raise FileError(f"{source}: sparse initializers are not supported; store them dense")
     arrays = {}
@@ -147,7 +167,7 @@ def _model(proto, source, external):
     inputs = [_declared(v, source) for v in graph.input if v.name not in arrays]
     nodes = [_node(n, i, source, external) for i, n in enumerate(graph.node)]
     outputs = [_declared(v, source) for v in graph.output]
-    return _checked(Model(source, opset, inputs, outputs, arrays, nodes))
+    return Model(source, opset, inputs, outputs, arrays, nodes)
 
 
 def _declared(value, source):
@@ -180,15 +200,20 @@ def _declared(value, source):
     return name, dtype, shape
 
 
-def _checked(model):
-    """The model, if every value is made once, and before it is read."""
-    known = {name for name, *_ in model.inputs} | model.arrays.keys()
-    if len(known) != len(model.inputs) + len(model.arrays):
+def _checked(model, outer=frozenset()):
+    """The model, if every value is made once, and before it is read.
+
+    outer:   the names around a subgraph.
+    """
+    known = {name for name, *_ in model.inputs} | model.arrays.keys() | outer
+    if len(known) != len(model.inputs) + len(model.arrays) + len(outer):
         raise FileError(f"{model.source}: two inputs have one name")
     for node in model.nodes:
         for name in node.inputs:
             if name and name not in known:
                 node.fail(f"it reads {name!r:.60}, which nothing before it makes")
+        for graph in node.graphs:
+            _checked(graph, frozenset(known))
         for name in node.outputs:
             if name in known:
                 node.fail(f"it makes {name!r:.60}, which is there already")
@@ -223,6 +248,8 @@ def _attribute(attr, where, external):
     kinds = type(attr)
     if attr.type == kinds.TENSOR:
         return _array(attr.t, where, external)
+    if attr.type == kinds.GRAPH:
+        return _graph(attr.g, where, external)
     field = {
         kinds.FLOAT: "f",
         kinds.INT: "i",

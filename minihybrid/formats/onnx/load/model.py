@@ -7,7 +7,7 @@ Each node is looked up in a table and becomes operators of ours, in the layout i
 our kernels want their weights. The file's float initializers are parameters that can be
 trained; a single number without axes is a constant.
 Source:  MXNet 1.9's mx.contrib.onnx; the ONNX specification, docs/Operators.md.
-What is left out: opsets before 7, subgraphs (If, Loop, Scan), quantised networks.
+What is left out: opsets before 7, quantised networks.
 """
 
 from minihybrid.core import nd
@@ -18,6 +18,7 @@ from minihybrid.core.name import NameManager
 from minihybrid.core.op import HybridError
 from minihybrid.core.parameter import Parameter
 from minihybrid.core.sym import Group, Symbol
+from minihybrid.formats.onnx.load.control import CONTROL
 from minihybrid.formats.onnx.load.elementwise import ELEMENTWISE
 from minihybrid.formats.onnx.load.file import read_file
 from minihybrid.formats.onnx.load.fold import fold
@@ -27,7 +28,7 @@ from minihybrid.formats.onnx.load.parts import PARTS
 from minihybrid.formats.onnx.load.shapes import SHAPES
 from minihybrid.formats.onnx.load.values import Call, Scope, Value
 
-OPERATORS = {**ELEMENTWISE, **SHAPES, **PARTS, **IMAGES, **LAYERS}
+OPERATORS = {**ELEMENTWISE, **SHAPES, **PARTS, **IMAGES, **LAYERS, **CONTROL}
 
 
 def import_model(model_file):
@@ -120,8 +121,8 @@ def get_model_metadata(model_file):
 # -- the walk --------------------------------------------------------------------------
 def translate(model):
     """(symbol, scope): each node that the outputs need, in our operators."""
-    nodes, wanted = _needed(model)
-    missing = [n for n in nodes if n.domain not in ("", "ai.onnx") or n.op not in OPERATORS]
+    nodes, _ = _needed(model)
+    missing = [n for n in _all(nodes) if n.domain not in ("", "ai.onnx") or n.op not in OPERATORS]
     if missing:
         names = sorted({f"{n.op:.40} ({n.domain or 'ai.onnx'!r:.40})" for n in missing})
         more = f" and {len(names) - 50} others" * (len(names) > 50)
@@ -130,15 +131,36 @@ def translate(model):
             "the network with other operators"
         )
     with NameManager():
-        scope = Scope(model)
-        for node in nodes:
-            _apply(Call(node, scope), wanted)
-        symbol = Group([_head(scope, name) for name, *_ in model.outputs])
+        scope = Scope(model, _walk)
+        symbol = Group(_walk(model, scope, scope.inputs))
     read = set(symbol.list_inputs())
     scope.inputs = [s for s in scope.inputs if s.name in read]
     if not scope.inputs:
         raise FileError(f"{model.source}: no output depends on an input: there is nothing to run")
     return symbol, scope
+
+
+def _all(nodes):
+    """The nodes, and those of their graphs."""
+    for node in nodes:
+        yield node
+        for graph in node.graphs:
+            yield from _all(graph.nodes)
+
+
+def _walk(graph, scope, inputs):
+    """The symbols of a graph's outputs; a subgraph knows the values around it."""
+    outer, (nodes, wanted) = scope.values, _needed(graph)
+    arrays = {k: Value(k, (a, a), trained=a.dtype.kind == "f") for k, a in graph.arrays.items()}
+    names = [name for name, *_ in graph.inputs]
+    pairs = zip(names, inputs, strict=True)
+    scope.values = outer | arrays | {name: Value(name, symbol=s) for name, s in pairs}
+    try:
+        for node in nodes:
+            _apply(Call(node, scope), wanted)
+        return [_head(scope, name) for name, *_ in graph.outputs]
+    finally:
+        scope.values = outer
 
 
 def _head(scope, name):
@@ -160,7 +182,7 @@ def _needed(model):
     for node in reversed(model.nodes):
         if not wanted.isdisjoint(node.outputs):
             nodes.append(node)
-            wanted.update(name for name in node.inputs if name)
+            wanted.update(node.reads)
     return nodes[::-1], wanted
 
 

@@ -116,6 +116,15 @@ def _scatter_elements(call):
             call.fail(f"reduction {other!r:.40} is not supported; needed: none or add")
 
 
+def _scatter_nd(call):
+    """Rows put where the indices say."""
+    shape = call.shape(1)
+    if call.text("reduction", "none") != "none" or len(shape) != 2 or shape[1] != 1:
+        call.fail("only whole rows of the first axis are supported, without a reduction")
+    places = OPS["Reshape"](call.sym(1), shape=(-1,))
+    return OPS["_contrib_index_copy"](call.sym(0), places, call.sym(2), name=label(call))
+
+
 def _one_hot(call):
     if call.axis(call.integer("axis", -1), call.ndim(0) + 1) != call.ndim(0):
         call.fail("only the last axis is supported")
@@ -166,6 +175,7 @@ PARTS = {
     "OneHot": _one_hot,
     "GatherElements": _gather_elements,
     "ScatterElements": _scatter_elements,
+    "ScatterND": _scatter_nd,
     "TopK": _top_k,
     "CumSum": _running_sum,
     "Trilu": _triangle,

@@ -62,10 +62,13 @@ def trial_lengths(number):
 
 
 class Scope:
-    """All that is known so far: values by name, shapes of symbols, parameters."""
+    """All that is known so far: values by name, shapes of symbols, parameters.
 
-    def __init__(self, model):
-        self.model, self.values, self.specs = model, {}, {}
+    walk:    (graph, scope, symbols for its inputs) -> those of its outputs.
+    """
+
+    def __init__(self, model, walk):
+        self.model, self.walk, self.values, self.specs = model, walk, {}, {}
         self.arrays, self.frozen, self.inputs = {}, set(), []
         self.made, self.taken = {}, set()
         self.left = ALLOWED + MORE * sum(a.size for a in model.arrays.values())
@@ -93,10 +96,7 @@ class Scope:
                 ]
                 for k in (0, 1)
             ]
-            self.values[name] = Value(name, symbol=symbol)
             self.inputs.append(symbol)
-        for name, array in model.arrays.items():
-            self.values[name] = Value(name, (array, array), trained=array.dtype.kind == "f")
 
     def explained(self, text):
         """An error's text, and what the trials' lengths in it stand for."""
@@ -203,6 +203,14 @@ class Call:
     def number(self, name, default=None):
         """A real number."""
         return self.attr(name, default, float)
+
+    def graph(self, name):
+        """A subgraph."""
+        self.read.add(name)
+        graph = self.node.attrs.get(name)
+        if not hasattr(graph, "nodes"):
+            self.fail(f"the attribute {name} must be a graph")
+        return graph
 
     def text(self, name, default=""):
         """A text, such as a mode."""

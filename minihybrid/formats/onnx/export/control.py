@@ -1,0 +1,131 @@
+"""Rules for ONNX: branches and loops, whose graphs are attributes.
+
+Takes:   an exporter, a node of `_cond`, `_while_loop` or `_foreach`, the values of its inputs.
+Gives:   `CONTROL`, operator name -> rule, which gives the values of the outputs as If, Loop, Scan.
+
+A graph inside reads outer values by their names. The outputs of `_while_loop` have a row for
+each possible iteration, so they are loop variables that begin with zeros, and each iteration
+writes its row: ONNX's own stacks would have as many rows as there were iterations.
+What is left out: training, as in all rules.
+"""
+
+import numpy as np
+
+from minihybrid.core.op import Spec
+from minihybrid.formats.onnx.export.draft import Step, Value, whole
+
+BOOL, INT64 = np.dtype("bool"), np.dtype("int64")
+
+
+def predicate(draft, value, spec):
+    """A bool without axes: whether an array of one element is not 0."""
+    value = draft.cast(value, BOOL)
+    return draft.reshape(value, ()) if spec.shape else value
+
+
+def applied(draft, kind, inputs, dtypes, **attrs):
+    """The outputs of an operator with graphs, each of its own dtype."""
+    outs = [Value(draft.unique(f"{draft.name}_{kind.lower()}"), dtype) for dtype in dtypes]
+    names = tuple(getattr(v, "name", v) for v in inputs)
+    draft.steps.append(Step(kind, names, tuple(v.name for v in outs), attrs, draft.source))
+    return outs
+
+
+def specs_of(node):
+    """The specs of a node's inputs."""
+    return [n.specs[i] for n, i in node.inputs]
+
+
+def branch(exporter, node, *inputs):
+    """If: the graphs of both sides have no inputs."""
+    op, draft, name = node.op, exporter.draft, node.name
+    test, *sides = op.inside(specs_of(node))
+    (holds,) = exporter.inlined(test, op.values(0, inputs))
+    holds = predicate(draft, holds, test.heads[0][0].specs[test.heads[0][1]])
+    bodies = [
+        exporter.body([], lambda k=k, g=g: exporter.inlined(g, op.values(k, inputs)), node.specs)
+        for k, g in enumerate(sides, 1)
+    ]
+    draft.name = name
+    dtypes = [spec.dtype for spec in node.specs]
+    return applied(draft, "If", [holds], dtypes, then_branch=bodies[0], else_branch=bodies[1])
+
+
+def while_loop(exporter, node, *inputs):
+    """Loop: its variables are those of the node, then the arrays of its outputs."""
+    op, draft, name, specs = node.op, exporter.draft, node.name, specs_of(node)
+    test, func = op.inside(specs)
+    outs, spec = node.specs[: op.n_outs], test.heads[0][0].specs[test.heads[0][1]]
+
+    def holds(values):
+        return predicate(draft, exporter.inlined(test, op.values(0, values))[0], spec)
+
+    def with_new(new):
+        values = list(inputs)
+        for i, value in zip(op.vars, new, strict=True):
+            values[i] = value
+        return values
+
+    def variables(kind, dtypes):
+        return [Value(draft.unique(f"{name}_{kind}"), dtype) for dtype in dtypes]
+
+    first = holds(inputs)
+    draft.name = name
+    zeros = [
+        draft.add("ConstantOfShape", whole(s.shape), dtype=s.dtype, value=np.zeros(1, s.dtype))
+        for s in outs
+    ]
+    (turn,), (going,) = variables("turn", [INT64]), variables("going", [BOOL])
+    now = variables("var", [specs[i].dtype for i in op.vars])
+    stacks = variables("out", [s.dtype for s in outs])
+
+    def iteration():
+        heads = exporter.inlined(func, op.values(1, with_new(now)))
+        rows, new = heads[: op.n_outs], heads[op.n_outs :]
+        again = holds(with_new(new))
+        draft.name = name
+        at = draft.reshape(turn, (1, 1))
+        rows = [draft.add("Unsqueeze", row, whole((0,))) for row in rows]
+        written = [draft.add("ScatterND", s, at, r) for s, r in zip(stacks, rows, strict=True)]
+        return [again, *new, *written]
+
+    given = [*(specs[i] for i in op.vars), *outs]
+    body = exporter.body(
+        [turn, going, *now, *stacks], iteration, [Spec((), BOOL), *given], scalars=2
+    )
+    draft.name, states = name, [inputs[i] for i in op.vars]
+    given = [np.array(op.max_iterations), first, *states, *zeros]
+    made = applied(draft, "Loop", given, [v.dtype for v in (*now, *stacks)], body=body)
+    return [*made[len(now) :], *made[: len(now)]]
+
+
+def foreach(exporter, node, *inputs):
+    """Scan: its graph reads the states, then a row of each array."""
+    op, draft, name, specs = node.op, exporter.draft, node.name, specs_of(node)
+    loop = op.known(specs)
+    rows, states, others = op.sorted(list(zip(loop.ins, inputs, strict=True)))
+    now, row = (
+        [Value(draft.unique(f"{name}_{kind}"), v.specs[0].dtype) for v, _ in some]
+        for kind, some in (("state", states), ("row", rows))
+    )
+
+    def iteration():
+        draft.name = name
+        values = [  # a row of a vector has an axis here
+            value if len(spec.shape) > 1 else draft.reshape(value, (1,))
+            for value, spec in zip(row, specs, strict=False)
+        ]
+        given = dict(zip(loop.ins, [*values, *now, *(v for _, v in others)], strict=True))
+        heads = exporter.inlined(loop.body, {v: given[v] for v in loop.body.variables})
+        return [*heads[op.n_outs :], *heads[: op.n_outs]]
+
+    heads = [n.specs[i] for n, i in loop.body.heads]
+    heads = [*heads[op.n_outs :], *heads[: op.n_outs]]
+    body = exporter.body([*now, *row], iteration, heads)
+    draft.name, given = name, [v for _, v in (*states, *rows)]
+    dtypes = [v.dtype for v in body.outputs]
+    made = applied(draft, "Scan", given, dtypes, body=body, num_scan_inputs=len(rows))
+    return [*made[op.n_states :], *made[: op.n_states]]
+
+
+CONTROL = {"_cond": branch, "_while_loop": while_loop, "_foreach": foreach}

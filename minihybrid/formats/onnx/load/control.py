@@ -1,0 +1,111 @@
+"""ONNX's branches and loops in ours.
+
+Takes:   one node at a time, as a `Call`; the graphs in its attributes.
+Gives:   `CONTROL`: ONNX name -> function of the call that gives the outputs.
+
+What is left out: loops without a known largest number of iterations, and the stacks of a Loop,
+which have as many rows as there were iterations.
+"""
+
+from minihybrid.core.sym import Symbol
+from minihybrid.formats.onnx.load.elementwise import label
+from minihybrid.gluon import control_flow
+from minihybrid.ops import OPS
+from minihybrid.passes.foreach import row_of
+
+MOST = 1 << 16  # iterations of a loop
+
+
+def _graph(call, name, n_inputs):
+    """The graph in an attribute, which takes so many inputs."""
+    graph = call.graph(name)
+    if len(graph.inputs) != n_inputs:
+        call.fail(f"{name} has {len(graph.inputs)} inputs, but {n_inputs} are needed")
+    return graph
+
+
+def _inside(call, graph, inputs=()):
+    """The symbols of a graph's outputs, given those of its inputs."""
+    return call.scope.walk(graph, call.scope, inputs)
+
+
+def _tell(call, variables, pairs):
+    """Enter the specs of variables in both trials."""
+    for variable, pair in zip(variables, pairs, strict=True):
+        call.scope.specs[variable.refs[0][0]] = [[spec] for spec in pair]
+
+
+def _scalar(call, array):
+    """A known number as a symbol without axes."""
+    number = OPS["_full"].applied(
+        (), {"shape": (1,), "value": float(array), "dtype": array.dtype}, base=Symbol
+    )
+    return OPS["_np_reshape"](number, newshape=())
+
+
+def _outputs(call, made):
+    """The outputs of a node; there may be fewer than it gives."""
+    return tuple(made[: len(call.node.outputs)])
+
+
+def _if(call):
+    """The branch that is taken, or chosen now if the condition is known."""
+    sides = [_graph(call, f"{name}_branch", 0) for name in ("then", "else")]
+    known = call.need(0).fixed
+    if known is not None:
+        return _outputs(call, _inside(call, sides[not known.item()]))
+    then, other = (lambda g=g: _inside(call, g) for g in sides)
+    return _outputs(call, control_flow.cond(call.sym(0), then, other, name=label(call)))
+
+
+def _loop(call):
+    """A `while_loop` of the number of the iteration, whether it goes on, and the variables."""
+    if call.get(0) is None:
+        call.fail("the largest number of iterations is missing; give it as the first input")
+    most = call.fixed(0, "the largest number of iterations").item()
+    if not 0 < most <= MOST:
+        call.fail(f"at most {most} iterations, but 1 to {MOST} are supported")
+    n = len(call.inputs) - 2
+    body = _graph(call, "body", n + 2)
+    if len(body.outputs) != n + 1:
+        call.fail(
+            "its stacked outputs have a row for each iteration that runs, so no length that is "
+            "known; write the rows into an array that is a variable of the loop"
+        )
+    going = call.get(1)
+    first = _scalar(call, going.fixed) if going and going.fixed is not None else call.sym(1)
+    zero = OPS["_zeros"].applied((), {"shape": (1,), "dtype": "int64"}, base=Symbol)
+    now = [OPS["_np_reshape"](zero, newshape=()), first, *(call.sym(i + 2) for i in range(n))]
+    pairs = [call.scope.spec(x) for x in now]
+
+    def step(turn, *states):
+        _tell(call, [turn, *states], pairs)
+        return [], [turn + 1, *_inside(call, body, [turn, *states])]
+
+    _, last = control_flow.while_loop(lambda turn, going, *_: going, step, now, most, label(call))
+    return _outputs(call, last[2:])
+
+
+def _scan(call):
+    """A `foreach` over the last inputs, whose first axis is that of the rows."""
+    n = call.integer("num_scan_inputs")
+    m = len(call.inputs) - n
+    body = _graph(call, "body", len(call.inputs))
+    states, rows = [call.sym(i) for i in range(m)], [call.sym(i) for i in range(m, m + n)]
+    pairs = [call.scope.spec(x) for x in states]
+    pairs += [list(map(row_of, call.scope.spec(x))) for x in rows]
+    alone = [len(call.scope.spec(x)[0].shape) == 1 for x in rows]
+
+    def step(row, now):
+        _tell(call, [*now, *row], pairs)
+        row = [
+            OPS["_np_reshape"](x, newshape=()) if a else x for x, a in zip(row, alone, strict=True)
+        ]
+        made = _inside(call, body, [*now, *row])
+        return made[m:], made[:m]
+
+    outs, last = control_flow.foreach(step, rows, states, name=label(call))
+    return _outputs(call, [*last, *outs])
+
+
+CONTROL = {"If": _if, "Loop": _loop, "Scan": _scan}
