@@ -473,6 +473,8 @@ def specs_of(launch, node):
     """The specs of a kernel's arrays: what it reads, writes, and needs beside."""
     if launch.copied:
         return [launch.copied], [launch.copied], []
+    if launch.senses:  # of the flag of a branch in a branch
+        return [spec for spec, _ in launch.senses], [cpu.FLAG], []
     work = scratch_of_small(node)
     return [n.specs[i] for n, i in node.inputs], [*node.specs], [work[0].specs[0]] if work else []
 

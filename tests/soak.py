@@ -4,15 +4,17 @@
     python -m soak --programs 500 --nets 0 --seed 7  # in the folder tests/
     python -m soak --seed 7 --save                   # also write the rate for the book:
                            # every 500 programs, so that a run may end early, and go on
+    python -m soak --control --programs 5000         # branches, loops, vjp, jvp and vmap
 
 Each program is rewritten (`programs.rewrites`); the eager float64 answers of the program
 as drawn are the oracle for both, run eagerly and by NumPy's plan. One in five also runs
 as kernels in plain Python, with operators that write in place, with literals as inputs,
 and in another way of `programs.calls`; one in ten on the simulated GPU, from exported
 files, and by ONNX Runtime; one in fifty is compiled, here and by a C compiler. One in
-three is of the world of `mx.np`, and one in four is not rewritten. The first fault of a
-kind is shrunk and printed as Python. A program depends on its seed alone, so a long run
-may be cut into several; exits with 1 if there was any fault.
+three is of the world of `mx.np`, and one in four is not rewritten. With `--control`, programs
+have branches and loops, inside of each other as well, and each is also transformed instead
+of rewritten. The first fault of a kind is shrunk and printed as Python. A program depends on
+its seed alone, so a long run may be cut into several; exits with 1 if there was any fault.
 """
 
 import argparse
@@ -29,26 +31,34 @@ os.environ.setdefault("TQDM_DISABLE", "1")
 
 import random_nets as nets  # noqa: E402
 from programs import metamorphic, rate  # noqa: E402
-from programs.calls import CALLS, TWINS  # noqa: E402
+from programs.calls import CALLS, TRANSFORMS, TWINS  # noqa: E402
+from programs.draw import draw  # noqa: E402
 from programs.judge import REFUSALS  # noqa: E402
+from programs.run import CONTROL, all_steps  # noqa: E402
 
 SELDOM = ("cpu", "c")
 OFTEN = ("gpu", "file", "alone", "onnx", "runtime")
 RARE = ("in place", "numbers")  # only a few programs have `x /= y`, or a literal on the left
-WAYS = sorted({**CALLS, **TWINS}.keys() - {*RARE})
+DERIVED = [*TRANSFORMS, "differences"]
+WAYS = sorted({**CALLS, **TWINS}.keys() - {*RARE, *DERIVED})
 CHUNK = 500  # programs between two lines of progress
 SHRUNK = 40  # faults that are shrunk
 
 
-def modes_of(seed):
+def modes_of(seed, control=False):
     """Who answers the program of a seed, beside eager arrays."""
     ways = WAYS[seed // 5 % len(WAYS)]
-    some = ("numpy", *(("plain", *RARE, ways) if seed % 5 == 0 else ()))
+    if control:
+        some = ("numpy", DERIVED[seed % len(DERIVED)], *["plain"] * (seed % 20 == 0))
+    else:
+        some = ("numpy", *(("plain", *RARE, ways) if seed % 5 == 0 else ()))
     return some + OFTEN * (seed % 10 == 0) + SELDOM * (seed % 50 == 0)
 
 
-def case_of(seed):
+def case_of(seed, control=False):
     """The program of a seed, and its rewrites: none for one in four."""
+    if control:
+        return metamorphic.Case(draw(seed, control=2), ())
     case = metamorphic.case(seed, world="np" if seed % 3 == 2 else "nd")
     return case if seed % 4 else case._replace(rewrites=())
 
@@ -69,7 +79,7 @@ def small(case, fault):
     return metamorphic.shrunk(case, same)
 
 
-def programs(first, number, before, stop=False):
+def programs(first, number, before, stop=False, control=False):
     """Run programs; gives the number of faults of each kind, and of programs in each mode.
 
     before:  the faults so far, to which those are added.
@@ -78,9 +88,11 @@ def programs(first, number, before, stop=False):
     faults, ran, start = collections.Counter(), collections.Counter(), time.time()
     REFUSALS.clear()
     for seed in range(first, first + number):
-        case, modes = case_of(seed), modes_of(seed)
+        case, modes = case_of(seed, control), modes_of(seed, control)
         fault = metamorphic.check(case, modes)
-        ran.update(["eager", *modes, case.program.world, *["rewritten"] * bool(case.rewrites)])
+        kinds = {step.op for step in all_steps(case.program)} & {*CONTROL}
+        kinds |= {case.program.world, *["rewritten"] * bool(case.rewrites)}
+        ran.update(["eager", *modes, *kinds])
         if fault:
             kind = kind_of(fault)
             faults[kind] += 1
@@ -139,6 +151,7 @@ def main():
         default=random.randrange(10**9),
         help="the first program's; others follow one by one",
     )
+    parser.add_argument("--control", action="store_true", help="branches, loops, transformations")
     parser.add_argument("--stop", action="store_true", help="stop at the first fault")
     parser.add_argument("--save", action="store_true", help="write the rate for the book's page")
     given = parser.parse_args()
@@ -147,11 +160,11 @@ def main():
     faults = collections.Counter()
     for first in range(given.seed, given.seed + given.programs, CHUNK):
         number = min(CHUNK, given.seed + given.programs - first)
-        actual, ran = programs(first, number, faults, given.stop)
+        actual, ran = programs(first, number, faults, given.stop, given.control)
         if given.stop and actual:
             sys.exit(1)
         if given.save:
-            rate.save_programs(first, number, actual, ran)
+            rate.save_programs(first, number, actual, ran, "control" * given.control or "programs")
     faults += random_nets(given.seed, given.nets)
     print(f"{given.programs} programs, {given.nets} nets, {sum(faults.values())} faults")
     for kind, n in faults.most_common():

@@ -447,6 +447,15 @@ def error_rate(figures=None):
         f"also ran as kernels in plain Python, {modes['gpu']:,} on the simulated GPU and "
         f"{modes['cpu']:,} compiled."
     )
+    if part := figures.get("control"):
+        modes = part["modes"]
+        words += (
+            f" Other programs had branches and loops, inside of each other as well: "
+            f"{counted(part['differences'], 'difference')} in {part['programs']:,} programs at "
+            f"commit {part['commit'][:8]} ({part['date']}), of which {modes['contrib.cond']:,} had "
+            f"cond, {modes['contrib.while_loop']:,} while_loop and {modes['contrib.foreach']:,} "
+            f"foreach. Each also ran in mx.vjp, mx.jvp or mx.vmap, or beside central differences."
+        )
     if faults := figures.get("faults"):
         words += (
             f" Of {faults['planted']} faults planted in the engine on {faults['date']}, "

@@ -15,8 +15,9 @@ from programs.calls import CALLS, TWINS
 from programs.draw import draw
 from programs.metamorphic import Case, check, text
 from programs.rewrites import TABLE
-from programs.run import Input, Program, Step
+from programs.run import CONTROL, Input, Program, Step, all_steps
 
+import minihybrid as mh
 from minihybrid.core.array import NDArray
 
 NAMES = sorted(TABLE)
@@ -150,3 +151,36 @@ def test_a_seed_gives_one_case_and_text_gives_it_back():
         assert metamorphic.to_json(metamorphic.case(seed, world=("nd", "np")[seed % 2])) == line
         assert metamorphic.from_json(json.loads(line)) == case
         assert all(name in TABLE for name, _ in case.rewrites)
+
+
+@pytest.mark.parametrize("first", range(0, 24, 8))
+def test_branches_loops_and_transformations(first):
+    """Programs of `python -m soak --control`."""
+    for seed in range(first, first + 8):
+        case = soak.case_of(seed, control=True)
+        fault = check(case, [m for m in soak.modes_of(seed, control=True) if m not in soak.SELDOM])
+        assert fault is None, f"{fault}\n{text(case)}"
+
+
+def test_control_programs_have_branches_and_loops_inside_of_each_other():
+    programs = [soak.case_of(seed, control=True).program for seed in range(40)]
+    steps = [step for program in programs for step in program.steps]
+    inner = [s for step in steps for b in step.attrs.get("bodies", ()) for s in all_steps(b)]
+    for name in CONTROL:
+        assert sum(s.op == name for s in steps) > 5 and any(s.op == name for s in inner)
+    for program in programs:
+        assert Program.from_json(program.to_json()) == program
+
+
+def test_central_differences_see_a_wrong_gradient(monkeypatch):
+    right = mh.vjp
+
+    def wrong(*args):
+        outs, pullback = right(*args)
+        return outs, lambda seeds: [g * 1.01 for g in pullback(seeds)]
+
+    program = program_of(Step("exp", (0,)), train=True)
+    assert check(Case(program, ()), ["differences", "vjp"]) is None
+    monkeypatch.setattr(mh, "vjp", wrong)
+    assert check(Case(program, ()), ["differences"]).mode == "differences"
+    assert check(Case(program, ()), ["vjp"]).mode == "vjp"

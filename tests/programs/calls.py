@@ -4,7 +4,7 @@ Arrays made of NumPy's that are not contiguous, inputs that are views of one mem
 array for two inputs, literals as arguments, operators on a device one by one, `out=` and
 operators that write into their first operand, outputs that are recorded for no gradient,
 a function of its own (or a hybridized one) inside, and a net that changes its states
-twice in one call.
+twice in one call. `TRANSFORMS` are `mx.vjp`, `mx.jvp` and `mx.vmap`, which give some answers.
 A mode of `TWINS` gives two answers, which must be equal: of a call, and of the same
 computation without it.
 """
@@ -23,8 +23,9 @@ from minihybrid.core.op import HybridError
 from minihybrid.gluon import HybridBlock
 from programs.draft import ARRAYS
 from programs.files import Refused, data_of
-from programs.judge import UNWRITTEN, Net, answers, as_list, fill, head_gradient, on_gpu
-from programs.run import INFIX, Program, apply, arrays_of, first_of, heads
+from programs.judge import UNWRITTEN, Net, answers, as_list, fill, head_gradient, on_gpu, widened
+from programs.rewrites import reached
+from programs.run import CONTROL, INFIX, Program, all_steps, apply, arrays_of, first_of, heads
 
 Answers = dict[str, np.ndarray]
 
@@ -186,7 +187,7 @@ def written(step, given: list, plain, k: int):
         out = WRITING[sign](first, given[1] if len(given) > 1 else step.attrs["scalar"])
         assert out is first, f"{sign} gives another array"
         return out
-    if step.op == "[]" or not given or step.op.startswith("np.linalg."):
+    if step.op in ("[]", *CONTROL) or not given or step.op.startswith("np.linalg."):
         return plain
     target = type(plain)(np.full(plain.shape, FILL[np.dtype(plain.dtype).kind], plain.dtype))
     if same and k % 2:
@@ -327,6 +328,178 @@ def by_twice(program: Program) -> tuple[Answers, Answers]:
     return pair[0], pair[1]
 
 
+# -- transformations -------------------------------------------------------------------
+def differentiable(program: Program) -> tuple[Callable, list[nd.NDArray], list[int]]:
+    """(its outputs with gradients of some inputs, these inputs, their numbers among floats)."""
+    states = any(each.role == "state" for each in program.inputs)
+    if states or any(step.op == "Dropout" for step in all_steps(program)):
+        raise Refused("transformation: states or random numbers")
+    if not program.train or program.world == "np":
+        raise Refused("transformation: no gradient")
+    net, on = Net(program), reached(program)
+    fill(net, program)
+    xs = [ARRAYS[program.world](a) for a in data_of(program)]
+    places = [i for i, each in enumerate(program.inputs) if each.role == "data"]
+    floats = [k for k, x in enumerate(xs) if np.dtype(x.dtype).kind == "f"]
+    some = [k for k in floats if places[k] in on]
+    ends = heads(program)
+
+    def function(*values):
+        given = list(xs)
+        for k, value in zip(some, values, strict=True):
+            given[k] = value
+        outs = as_list(net(*given))
+        return [outs[k] for k in ends if np.dtype(outs[k].dtype).kind == "f"]
+
+    if not some or not function(*(xs[k] for k in some)):
+        raise Refused("transformation: no gradient")
+    function.net = net
+    return function, [xs[k] for k in some], [floats.index(k) for k in some]
+
+
+def by_vjp(hybridize: bool) -> Callable:
+    """A mode: gradients by `mx.vjp`."""
+
+    def mode(program: Program) -> Answers:
+        function, inputs, numbers = differentiable(program)
+        function.net.hybridize(active=hybridize, backend="numpy")
+        with autograd.train_mode():
+            outs, pullback = mh.vjp(function, *inputs)
+            grads = pullback([head_gradient(o) for o in outs])
+        found = zip(numbers, grads, strict=True)
+        return {f"gradient of input {k}": g.asnumpy() for k, g in found}
+
+    return mode
+
+
+def by_jvp(hybridize: bool) -> Callable:
+    """A mode: the gradient of a small input, a partial derivative at a time, by `mx.jvp`."""
+
+    def mode(program: Program) -> Answers:
+        function, inputs, numbers = differentiable(program)
+        function.net.hybridize(active=hybridize, backend="numpy")
+        at = min(range(len(inputs)), key=lambda k: inputs[k].size)
+        grad, zeros = np.zeros(inputs[at].shape, inputs[at].dtype), [x * 0 for x in inputs]
+        if inputs[at].size > 9 or not all(map(finite, inputs)):
+            raise Refused("jvp: only large inputs, or infinite ones")
+        with autograd.train_mode():
+            for i in np.ndindex(grad.shape):
+                one = np.zeros_like(grad)
+                one[i] = 1
+                tangents = [*zeros[:at], nd.array(one, dtype=one.dtype), *zeros[at + 1 :]]
+                outs, changes = mh.jvp(function, inputs, tangents)
+                if not all(map(finite, (*outs, *changes))):
+                    raise Refused("jvp: 0 times infinity")
+                parts = [(c * head_gradient(o)).sum() for o, c in zip(outs, changes, strict=True)]
+                grad[i] = sum(float(p.asscalar()) for p in parts)
+        return {f"gradient of input {numbers[at]}": grad}
+
+    return mode
+
+
+def by_differences(program: Program) -> tuple[Answers, Answers]:
+    """Gradients, and central differences, both in float64, where they have a limit."""
+    if any(step.op in NO_DERIVATIVE for step in all_steps(program)):
+        raise Refused("differences: a gradient that is none")
+    function, inputs, _ = differentiable(widened(program))
+    right, found = {}, {}
+    with autograd.train_mode():
+        outs, pullback = mh.vjp(function, *inputs)
+        if not all(map(finite, (*inputs, *outs))):
+            raise Refused("differences: infinite or NaN")
+        tops = [head_gradient(o).asnumpy() for o in outs]
+        grads = pullback([head_gradient(o) for o in outs])
+
+        def value(at, i, step):
+            moved = inputs[at].asnumpy().copy()
+            moved[i] += step
+            moved = nd.array(moved, dtype=moved.dtype)
+            outs = function(*inputs[:at], moved, *inputs[at + 1 :])
+            return [float((t * o.asnumpy()).sum()) for t, o in zip(tops, outs, strict=True)]
+
+        for at, grad in enumerate(grads):
+            right[f"slope {at}"], slopes = grad.asnumpy(), grad.asnumpy().copy()
+            for i in [*np.ndindex(slopes.shape)][:6]:
+                h, here = 1e-6 * max(1, abs(inputs[at].asnumpy()[i])), value(at, i, 0)
+                ends = [value(at, i, k * h) for k in (-2, -1, 1, 2)]
+                if [len(e) for e in ends] != [len(here)] * 4 or not np.isfinite(
+                    [here, *ends]
+                ).all():
+                    continue
+                size = np.abs([here, *ends]).sum()
+                a, b, c, d = (sum(e) - sum(here) for e in ends)
+                slope, wide = (c - b) / (2 * h), (d - a) / (4 * h)
+                room = 1e-7 * size + 1e-5 * abs(slope)
+                smooth = abs(slope - wide) < room and abs((c + b) / h) < 10 * room
+                if smooth and not abs(slope - slopes[i]) <= 10 * room:
+                    slopes[i] = slope
+            found[f"slope {at}"] = slopes
+    return right, found
+
+
+NO_DERIVATIVE = {  # whose gradient is, on purpose, another one
+    "BlockGrad",
+    "stop_gradient",
+    "make_loss",
+    "SoftmaxOutput",
+    "Softmax",
+    "LinearRegressionOutput",
+    "LogisticRegressionOutput",
+    "MAERegressionOutput",
+    "SVMOutput",
+    "IdentityAttachKLSparseReg",
+    "contrib.gradientmultiplier",
+    "contrib.div_sqrt_dim",
+    "cast",
+    "Cast",
+    "amp_cast",
+    "MakeLoss",
+}
+
+
+def finite(x: nd.NDArray) -> bool:
+    """Whether all elements are."""
+    return bool(np.isfinite(x.asnumpy()).all())
+
+
+class Mapped(HybridBlock):
+    """A program mapped over the first axis of its inputs."""
+
+    def __init__(self, program: Program, **kwargs) -> None:
+        super().__init__(**kwargs)
+        self.net = Net(program)
+
+    def hybrid_forward(self, F, *xs):
+        return mh.vmap(lambda *xs: as_list(self.net(*xs)))(*xs)
+
+
+def by_vmap(hybridize: bool) -> Callable:
+    """A mode: the first of three slices, mapped at once; others have its numbers in disorder."""
+
+    def mode(program: Program) -> Answers:
+        states = any(each.role == "state" for each in program.inputs)
+        if states or program.world == "np" or any(s.op == "Dropout" for s in all_steps(program)):
+            raise Refused("vmap: states, random numbers or arrays of np")
+        net, rng = Mapped(program), np.random.default_rng(len(program.steps))
+        fill(net, program)
+        net.hybridize(active=hybridize, backend="numpy")
+        arrays = data_of(program)
+        slices = [[rng.permutation(a.ravel()).reshape(a.shape) for a in arrays] for _ in "ab"]
+        columns = zip(arrays, *slices, strict=True)
+        inputs = [nd.array(np.stack(c), dtype=c[0].dtype) for c in columns]
+        return {f"output {k}": o.asnumpy()[0] for k, o in enumerate(as_list(net(*inputs)))}
+
+    return mode
+
+
+TRANSFORMS = {
+    "vjp": by_vjp(False),
+    "vjp of a plan": by_vjp(True),
+    "jvp": by_jvp(False),
+    "jvp of a plan": by_jvp(True),
+    "vmap": by_vmap(False),
+    "vmap in a plan": by_vmap(True),
+}
 CALLS = {
     "strided": by_strided,
     "views": by_views(False),
@@ -338,4 +511,9 @@ CALLS = {
     "hybridized inside": by_inner("inner"),
     "inlined": by_inner("outer"),
 }
-TWINS = {"alias": by_alias(False), "alias in a plan": by_alias(True), "twice": by_twice}
+TWINS = {
+    "alias": by_alias(False),
+    "alias in a plan": by_alias(True),
+    "twice": by_twice,
+    "differences": by_differences,
+}

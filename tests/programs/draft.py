@@ -42,6 +42,8 @@ class Draft:
         self.favourite = rng.choice((-1, -1, 0, 1))  # the axis of such a chain
         self.empty = rng.random() < (0.04 if world == "nd" else 0.15)
         self.refused = []  # what operators did not take
+        self.control = 0  # how deep branches and loops may be inside of each other
+        self.finite = False  # whether infinite values and NaN are never drawn
 
     # -- choices
     def flag(self, chance=0.5):
@@ -318,7 +320,7 @@ class Draft:
                 continue
             if (
                 not np.isfinite(out).all()
-                and not self.flag(0.1)
+                and (self.finite or not self.flag(0.1))
                 and all(np.isfinite(self.values[i]).all() for i in inputs)
             ):
                 raise ValueError("not finite")

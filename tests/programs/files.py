@@ -21,7 +21,7 @@ from minihybrid.core.op import HybridError
 from minihybrid.formats.onnx.export.draft import ExportError
 from minihybrid.gluon import SymbolBlock
 from programs.draft import ARRAYS
-from programs.run import arrays_of
+from programs.run import all_steps, arrays_of
 from programs.shrink import values_of
 
 CC = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
@@ -119,6 +119,8 @@ def by_onnx(net, program):
 
 def has_whole_powers(program):
     """Whether a step gives powers of whole numbers, which may wrap around."""
+    if any("power" in s.op or s.op == "**" for s in all_steps(program) if s not in program.steps):
+        return True  # inside of a loop, whose values are not known here
     values = values_of(program)
     ends = len(program.inputs) + np.cumsum([s.n_outputs for s in program.steps])
     return any(

@@ -21,7 +21,7 @@ import numpy as np
 
 from minihybrid.core.op import HybridError
 from programs import judge, np_rules
-from programs.calls import CALLS, TWINS
+from programs.calls import CALLS, TRANSFORMS, TWINS
 from programs.draw import draw
 from programs.files import Refused
 from programs.judge import (
@@ -160,9 +160,10 @@ def check(case: Case, modes: Iterable[str] = ("numpy", "plain")) -> Fault | None
                 except Refused as refused:
                     judge.REFUSALS[mode, refused.args[0]] += 1
                     continue
+                noise_of = noisy, mode, run
                 if required is not expected:  # of another program
-                    noisy, run = [], shaken(required, (other, base))
-                if wrong := compared(judged, required, actual, noisy, mode, run):
+                    noise_of = [], mode, shaken(required, (other, base))
+                if wrong := compared(judged, required, actual, *noise_of):
                     return Fault(mode, *wrong)
         except Exception as error:
             return Fault(mode, "itself", message_of(error))
@@ -181,8 +182,12 @@ def answers_of(
     if mode == "eager":
         actual = base
     else:
-        actual = {**judge.MODES, **CALLS}[mode](program)
-        whole = all(n.startswith("output") for n in actual) or actual.keys() == base.keys()
+        actual = {**judge.MODES, **CALLS, **TRANSFORMS}[mode](program)
+        whole = (
+            mode in TRANSFORMS
+            or all(n.startswith("output") for n in actual)
+            or actual.keys() == base.keys()
+        )
         assert whole, f"{list(actual)} instead of {list(base)}"
     return expected, {n: actual[n] for n in expected if n in actual}
 

@@ -2,8 +2,8 @@
 
     rate.save("programs", {...})     # adds a part to benchmarks/results/soak.json
 
-Parts: "programs" by `soak`, "faults" by `mutation.faults`, "mxnet" by `beside`. Each has
-the commit and the date of its run; the results page prints them.
+Parts: "programs" and "control" by `soak`, "faults" by `mutation.faults`, "mxnet" by `beside`.
+Each has the commit and the date of its run; the results page prints them.
 """
 
 import datetime
@@ -24,13 +24,15 @@ def save(part: str, numbers: Mapping) -> None:
     PATH.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n", "utf-8")
 
 
-def save_programs(seed: int, number: int, faults: Mapping, ran: Mapping) -> None:
+def save_programs(
+    seed: int, number: int, faults: Mapping, ran: Mapping, part: str = "programs"
+) -> None:
     """Write what a soak found; one that begins where the last ended, at its commit, adds up.
 
     faults:  kind -> number.
     ran:     mode -> number of programs.
     """
-    last = (json.loads(PATH.read_text("utf-8")) if PATH.exists() else {}).get("programs", {})
+    last = (json.loads(PATH.read_text("utf-8")) if PATH.exists() else {}).get(part, {})
     modes, kinds, begin = Counter(ran), Counter({", ".join(k): n for k, n in faults.items()}), seed
     if last.get("commit") == commit() and last["seeds"][1] == seed - 1:
         modes, kinds, begin = (
@@ -39,7 +41,7 @@ def save_programs(seed: int, number: int, faults: Mapping, ran: Mapping) -> None
             last["seeds"][0],
         )
     save(
-        "programs",
+        part,
         {
             "seeds": [begin, seed + number - 1],
             "programs": seed + number - begin,

@@ -13,7 +13,7 @@ from minihybrid.core.op import REQUIRED, axes, boolean, choice, integer, number
 from minihybrid.ops import OPS
 from programs import np_rules
 from programs.draft import made_by
-from programs.run import INFIX
+from programs.run import CONTROL, INFIX
 
 RULES = {}  # operator -> function of a Draft: (values, attributes)
 LEFT_OUT = {  # operator, or the beginning of its name -> why no program has it
@@ -841,6 +841,7 @@ EXACT = set(INFIX) - {"**", "%"} | set(
     "UpSampling _linalg_extractdiag _linalg_makediag make_loss _unravel_index _ravel_multi_index "
     "_contrib_index_copy fill_element_0index scatter_nd".split()
 )
+FLOATS = [np.dtype("float32")]
 ROUND_WHOLE_NUMBERS = {"mean", "norm", "**"}
 
 
@@ -850,6 +851,8 @@ def is_exact(step, dtypes):
     dtypes:  of its outputs.
     """
     name = BY_NAME[step.op].name if step.op in BY_NAME else step.op
+    if name in CONTROL:
+        return all(is_exact(s, FLOATS) for body in step.attrs["bodies"] for s in body.steps)
     if name == "Pooling":
         return step.attrs["pool_type"] == "max"
     return (
@@ -862,4 +865,6 @@ def is_exact(step, dtypes):
 def is_loose(step):
     """Whether rounding inside a step can change its results by more than their last
     digits: it adds up, or applies functions in turn."""
+    if step.op in CONTROL:
+        return any(is_loose(s) for body in step.attrs["bodies"] for s in body.steps)
     return step.op in np_rules.LOOSE or step.op in BY_NAME and BY_NAME[step.op].expr is None

@@ -10,8 +10,10 @@ Python that has the one and not the other can run the same file.
 A value is a number: first come the inputs, then the outputs of each step in order. The
 operator of a step is a name in `F`, such as "softmax" or "linalg.gemm2", or an infix
 sign, "+", which takes two values, or one and the attribute `scalar` (`reversed` says
-that the number stands on the left). In the world of `mx.np` it may be "np.sum" or
-"npx.relu", too, or "[]", whose `key` is spelled in words.
+says that the number stands on the left). In the world of `mx.np` it may be "np.sum" or
+"npx.relu", too, or "[]", whose `key` is spelled in words. A step of `CONTROL` is a branch or
+a loop: its attribute `bodies` holds programs without inputs, whose first values are what the
+step reads.
 """
 
 import json
@@ -112,7 +114,11 @@ class Program:
     @staticmethod
     def from_json(text):
         """What `to_json` has written."""
-        fields = json.loads(text)
+        return Program.of(json.loads(text))
+
+    @staticmethod
+    def of(fields):
+        """A program of dicts and lists."""
         fields["inputs"] = tuple(
             Input(tuple(i["shape"]), i["dtype"], tuple(i["values"]), i["role"])
             for i in fields["inputs"]
@@ -121,7 +127,7 @@ class Program:
             Step(
                 s["op"],
                 tuple(s["inputs"]),
-                {k: tupled(v) for k, v in s["attrs"].items()},
+                {k: parts(v) if k == "bodies" else tupled(v) for k, v in s["attrs"].items()},
                 s["n_outputs"],
             )
             for s in fields["steps"]
@@ -134,6 +140,11 @@ class Program:
         return replace(self, **changes)
 
 
+def parts(bodies):
+    """The programs inside of a step."""
+    return tuple(map(Program.of, bodies))
+
+
 def tupled(value):
     """Lists as tuples, also inside: JSON has no tuples."""
     return tuple(map(tupled, value)) if isinstance(value, list) else value
@@ -144,8 +155,72 @@ def arrays_of(program):
     return [i.array() for i in program.inputs]
 
 
-def apply(F, step, given):
-    """The outputs of one step, as a list."""
+# -- branches and loops ----------------------------------------------------------------
+def cond(F, given, call, limit):
+    """Which branch is taken depends on the mean of the first value."""
+    return F.contrib.cond(F.mean(given[0]) > limit, lambda: call(0, given), lambda: call(1, given))
+
+
+def foreach(F, given, call, n_rows, n_states):
+    """The first values are looped over, the next ones are states, the others are captured."""
+    end = n_rows + n_states
+
+    def body(rows, states):
+        outs = call(0, [*rows, *states, *given[end:]])
+        return outs[:-n_states], outs[-n_states:]
+
+    outs, last = F.contrib.foreach(body, given[:n_rows], given[n_rows:end])
+    return [*outs, *last]
+
+
+def while_loop(F, given, call, n_states, most, limit):
+    """The first values are loop variables; the output of an iteration is like the first one."""
+
+    def func(*states):
+        outs = call(0, [*states, *given[n_states:]])
+        return outs[:-n_states], outs[-n_states:]
+
+    outs, last = F.contrib.while_loop(
+        lambda *states: F.mean(states[0]) < limit, func, given[:n_states], max_iterations=most
+    )
+    none = [F.stack(*[F.zeros_like(given[0])] * most)]  # arrays that take no step
+    return [*(outs or none), *last]
+
+
+CONTROL = {f"contrib.{function.__name__}": function for function in (cond, foreach, while_loop)}
+
+
+def all_steps(program):
+    """The steps, and those of programs inside of them."""
+    for step in program.steps:
+        yield step
+        for body in step.attrs.get("bodies", ()):
+            yield from all_steps(body)
+
+
+def with_attributes(program, change):
+    """The program whose attributes have other values, those of programs inside as well."""
+
+    def new(key, value):
+        if key == "bodies":
+            return tuple(with_attributes(body, change) for body in value)
+        return change(value)
+
+    return program.but(
+        steps=tuple(
+            replace(s, attrs={k: new(k, v) for k, v in s.attrs.items()}) for s in program.steps
+        )
+    )
+
+
+def apply(F, step, given, before=None, after=None):
+    """The outputs of one step, as a list; the hooks are those of `run`."""
+    if step.op in CONTROL:
+        attrs = dict(step.attrs)
+        bodies = attrs.pop("bodies")
+        return CONTROL[step.op](
+            F, given, lambda k, values: run(F, bodies[k], values, before, after), **attrs
+        )
     if step.op == "[]":
         out = given[0][index_of(step.attrs["key"])]
     elif step.op not in INFIX:
@@ -182,7 +257,7 @@ def run(F, program, values, before=None, after=None):
     values = list(values)
     for step in program.steps:
         given = [values[i] for i in step.inputs]
-        outs = apply(F, step, before(step, given) if before else given)
+        outs = apply(F, step, before(step, given) if before else given, before, after)
         if program.world == "np" and not given:  # F.zeros makes an array of mx.nd
             outs = [out.as_np_ndarray() for out in outs]
         values += after(step, outs) if after else outs
@@ -250,6 +325,8 @@ def number(value):
 def line(step, names, outs):
     """One step as a line of Python."""
     given = [names[i] for i in step.inputs]
+    if step.op in CONTROL:
+        return f"{', '.join(outs)} = apply(F, {step!r}, [{', '.join(given)}])"
     if step.op in INFIX:
         given += [number(step.attrs[k]) for k in ("scalar",) if k in step.attrs]
         if step.attrs.get("reversed"):
@@ -282,6 +359,8 @@ def source(program):
         [
             *words,
             "from numpy import array, inf, nan\n",
+            *["from programs.run import Program, Step, apply\n"]
+            * any(step.op in CONTROL for step in program.steps),
             "arrays = [",
             *arrays,
             "]\n",

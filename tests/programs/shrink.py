@@ -1,12 +1,13 @@
 """The smallest program that still has a fault."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 
 from minihybrid import nd
 from programs.draft import ARRAYS
-from programs.run import Input, apply, arrays_of, first_of, trimmed
+from programs.run import Input, apply, arrays_of, first_of, trimmed, with_attributes
 
 
 def shrunk(program, has_fault, most=400):
@@ -55,6 +56,7 @@ def candidates(program):
         yield trimmed(program.but(outputs=(first,)))
     yield from with_values_given(program)
     yield from bypassed(program)
+    yield from emptied(program)
     for k in range(len(program.outputs)):
         if len(program.outputs) > 1:
             outs = program.outputs[:k] + program.outputs[k + 1 :]
@@ -114,6 +116,24 @@ def bypassed(program):
             )
 
 
+def emptied(program):
+    """A body of a branch or a loop gives what it reads, or has fewer steps."""
+    for k, step in enumerate(program.steps):
+        bodies = step.attrs.get("bodies", ())
+        for b, body in enumerate(bodies):
+            n = len(step.inputs)
+            for at, j in itertools.product(range(len(body.outputs)), range(n)):
+                outs = (*body.outputs[:at], j, *body.outputs[at + 1 :])
+                less = body.but(outputs=outs)
+                while less.steps and max(outs) < n + sum(s.n_outputs for s in less.steps[:-1]):
+                    less = less.but(steps=less.steps[:-1])
+                if body.outputs[at] >= n and step.op != "contrib.while_loop":
+                    new = (*bodies[:b], less, *bodies[b + 1 :])
+                    new = replace(step, attrs=step.attrs | {"bodies": new})
+                    steps = (*program.steps[:k], new, *program.steps[k + 1 :])
+                    yield trimmed(program.but(steps=steps))
+
+
 def shorter(program):
     """Axes of one length become shorter, in all inputs and in attributes."""
     for n in sorted({n for i in program.inputs for n in i.shape if n > 1}):
@@ -123,13 +143,8 @@ def shorter(program):
                 cut = each.array()[tuple(slice(m if k == n else None) for k in each.shape)]
                 inputs.append(replace(each, shape=cut.shape, values=tuple(cut.ravel().tolist())))
             yield program.but(inputs=tuple(inputs))
-            yield program.but(
-                inputs=tuple(inputs),
-                steps=tuple(
-                    replace(s, attrs={a: swapped(v, n, m) for a, v in s.attrs.items()})
-                    for s in program.steps
-                ),
-            )
+            new = with_attributes(program, lambda value, n=n, m=m: swapped(value, n, m))
+            yield new.but(inputs=tuple(inputs))
     for i, each in enumerate(program.inputs):
         for axis, n in enumerate(each.shape):
             if n > 1:
