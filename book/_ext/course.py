@@ -135,12 +135,13 @@ def amounts(slug):
     stem, _, text, n_cells = chapters()[slug]
     cells = json.loads((ROOT / f"notebooks/{stem}.ipynb").read_text(encoding="utf-8"))["cells"]
     exercises = [number for number, *_ in EXERCISE.findall(text)]
+    steps = {source.partition(":")[0] for source in tagged(cells, r"nano-\d\d")}
     return {
         "lines of nano": sum(map(count, tagged(cells, r"nano-\d+"))),
         "cells": n_cells,
         "predictions": sum("predict" in c["metadata"] for c in cells),
         "exercises": len(exercises),
-        "checked": sum(number in TABLE for number in exercises),
+        "checked": sum(number in TABLE for number in exercises) + len(steps),
         "timed cells": len(tagged(cells, "timing")),
     }
 

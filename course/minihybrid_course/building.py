@@ -20,7 +20,7 @@ OWN = re.compile(r"# (?:step \d+|names): ")  # how a cell of nano begins
 
 
 def stage(step):
-    """The text of nano after a step, 1 to 16: what the chapters' cells say.
+    """The text of nano after a step, 1 to 19: what the chapters' cells say.
 
     >>> "class NDArray" in stage(2), "class Symbol" in stage(2)
     (True, False)

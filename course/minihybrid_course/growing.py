@@ -4,17 +4,20 @@ Takes:   the names defined by an upgrade in a notebook, after those of the earli
 Gives:   `check`, which explains in one sentence what's wrong with an upgrade, and `beside`,
          which shows lines of nano next to their counterpart in this engine.
 
-This engine computes the expected values, gradients, graph listings and bytes of files. Left
+This engine computes the expected values, derivatives, graph listings and bytes of files. Left
 out: compiled kernels. The checks run the same source in Python instead.
 """
 
 import ast
 import contextlib
 import io
+import itertools
 import math
 import sys
 import tempfile
+import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -23,11 +26,12 @@ from minihybrid.core import nd, sym
 from minihybrid.core.files import write_whole
 from minihybrid.core.op import Spec
 from minihybrid.gluon.autograd import record
+from minihybrid.gluon.transform import jvp
 from minihybrid.ops import OPS
 from minihybrid.view.show import listed, show
 from minihybrid_course.building import stage, tried
 from minihybrid_course.exercises.judging import need
-from minihybrid_course.steps import equal, random_program, there
+from minihybrid_course.steps import called, equal, random_program, there
 
 
 def beside(yours, *ours, step=9):
@@ -70,7 +74,7 @@ def defined(statement):
 
 
 def check(step):
-    """Try an upgrade of nano, 10 to 16, as the notebook has defined it."""
+    """Try an upgrade of nano, 10 to 19, as the notebook has defined it."""
     return tried(step, sys._getframe(1).f_globals, STEPS)
 
 
@@ -464,6 +468,163 @@ def _step_16(n):
     need(counts.n_threads == 160, f"{counts.n_threads} threads; 5 blocks of 32 are needed")
 
 
+def _rows(n, rows, width=5):
+    return n.NDArray(np.linspace(-1, 1, rows * width).reshape(rows, width))
+
+
+def _hybrid(n, forward):
+    """A hybridized block that computes a function."""
+    block = type("Own", (n.Block,), {"forward": lambda self, x: forward(x)})()
+    block.hybridize()
+    return block
+
+
+def _step_17(n):
+    for name, shapes, right in (
+        ("dot", [(n.N, 5), (5, 8)], (n.N, 8)),
+        ("add", [(n.N, 5)] * 2, (n.N, 5)),
+    ):
+        found = there(getattr(n, name).infer(*shapes), f"{name}.infer")
+        need(found == right, f"{name}.infer returns {found} for rows N instead of {right}")
+    net = n.HybridSequential()
+    net.add(n.Dense(8, activation="relu"), n.Dense(3))
+    net.initialize(n.Xavier())
+    net.hybridize()
+    params = [net[k].weight for k in range(2)]
+    for rows in range(1, 21):
+        x, found = _rows(n, rows), []
+        for f in (net, net.forward):
+            with n.record():
+                y = there(f(x), "a call")
+            y.backward()
+            found.append([y.data, *(p.array.grad.data for p in params)])
+        for name, a, b in zip(("result", "first gradient", "second gradient"), *found, strict=True):
+            equal(a, b, f"with {rows} rows, the {name}")
+    count = len(net.plans)
+    need(count == 1, f"1 to 20 rows compile {count} plans, but one plan fits them all")
+    _plans(n, "x * 2 + 1", [(3, 5), (4, 5), (3, 4), (9, 5)], ["first call", "shape[1] is 4, not 5"])
+    lengths = [(2, 5), (3, 5), (2, 5)]
+    for text in ("x.sum() * (1 / x.shape[0])", "reshape(x, shape=(-1,))"):
+        _plans(n, text, lengths, ["first call", "shape[0] is 3, not 2"])
+    _plans(n, "x.sum(1) * x.shape[0]", lengths, ["first call"])
+
+
+def _plans(n, text, shapes, reasons):
+    """Calls of a hybridized program have the right results, and compile for these reasons."""
+    forward = eval(f"lambda x: {text}", vars(n))
+    block = _hybrid(n, forward)
+    with without_compiler(n):
+        for shape in shapes:
+            x = _rows(n, *shape)
+            case = f"{text} of shape {shape}, hybridized,"
+            equal(called(case, block, x).data, forward(x).data, case)
+    found = block.reasons
+    right = len(found) == len(reasons) and all(b in a for a, b in zip(found, reasons, strict=True))
+    need(right, f"{text} of shapes {shapes}: the reasons are {found} instead of {reasons}")
+
+
+THEIRS = {"relu": nd.relu, "exp": nd.exp, "dot": nd.dot, "transpose": nd.transpose}
+
+
+def _step_18(n):
+    x, t = np.float32([[0.5, -1], [2, 1]]), np.float32([[1, 0], [-2, 3]])
+    texts = ["(x * x).sum(0)", "exp(x).sum(1)", "relu(dot(x, transpose(x)) + 1)", "x.sum() * x"]
+    programs = [
+        (text, *(eval(f"lambda x: {text}", names) for names in (vars(n), dict(THEIRS))))
+        for text in texts
+    ]
+    for size, seed in itertools.product(range(1, 6), range(4)):
+        f, text = random_program(n, size, seed)
+        programs.append((text, f, random_program(SimpleNamespace(**THEIRS), size, seed)[0]))
+    for text, f, theirs in programs:
+        y, tangent = called(f"jvp of {text}", n.jvp, f, n.NDArray(x), n.NDArray(t))
+        value, right = jvp(theirs, [nd.array(x)], [nd.array(t)])
+        equal(y.data, value.asnumpy(), f"jvp: the result of {text}")
+        equal(tangent.data, right.asnumpy(), f"jvp: the tangent of {text}")
+    constant = n.NDArray(X)
+    _, tangent = called("jvp of a constant", n.jvp, lambda x: constant, n.NDArray(x), n.NDArray(t))
+    equal(tangent.data, X * 0, "the tangent of a constant")
+    y, pullback = there(n.vjp(lambda x: n.dot(x, n.NDArray(X)), n.NDArray(x)), "vjp")
+    seed = np.ones(y.shape, "f")
+    equal(pullback(n.NDArray(seed)).data, seed @ X.T, "vjp: the pullback of dot(x, w)")
+
+    def slope(x):
+        return n.vjp(lambda x: (x * x * x).sum(), x)[1](n.NDArray(np.ones(())))
+
+    found = n.jvp(slope, n.NDArray(x), n.NDArray(t))[1]
+    equal(found.data, 6 * x * t, "the Hessian-vector product of x * x * x, a jvp of a vjp,")
+    need(not n.STATE.recording, "STATE.recording is still set after vjp")
+    _batches(n)
+
+
+def _batches(n):
+    """What vmap returns for a batch is what a loop returns, with as many runs for any batch."""
+    names = vars(n) | {"w": n.NDArray(X.T), "b": n.NDArray(X[0, :2])}
+    for text in (
+        "x * 2 + 1",
+        "relu(x).sum()",
+        "x.sum(0) * x",
+        "x.sum(1)",
+        "exp(dot(x, w) + b).sum(1)",
+        "log_softmax(x * 2)",
+        "where(x > 0, x, x * x)",
+    ):
+        f, runs = eval(f"lambda x: {text}", names), []
+        for examples in (3, 6):
+            xs = np.random.default_rng(0).normal(size=(examples, 2, 3)).astype("f")
+            with _counted(n) as counts:
+                found = called(f"vmap of {text}", n.vmap(f), n.NDArray(xs))
+            equal(found.data, np.stack([f(n.NDArray(x)).data for x in xs]), f"vmap of {text}")
+            runs.append(len(counts))
+        need(runs[0] == runs[1], f"vmap of {text} runs {runs} operators for 3 and 6 examples")
+    try:
+        found = n.vmap(n.transpose)(n.NDArray(np.ones((4, 2, 3))))
+    except TypeError:
+        return
+    need(found.shape == (4, 3, 2), f"vmap of transpose returns the shape {found.shape}")
+
+
+@contextlib.contextmanager
+def _counted(n):
+    """A list with an entry for each operator that runs."""
+    runs, ops = [], [v for v in vars(n).values() if isinstance(v, n.Op)]
+    before = {op: op.eager for op in ops}
+    for op in ops:
+        op.eager = lambda *a, eager=op.eager, **k: (runs.append(1), eager(*a, **k))[1]
+    try:
+        yield runs
+    finally:
+        for op, eager in before.items():
+            op.eager = eager
+
+
+def _step_19(n):
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.normal(size=(rows, 4)).astype("f") for rows in (6, 9, 9))
+    for name, scale in (("scores near 0", 1), ("scores in the thousands", 1000)):
+        arrays = [q * np.float32(scale), k, v]
+        theirs = of_this_engine(nd.scaled_dot_product_attention, *(a[None] for a in arrays))
+        with without_compiler(n), np.errstate(all="ignore"):
+            found = gradients(n, lambda *a: n.attention(*a), *arrays)
+        for what, a, b in zip(("the result", "dq", "dk", "dv"), found, theirs, strict=True):
+            equal(a, b[0], f"{what} of attention, for {name},")
+    xs = [n.NDArray(a) for a in (q, k, v)]
+    for x in xs:
+        x.attach_grad()
+    with n.record():
+        y = n.attention(*xs)
+    size = len(n.behind([y]))
+    need(size == 4, f"the tape has {size} values; q, k, v and the result are enough")
+    q, k, v = rng.normal(size=(3, 1000, 4)).astype("f")
+    tracemalloc.start()
+    try:
+        n.attention.eager(q, k, v)
+        peak = tracemalloc.get_traced_memory()[1] / 2**20
+    finally:
+        tracemalloc.stop()
+    need(peak < 1, f"with 1,000 queries and keys, the peak is {peak:.1f} MB: is a matrix stored?")
+
+
 # step -> the names it defines, its check, and the message if it's right
 STEPS = {
     10: ("law_of_shape law_of_gradient OPS", _step_10, "14 operators have both properties"),
@@ -477,4 +638,7 @@ STEPS = {
     14: ("arena settle", _step_14, "nothing is overwritten before its last use"),
     15: ("save load export imports", _step_15, "the same bytes, which both engines load"),
     16: ("launch", _step_16, "two loads and a store per thread, and nothing out of bounds"),
+    17: ("N fitting", _step_17, "one plan for 20 lengths, and a reason for every other plan"),
+    18: ("vjp jvp vmap Batch", _step_18, "24 tangents, a Hessian-vector product, and 7 batches"),
+    19: ("attend attention", _step_19, "the engine's gradients, and memory that grows linearly"),
 }

@@ -121,9 +121,9 @@ def test_nano_has_at_most_200_lines_and_the_names_70():
     assert code_lines(text) == sum(lines.values())
 
 
-def test_nano_has_at_most_450_lines_after_its_last_upgrade():
+def test_nano_has_at_most_555_lines_after_its_last_upgrade():
     text = NANO.read_text(encoding="utf-8")
-    assert text == stage(16) and 261 < count(text) <= 450
+    assert text == stage(19) and 261 < count(text) <= 555
     for step in UPGRADES:
         assert (BLANK / f"nano_{step}.py").read_text(encoding="utf-8") == stage(step)
 
@@ -332,6 +332,16 @@ WRONG_UPGRADES = {  # what is changed in an upgrade's text -> what is said
     (15, '"node_row_ptr": [*range(len(nodes) + 1)], ', ""): "the JSON differs from MXNet's",
     (16, "-(-n // block)", "n // block"): "the simulated GPU's answer",
     (16, "if i < {n}:", "if i >= 0:"): "kernel",
+    (17, "for n in (5, 7))", "for n in (5, 5))"): "dot.infer returns (5, 8) for rows N instead of",
+    (17, " if n is not N}", "}"): "compile 20 plans, but one plan fits them all",
+    (17, "if now.get(k) != v]", "if k == 'none']"): "the reasons are",
+    (17, "except (TypeError, ValueError):", "except ValueError:"): "raises",
+    (18, "    STATE.recording = outer", "    pass"): "the Hessian-vector product",
+    (18, "cotangent).get(x, x * 0)", "cotangent)[x]"): "jvp of a constant",
+    (18, "tuple(a + 1 for a in axis)", "axis"): "vmap of relu(x).sum()",
+    (18, "*(1,) * (rank - len(rest)), *rest", "*rest, *(1,) * (rank - len(rest))"): "x.sum(0) * x",
+    (19, "new = np.maximum(top, score)", "new = 0 * score"): "for scores in the thousands",
+    (19, "axis=(1,)) * -1", "axis=(1,))"): "dq of attention",
 }
 
 
