@@ -1560,52 +1560,52 @@ def radians(data, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
 class _random:
     @staticmethod
     def exponential(scale: Any = 1.0, shape=None, dtype=None, ctx=None, out=None) -> NDArray:
-        """Waiting times with the mean `scale`."""
+        """Draw from the exponential distribution with mean `scale`."""
     @staticmethod
     def gamma(
         alpha: Any = 1.0, beta: Any = 1.0, shape=None, dtype=None, ctx=None, out=None
     ) -> NDArray:
-        """Numbers with the gamma distribution of shape alpha and scale beta."""
+        """Draw from the gamma distribution with shape alpha and scale beta."""
     @staticmethod
     def generalized_negative_binomial(
         mu: Any = 1, alpha: Any = 1, shape=None, dtype=None, ctx=None, out=None
     ) -> NDArray:
-        """Counts with mean mu and variance mu + alpha mu^2."""
+        """Draw from a negative binomial with mean mu and variance mu + alpha mu^2."""
     @staticmethod
     def multinomial(
         data, shape: Any = (), get_prob: Any = False, out=None, dtype: Any = "int32"
     ) -> NDArray:
-        """Places drawn with the probabilities in each row of the data."""
+        """Draw indices with the probabilities in each row of the data."""
     @staticmethod
     def negative_binomial(
         k: Any = 1, p: Any = 1, shape=None, dtype=None, ctx=None, out=None
     ) -> NDArray:
-        """Failures before success number k, of probability p each."""
+        """Draw from the negative binomial distribution: failures before k successes."""
     @staticmethod
     def normal(
         loc: Any = 0.0, scale: Any = 1.0, shape=None, dtype=None, ctx=None, out=None
     ) -> NDArray:
-        """Numbers with the normal distribution around loc."""
+        """Draw from the normal distribution."""
     @staticmethod
     def poisson(lam: Any = 1.0, shape=None, dtype=None, ctx=None, out=None) -> NDArray:
-        """Counts of events of which lam are expected, as float32 unless told."""
+        """Draw from the Poisson distribution with mean lam; float32 by default."""
     @staticmethod
     def randint(low, high, shape=None, dtype=None, ctx=None, out=None) -> NDArray:
-        """Whole numbers that are equally likely in [low, high)."""
+        """Draw integers uniformly from [low, high)."""
     @staticmethod
     def randn(*shape, loc: Any = 0.0, scale: Any = 1.0, dtype=None, ctx=None) -> NDArray:
-        """Numbers with the normal distribution, the shape given as numbers."""
+        """Draw from the normal distribution; the shape is given as integers."""
     @staticmethod
     def seed(seed_state, ctx: Any = "all") -> None:
         """Start the random numbers anew: the same seed gives the same numbers."""
     @staticmethod
     def shuffle(data, out=None) -> NDArray:
-        """The rows (axis 0) in random order, as a new array."""
+        """Return a copy with the rows (axis 0) in random order."""
     @staticmethod
     def uniform(
         low: Any = 0.0, high: Any = 1.0, shape=None, dtype=None, ctx=None, out=None
     ) -> NDArray:
-        """Numbers that are equally likely anywhere in [low, high)."""
+        """Draw from the uniform distribution on [low, high)."""
 
 random: _random
 
@@ -1927,7 +1927,7 @@ def split(
     """Cut an axis into equal parts."""
 
 def split_v2(ary, indices_or_sections, axis: Any = 0, squeeze_axis: Any = False, name=None) -> Any:
-    """Cut an axis into equal parts (a number), or at places (a tuple)."""
+    """Split an axis into equal parts (an integer), or at indices (a tuple)."""
 
 def sqrt(data, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """The square root."""

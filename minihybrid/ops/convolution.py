@@ -1,12 +1,10 @@
-"""Convolutions: one product of three arrays, read in three directions.
+"""Convolutions in one, two or three dimensions.
 
-Takes:   data (N, C, *size), weights (O, C / num_group, *kernel); one, two or three axes
-         in `size`.
-Gives:   `Convolution`, `Deconvolution`, `UpSampling`, made of three records: the output
-         of data and weights, and the gradients of each. Each one's gradients are the
-         other two, so second derivatives need nothing more.
-
-What is left out: layouts with channels last.
+Data is (N, C, *size), weights are (O, C / num_group, *kernel). `Convolution`,
+`Deconvolution` and `UpSampling` decompose into three primitives: the output, and the
+gradients of data and weights. The gradients of each are the other two, so higher
+derivatives need nothing else.
+Not supported: channels-last layouts.
 """
 
 from functools import partial
@@ -59,7 +57,7 @@ from minihybrid.ops.joining import add_n, concat
 from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import as_codes, common_dtype, forward, known, merge
 
-# -- the three records -----------------------------------------------------------------
+# -- the three primitives --------------------------------------------------------------
 GEOMETRY = {
     "size": (shape, REQUIRED),
     "kernel": (shape, REQUIRED),
@@ -71,7 +69,7 @@ GEOMETRY = {
 
 
 def _fits(data, weight, grad, size, kernel, stride, dilate, pad, num_group):
-    """Check that the shapes of data, weight and outputs belong together."""
+    """Check that the shapes of data, weight and outputs are consistent."""
     n = len(size)
     numbers = (*kernel, *stride, *dilate)
     if (
@@ -121,7 +119,7 @@ def _weight_shapes(data, grad, size, kernel, num_group, **a):
 
 
 def _numbers(data, out, attrs):
-    """`Shapes` of specs or of arrays: of data (N, C, ...) and outputs (N, O, ...)."""
+    """Return the `Shapes` of specs or arrays: data (N, C, ...) and outputs (N, O, ...)."""
     return Shapes(data.shape[0], data.shape[1], out.shape[1], **attrs)
 
 
@@ -130,29 +128,29 @@ def _data_numbers(grad, weight, attrs):
 
 
 def _form(s, spec):
-    """The forward pass: (its loops, how many numbers they need beside).
+    """Choose the forward algorithm: (loops, scratch elements).
 
-    Each of them is needed. Measured with 512 bits a vector: without lanes, batches of
-    16 and 32 take up to 1.8 times as long; without columns, outputs of 2 x 2 take 2.2
-    times, and with columns for all single images, those of 14 x 14 and 28 x 28 take 1.5
-    to 3.3 times. Without points and slides, MobileNet v2 takes twice as long. Where windows
-    fill vectors and both fit, columns take 1.7 times as long as points.
+    All of them pay off. Measured with 512-bit vectors: without lanes, batches of 16 and
+    32 take up to 1.8 times as long; without columns, outputs of 2 x 2 take 2.2 times; with
+    columns for all single images, outputs of 14 x 14 and 28 x 28 take 1.5 to 3.3 times.
+    Without points and slides, MobileNet v2 takes twice as long. Where windows fill vectors
+    and both apply, columns take 1.7 times as long as points.
     """
     if lanes_fit(s, spec.dtype.itemsize):  # many images
         sums = lanes_forward(s)
         return partial(lanes_loops, s=sums, n=s.n), sums.numbers(width(spec.dtype.itemsize))
     points, few = points_fit(s, spec.dtype.itemsize), prod(s.out) < width(spec.dtype.itemsize)
-    if columns_fit(s, spec.dtype.itemsize) and (few or not points):  # few places, many channels
+    if columns_fit(s, spec.dtype.itemsize) and (few or not points):  # few positions, many channels
         return partial(columns_loops, s=s), columns_scratch(s)
-    if points:  # many places, each alone; or windows, copied, of many filters
+    if points:  # pointwise; or copied windows with many filters
         return partial(points_loops, s=s), points_scratch(s, spec.dtype.itemsize)
-    if slides_fit(s):  # one channel a filter
+    if slides_fit(s):  # depthwise
         return partial(slides_loops, s=s), slides_scratch(s)
     return partial(forward_loops, s=s), forward_scratch(s, spec.dtype.itemsize)
 
 
 def _data_form(s, spec):
-    """The same of the gradient of the data."""
+    """Choose the algorithm of the data's gradient."""
     if lanes_fit(s, spec.dtype.itemsize) and set(s.stride) == {1}:
         sums = lanes_backward(s)
         return partial(lanes_loops, s=sums, n=s.n), sums.numbers(width(spec.dtype.itemsize))
@@ -160,7 +158,7 @@ def _data_form(s, spec):
 
 
 def _weight_form(s, spec):
-    """The same of the gradient of the weights."""
+    """Choose the algorithm of the weights' gradient."""
     if lanes_fit(s, spec.dtype.itemsize):
         return partial(lanes_weight_loops, s=s), lanes_weight_scratch(s, width(spec.dtype.itemsize))
     return partial(weight_loops, s=s), weight_scratch(s)
@@ -257,7 +255,7 @@ def _inputs(attrs):
 
 
 def window(op, data, kernel, stride, dilate, pad, layout):
-    """The window's numbers, one an axis, checked: stride, dilate, pad."""
+    """Return checked (stride, dilate, pad), one value per axis."""
     n = len(kernel)
     if n not in LAYOUTS or len(data) != n + 2:
         raise ShapeError(
@@ -284,7 +282,7 @@ def window(op, data, kernel, stride, dilate, pad, layout):
 
 
 def _complete(op, specs, weight, filters, kind):
-    """The specs of weight and bias, after checking what is known of them."""
+    """Return the specs of weight and bias, after checking their known parts."""
     data, wanted = specs[0].shape, {"weight": weight, "bias": (filters,)}
     for (name, expected), spec in zip(wanted.items(), specs[1:], strict=False):
         merge(f"{op}: with data {data} and num_filter={filters}", name, spec.shape, expected)
@@ -318,7 +316,7 @@ def _conv_infer(specs, kernel, stride, dilate, pad, num_filter, num_group, layou
 
 
 def _with_bias(out, bias, n):
-    """Each channel plus its number."""
+    """Add each channel's bias."""
     return out.broadcast_add(bias[0].reshape((1, -1, *(1,) * n))) if bias else out
 
 
@@ -358,8 +356,8 @@ convolution = register(
 
 
 def _deconv_size(data, kernel, stride, dilate, pad, adj, target_shape):
-    """(size, pad) of the output: the size that a convolution would bring back to
-    data's, `adj` more, or a target's with the padding that gives it.
+    """Return (size, pad) of the output: the size that a convolution maps to the data's,
+    plus `adj`, or a target size with the padding that yields it.
     """
     full = [
         (n - 1) * s + d * (k - 1) + 1
@@ -456,7 +454,7 @@ deconvolution = register(
 
 # -- UpSampling ------------------------------------------------------------------------
 def _scales(shapes, scale):
-    """(the output's lengths, how often each input is repeated)."""
+    """Return (the output's lengths, the scale of each input)."""
     if scale < 1 or any(len(s) != 4 for s in shapes):
         raise ShapeError(
             "UpSampling: images (N, C, H, W) and a scale of at least 1 are needed, got "

@@ -1,9 +1,6 @@
-"""`random`: one table of functions for arrays and for symbols.
+"""`nd.random` and `sym.random`: one set of functions for arrays and symbols.
 
-Takes:   who reads operators that have no inputs.
-Gives:   `Random`, of which `nd.random` and `sym.random` are made.
-
-What is left out: streams of one's own; all draw from one.
+Limits: there is one random stream.
 """
 
 from minihybrid.core.context import check_context
@@ -16,7 +13,7 @@ from minihybrid.ops.registry import OPS
 class Random:
     """The functions of `random`: distributions, choices, `seed`.
 
-    A parameter may be an array: then each of its elements gets a block of `shape`.
+    A parameter may be an array; then each of its elements gets a block of `shape`.
     """
 
     seed = staticmethod(seed)
@@ -46,23 +43,23 @@ class Random:
         return put(f"random.{name}", result, out)
 
     def uniform(self, low=0.0, high=1.0, shape=None, dtype=None, ctx=None, out=None):
-        """Numbers that are equally likely anywhere in [low, high)."""
+        """Draw from the uniform distribution on [low, high)."""
         return self._draw("uniform", {"low": low, "high": high}, shape, dtype, ctx, out)
 
     def normal(self, loc=0.0, scale=1.0, shape=None, dtype=None, ctx=None, out=None):
-        """Numbers with the normal distribution around loc."""
+        """Draw from the normal distribution."""
         return self._draw("normal", {"loc": loc, "scale": scale}, shape, dtype, ctx, out)
 
     def randn(self, *shape, loc=0.0, scale=1.0, dtype=None, ctx=None):
-        """Numbers with the normal distribution, the shape given as numbers."""
+        """Draw from the normal distribution; the shape is given as integers."""
         return self.normal(loc, scale, shape or None, dtype, ctx)
 
     def randint(self, low, high, shape=None, dtype=None, ctx=None, out=None):
-        """Whole numbers that are equally likely in [low, high)."""
+        """Draw integers uniformly from [low, high)."""
         return self._draw("randint", {"low": low, "high": high}, shape, dtype, ctx, out)
 
     def exponential(self, scale=1.0, shape=None, dtype=None, ctx=None, out=None):
-        """Waiting times with the mean `scale`."""
+        """Draw from the exponential distribution with mean `scale`."""
         scale = (
             scale
             if hasattr(scale, "level")
@@ -71,40 +68,40 @@ class Random:
         return self._draw("exponential", {"lam": 1.0 / scale}, shape, dtype, ctx, out)
 
     def gamma(self, alpha=1.0, beta=1.0, shape=None, dtype=None, ctx=None, out=None):
-        """Numbers with the gamma distribution of shape alpha and scale beta."""
+        """Draw from the gamma distribution with shape alpha and scale beta."""
         return self._draw("gamma", {"alpha": alpha, "beta": beta}, shape, dtype, ctx, out)
 
     def poisson(self, lam=1.0, shape=None, dtype=None, ctx=None, out=None):
-        """Counts of events of which lam are expected, as float32 unless told."""
+        """Draw from the Poisson distribution with mean lam; float32 by default."""
         return self._draw("poisson", {"lam": lam}, shape, dtype, ctx, out)
 
     def negative_binomial(self, k=1, p=1, shape=None, dtype=None, ctx=None, out=None):
-        """Failures before success number k, of probability p each."""
+        """Draw from the negative binomial distribution: failures before k successes."""
         return self._draw("negative_binomial", {"k": k, "p": p}, shape, dtype, ctx, out)
 
     def generalized_negative_binomial(
         self, mu=1, alpha=1, shape=None, dtype=None, ctx=None, out=None
     ):
-        """Counts with mean mu and variance mu + alpha mu^2."""
+        """Draw from a negative binomial with mean mu and variance mu + alpha mu^2."""
         return self._draw(
             "generalized_negative_binomial", {"mu": mu, "alpha": alpha}, shape, dtype, ctx, out
         )
 
     def multinomial(self, data, shape=(), get_prob=False, out=None, dtype="int32"):
-        """Places drawn with the probabilities in each row of the data.
+        """Draw indices with the probabilities in each row of the data.
 
-        Shapes:  (K,) or (N, K) -> the shape, for each row; one number if it is ().
+        Shapes:  (K,) or (N, K) -> `shape` per row; a single index if it is ().
         """
         result = OPS["_sample_multinomial"](data, shape=shape, get_prob=get_prob, dtype=dtype)
         return put("random.multinomial", result, out)
 
     def shuffle(self, data, out=None):
-        """The rows (axis 0) in random order, as a new array."""
+        """Return a copy with the rows (axis 0) in random order."""
         result = OPS["_shuffle"](data)
         return put("random.shuffle", result, out)
 
     def __getattr__(self, name):
-        """`uniform_like(data, low, high)` and the other forms that take a shape."""
+        """Return `uniform_like(data, low, high)` and the other `_like` forms."""
         if name.endswith("_like") and f"_random_{name}" in OPS:
             return OPS[f"_random_{name}"]
         raise AttributeError(f"random has no function '{name}'")

@@ -13,35 +13,35 @@ class Random:
     def uniform(
         self, low: Any = 0.0, high: Any = 1.0, shape=None, dtype=None, ctx=None, out=None
     ) -> Any:
-        """Numbers that are equally likely anywhere in [low, high)."""
+        """Draw from the uniform distribution on [low, high)."""
     def normal(
         self, loc: Any = 0.0, scale: Any = 1.0, shape=None, dtype=None, ctx=None, out=None
     ) -> Any:
-        """Numbers with the normal distribution around loc."""
+        """Draw from the normal distribution."""
     def randn(self, *shape, loc: Any = 0.0, scale: Any = 1.0, dtype=None, ctx=None) -> Any:
-        """Numbers with the normal distribution, the shape given as numbers."""
+        """Draw from the normal distribution; the shape is given as integers."""
     def randint(self, low, high, shape=None, dtype=None, ctx=None, out=None) -> Any:
-        """Whole numbers that are equally likely in [low, high)."""
+        """Draw integers uniformly from [low, high)."""
     def exponential(self, scale: Any = 1.0, shape=None, dtype=None, ctx=None, out=None) -> Any:
-        """Waiting times with the mean `scale`."""
+        """Draw from the exponential distribution with mean `scale`."""
     def gamma(
         self, alpha: Any = 1.0, beta: Any = 1.0, shape=None, dtype=None, ctx=None, out=None
     ) -> Any:
-        """Numbers with the gamma distribution of shape alpha and scale beta."""
+        """Draw from the gamma distribution with shape alpha and scale beta."""
     def poisson(self, lam: Any = 1.0, shape=None, dtype=None, ctx=None, out=None) -> Any:
-        """Counts of events of which lam are expected, as float32 unless told."""
+        """Draw from the Poisson distribution with mean lam; float32 by default."""
     def negative_binomial(
         self, k: Any = 1, p: Any = 1, shape=None, dtype=None, ctx=None, out=None
     ) -> Any:
-        """Failures before success number k, of probability p each."""
+        """Draw from the negative binomial distribution: failures before k successes."""
     def generalized_negative_binomial(
         self, mu: Any = 1, alpha: Any = 1, shape=None, dtype=None, ctx=None, out=None
     ) -> Any:
-        """Counts with mean mu and variance mu + alpha mu^2."""
+        """Draw from a negative binomial with mean mu and variance mu + alpha mu^2."""
     def multinomial(
         self, data, shape: Any = (), get_prob: Any = False, out=None, dtype: Any = "int32"
     ) -> Any:
-        """Places drawn with the probabilities in each row of the data."""
+        """Draw indices with the probabilities in each row of the data."""
     def shuffle(self, data, out=None) -> Any:
-        """The rows (axis 0) in random order, as a new array."""
+        """Return a copy with the rows (axis 0) in random order."""
     def __getattr__(self, name) -> Any: ...

@@ -1,10 +1,7 @@
-"""Arrays that are made from nothing: zeros, ones, one number, and ranges.
+"""Operators without inputs: zeros, ones, full, arange; and arange_like.
 
-Takes:   shapes, numbers and a dtype, as attributes.
-Gives:   the records `zeros`, `ones`, `full`, `arange`; `made`, which applies such a one
-         beside a value; `arange_like`, as long as the value's axis.
-
-What is left out: numbers at equal distances, and diagonals (`ordering`); random ones.
+`made` applies one where a value is an array or a symbol. `linspace` and `eye` are in
+`ops/ordering.py`.
 """
 
 import math
@@ -33,14 +30,14 @@ CREATE = {"shape": (shape, REQUIRED), "dtype": (dtype, np.dtype("float32"))}
 
 
 def created(specs, shape, dtype, **_):
-    """The shape rule of operators without inputs."""
+    """Apply the shape rule of operators without inputs."""
     if any(n < 0 for n in shape):
         raise ShapeError(f"an array of shape {shape} was asked for; no length is negative")
     return specs, [Spec(shape, np.dtype("float32") if dtype is None else dtype)]
 
 
 def made(like, op, **attrs):
-    """The output of an operator without inputs, read by whoever reads `like`."""
+    """Apply an operator without inputs at the dispatch level of `like`."""
     return like.interpret(op, [], op.normalize(attrs))
 
 
@@ -144,7 +141,7 @@ arange = register(
 
 
 def _along(old, start, step, repeat, axis):
-    """The shape of arange_like's output."""
+    """Return the shape of arange_like's output."""
     if repeat < 1 or not math.isfinite(start) or not math.isfinite(step) or step == 0:
         raise AttrError(
             f"arange_like: start={start}, step={step}, repeat={repeat}; needed: finite numbers, "

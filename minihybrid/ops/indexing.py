@@ -1,12 +1,12 @@
-"""Operators whose indices are arrays: take, pick, gather_nd, Embedding.
+"""Gather and scatter: take, pick, gather_nd, Embedding.
 
-Takes:   data, and an array of places in it; fractions of an index are cut off.
-Gives:   the records. Two primitives read (along one axis: the same places for all
-         lines, or other places in each line), and two add back what was read.
+Indices are arrays; float indices are truncated. Two primitives gather along an axis (with
+the same indices for all lines, or other indices per line), and two scatter-add, which are
+their gradients.
 
-An index outside of an axis is clipped to its ends or wrapped around; mode "raise" is an
-error of eager arrays, but compiled code clips, because a kernel cannot raise.
-What is left out: results whose shape depends on values.
+An index out of range is clipped or wrapped; mode "raise" is an error in eager mode, but
+compiled code clips, because a kernel can't raise.
+Not supported: data-dependent shapes.
 """
 
 import math
@@ -36,10 +36,10 @@ from minihybrid.ops.shapes import adds_back, as_codes, axis_of, forward, known, 
 
 # -- one index -------------------------------------------------------------------------
 def places(op, index, length, mode):
-    """Indices as whole numbers from 0 to length - 1.
+    """Return indices as integers in [0, length).
 
     Modes:   clip, wrap, raise, and "signed", where -1 is the last, as in Python.
-    Raises:  ShapeError for an index outside of the axis, in the last two modes.
+    Raises:  ShapeError for an index out of range, in the last two modes.
     """
     index = index.astype(np.int64)
     if mode == "clip":
@@ -54,7 +54,7 @@ def places(op, index, length, mode):
 
 
 def place(index, length, wraps):
-    """The same for one index, as loops find it."""
+    """Return one index in [0, length), in loops."""
     return (
         np.int64(index) % max(length, 1)
         if wraps
@@ -69,11 +69,11 @@ def _not_empty(op, old, axis, picked):
         )
 
 
-# -- adding to places ------------------------------------------------------------------
+# -- scatter-add -----------------------------------------------------------------------
 def _put(data, index, like, out, outer, n, inner, m, wraps, alike):
-    """Add numbers (outer, m, inner) up at their places in zeros (outer, n, inner).
+    """Scatter-add elements (outer, m, inner) into zeros (outer, n, inner).
 
-    alike:   whether all lines have the same m places, or a place for each number.
+    alike:   whether all lines share m indices; otherwise, each element has its own.
     """
     for i in range(outer * n * inner):
         out[i] = T(0)
@@ -87,15 +87,15 @@ def _put(data, index, like, out, outer, n, inner, m, wraps, alike):
                 out[(i * n + at) * inner + j] += data[(i * m + p) * inner + j]
 
 
-ATOMIC = 4  # bytes of the smallest number that a GPU adds in one step
+ATOMIC = 4  # bytes of the narrowest atomic addition on a GPU
 
 
 def _put_gpu(data, index, like, out, outer, n, inner, m, wraps, alike, in_one_step):
-    """The same, where many threads add at the same places.
+    """Scatter-add on a GPU, with atomic additions.
 
-    Two threads that read a sum, add, and write it back would lose one of the two
-    numbers. An atomic addition does all three in one step, in the order in which
-    threads come: sums of floats can differ in their last digits from call to call.
+    Without atomics, two threads that load, add and store the same element could lose an
+    update. The order of atomic additions isn't deterministic, so float sums can differ in
+    their last digits from call to call.
     """
     for i in each(outer * n * inner):
         out[i] = T(0)
@@ -104,7 +104,7 @@ def _put_gpu(data, index, like, out, outer, n, inner, m, wraps, alike, in_one_st
         for i, p, j in each(outer, m, inner):
             at = place(index[p if alike else (i * m + p) * inner + j], n, wraps)
             atomic_add(out, (i * n + at) * inner + j, data[(i * m + p) * inner + j])
-    else:  # one thread per line: nobody else is there
+    else:  # one thread per line: no conflicts
         for i, j in each(outer, inner):
             for p in range(m):
                 at = place(index[p if alike else (i * m + p) * inner + j], n, wraps)
@@ -112,7 +112,7 @@ def _put_gpu(data, index, like, out, outer, n, inner, m, wraps, alike, in_one_st
 
 
 def _for_gpu(lengths):
-    """The same lengths, and whether a GPU adds such numbers in one step."""
+    """Extend lengths by whether a GPU has atomic additions for the dtype."""
 
     def more(data, index, like, out, **attrs):
         return *lengths(data, index, like, out, **attrs), out.dtype.itemsize >= ATOMIC
@@ -120,7 +120,7 @@ def _for_gpu(lengths):
     return more
 
 
-# -- the same places for all lines -----------------------------------------------------
+# -- the same indices for all lines ----------------------------------------------------
 def _take_rule(old, index, axis, mode):
     axis = axis_of("take", axis, len(old))
     new = (*old[:axis], *index, *old[axis + 1 :])
@@ -147,7 +147,7 @@ def _take_cpu(a, indices, out, outer, n, inner, m, wraps):
 
 @loops(_take_lengths)
 def _take_gpu(a, indices, out, outer, n, inner, m, wraps):
-    """A thread an element, so that neighbours read neighbours."""
+    """Use a thread per element, so that loads coalesce."""
     for i, p, j in each(outer, m, inner):
         at = place(indices[p], n, wraps)
         store(out, (i * m + p) * inner + j, a[(i * n + at) * inner + j])
@@ -211,7 +211,7 @@ def _embedding_infer(specs, input_dim, output_dim, dtype, sparse_grad):
 def _embedding_expand(specs, data, weight, input_dim, **_):
     if data.level != 1:
         return take(weight, data, mode="raise")
-    for values in data.refs[0][0].values or ():  # a constant of the graph
+    for values in data.refs[0][0].values or ():  # a constant
         places("Embedding", values, input_dim, "raise")
     return take(weight, data)
 
@@ -233,7 +233,7 @@ embedding = register(
 )
 
 
-# -- other places in each line ---------------------------------------------------------
+# -- separate indices per line ---------------------------------------------------------
 def _along_rule(old, index, axis, mode):
     axis = axis_of("pick", axis, len(old))
     rest = old[:axis] + old[axis + 1 :]
@@ -246,7 +246,7 @@ def _along_rule(old, index, axis, mode):
 
 
 def _lines(data, index, axis):
-    """(before, length, after) of the data, and of the index, which may lack the axis."""
+    """Return (outer, length, inner) of the data, and of the index, which may lack the axis."""
     outer, n, inner = split_at(data.shape, axis)
     return (outer, n, inner), (outer, index.size // max(outer * inner, 1), inner)
 
@@ -285,11 +285,11 @@ def _put_along_lengths(data, index, like, out, axis, mode):
 
 
 def _one_a_line(specs, shape, index, axis, mode):
-    """(1 at the picked place of each line, else 0; the shape of one number per line).
+    """Return (one-hot of the picked index per line, shape with one element per line).
 
-    A loop that goes over whole lines anyway finds the places by looking at all of them;
-    elsewhere (`pays`) one place is found without looking.
-    `None` if several places of a line are picked, or an index may wrap around.
+    A loop over whole lines can compare each index, and so fuse; elsewhere (`lower_if`) a
+    direct load is cheaper.
+    `None` if several elements of a line are picked, or an index may wrap.
     """
     axis = axis_of("pick", axis, len(shape))
     n, one = shape[axis], as_codes((*shape[:axis], 1, *shape[axis + 1 :]))
@@ -399,7 +399,7 @@ batch_take = register(
 )
 
 
-# -- several indices an element --------------------------------------------------------
+# -- several indices per element -------------------------------------------------------
 def _flat_rule(index, shape):
     if len(index) < 2 or index[0] > len(shape):
         raise ShapeError(
@@ -517,7 +517,7 @@ index_copy = register(
 )
 
 
-# -- indices as numbers ----------------------------------------------------------------
+# -- conversion of indices -------------------------------------------------------------
 def _ravel_expand(specs, data, shape):
     total = None
     for d, step in enumerate(row_major(shape)):
@@ -567,7 +567,7 @@ unravel_index = register(
 )
 
 
-# -- a line for each index -------------------------------------------------------------
+# -- a row per index -------------------------------------------------------------------
 def _one_hot_eager(indices, *, depth, on_value, off_value, dtype):
     hit = np.arange(depth) == indices[..., None].astype(np.int64)
     return np.where(hit, on_value, off_value).astype(dtype or np.float32)

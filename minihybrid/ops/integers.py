@@ -1,14 +1,11 @@
-"""Whole numbers: what their dtypes hold, and what arithmetic makes of them.
+"""Integer semantics, the same on all targets, where NumPy, C and CPUs differ.
 
-Takes:   NumPy arrays of whole numbers or bools, and scalars beside them.
-Gives:   the rules that every target keeps, where NumPy, C and processors differ: sums
-         and products wrap around; a quotient is cut towards zero; what is divided by 0
-         is 0, and so is one over a power of 0; a function that leaves the whole numbers
-         computes in float32.
+Sums and products wrap around; quotients truncate; division by 0 gives 0, and so do
+negative powers of 0; functions with float results compute in float32.
 
-A scalar is cut towards zero first. One that the dtype cannot hold is refused, but in
-sums and products, which are right without what wraps around.
-What is left out: whole numbers of more than 64 bits.
+A scalar operand is truncated first. One out of the dtype's range is an error, except in
+sums and products, which are correct modulo 2**n.
+Not supported: integers of more than 64 bits.
 """
 
 from numbers import Integral
@@ -17,11 +14,11 @@ import numpy as np
 
 from minihybrid.core.op import DTypeError, number
 
-EXACT = 2**53  # up to here, a float64 is the whole number that was meant
+EXACT = 2**53  # up to here, float64 represents all integers
 
 
 def limits(dtype):
-    """The smallest and the largest number of a dtype that has no fractions.
+    """Return the minimum and maximum of an integer or boolean dtype.
 
     >>> limits(np.dtype("int8")), limits(np.dtype("bool"))
     ((-128, 127), (0, 1))
@@ -37,12 +34,12 @@ def scalar_number(value):
 
 
 def fits(op, dtype, value=None, wraps=False, divisor=False, bools=True):
-    """Refuse a dtype, or a scalar that cannot stand beside arrays of it.
+    """Raise for an unsupported dtype, or for a scalar out of its range.
 
-    value:   the scalar; `None` where two arrays meet.
-    wraps:   whether the result is right for a scalar that wraps around, too.
+    value:   the scalar; `None` for two arrays.
+    wraps:   whether the result is also correct for a scalar that wraps around.
     divisor: whether the array is divided by it.
-    bools:   whether the operator knows them; they have no difference, and no sign.
+    bools:   whether the operator supports booleans, which have no difference or sign.
     """
     if dtype is None or dtype.kind == "f":
         return
@@ -63,7 +60,7 @@ def fits(op, dtype, value=None, wraps=False, divisor=False, bools=True):
 
 
 def held(value, dtype):
-    """The number of a dtype that is nearest to a bound, cut towards zero.
+    """Clamp a bound to a dtype's range, and truncate it.
 
     >>> held(np.inf, np.dtype("int8")), held(-1.5, np.dtype("int8"))
     (127, -1)
@@ -73,20 +70,20 @@ def held(value, dtype):
 
 
 def scalar_like(array, value):
-    """The scalar in the array's dtype; whole-number arrays cut the fraction off."""
+    """Convert a scalar to an array's dtype; truncate it for integers."""
     if array.dtype.kind == "f":
         return value
     return np.uint64(int(value) % 2**64).astype(array.dtype)
 
 
-# -- arithmetic that NumPy has otherwise -----------------------------------------------
+# -- arithmetic that differs from NumPy's ----------------------------------------------
 def as_floats(data):
-    """The array itself if it has fractions; else its numbers as float32."""
+    """Return a float array unchanged, and others as float32."""
     return data if data.dtype.kind == "f" else data.astype(np.float32)
 
 
 def whole_div(a, b):
-    """a / b cut towards zero; 0 where b is 0.
+    """Return a / b, truncated; 0 where b is 0.
 
     >>> whole_div(np.int8([-7, 7, -6]), np.int8([2, 2, 2]))
     array([-3,  3, -3], dtype=int8)
@@ -95,13 +92,13 @@ def whole_div(a, b):
     if max(a.itemsize, b.itemsize) > 4:
         below = (np.mod(a, b) != 0) & ((a < 0) != (b < 0))
         return np.floor_divide(a, b) + below
-    if not zero.any():  # a float64 is never rounded up to a whole quotient
+    if not zero.any():  # a float64 quotient never rounds up to an integer
         return np.divide(a, b, dtype=np.float64).astype(np.int64).astype(a.dtype)
     return np.where(zero, 0, whole_div(a, np.where(zero, 1, b).astype(b.dtype)))
 
 
 def whole_power(a, b):
-    """a to the power b; of a negative b, what is left of 1 / a without a fraction.
+    """Return a to the power b; for a negative b, the truncated inverse.
 
     >>> whole_power(np.int8([3, -1, 2]), np.int8([4, -3, -1]))
     array([81, -1,  0], dtype=int8)
@@ -111,7 +108,7 @@ def whole_power(a, b):
 
 
 def whole_function(function):
-    """A function of two arrays of floats, for whole numbers: its results are cut."""
+    """Decorate a binary float function for integers, by truncating its results."""
 
     def cut(a, b):
         return function(np.float64(a), np.float64(b)).astype(np.int64)

@@ -1,10 +1,4 @@
-"""Many arrays become one, and one becomes many: concat, stack, split, add_n.
-
-Takes:   arrays, and an axis as an attribute.
-Gives:   the records.
-
-What is left out: joining in place; each result is an array of its own.
-"""
+"""Joining and splitting: concat, stack, split, add_n."""
 
 import numpy as np
 
@@ -51,7 +45,7 @@ def _concat_cpu(k, *data, dim):
 
 
 def _concat_gpu(k, *data, dim):
-    """A thread an element of the result, which looks for the array it comes from."""
+    """Use a thread per element of the result, which finds its source array."""
     *data, out = data
     ends, keyword = 0, "if"
     outer, total, inner = split_at(out.shape, dim)

@@ -1,10 +1,9 @@
-"""Operators that move numbers and compute none: reshape, transpose, slice.
+"""Layout operators, which compute nothing: reshape, transpose, slice, broadcast.
 
-Takes:   arrays, and shapes or axes as attributes.
-Gives:   the records; `view` says that no byte moves, `strides` where each output
-         element lies in the input, so that a loop can read it in place.
+The field `view` marks an alias, which moves no bytes; `strides` gives the position of each
+output element in the input, so that loops can load it in place.
 
-What is left out: indices that are arrays (take, gather_nd).
+Indices that are arrays (take, gather_nd) are in `ops/indexing.py`.
 """
 
 import math
@@ -29,10 +28,10 @@ from minihybrid.ops.shapes import adds_back, as_codes, axis_of, forward, known, 
 
 
 def reshaped(old, codes, reverse=False):
-    """The new shape that MXNet's codes mean.
+    """Return the new shape given by MXNet's codes.
 
     0 keeps the axis, -1 is inferred, -2 keeps all the rest, -3 joins two axes, and
-    -4 splits one into the two numbers that follow.
+    -4 splits one into the two lengths that follow.
 
     >>> reshaped((2, 3, 4), (0, -1))
     (2, 12)
@@ -64,15 +63,15 @@ def reshaped(old, codes, reverse=False):
             free += old[i : i + 1]
             explicit *= abs(code)
         i = {-2: len(old), -3: i + 2}.get(code, i + 1)
-    if new.count(-1) == 1 and 0 in new:  # then it is what the other codes leave
+    if new.count(-1) == 1 and 0 in new:  # then it is inferred from the other codes
         new[new.index(-1)] = math.prod((*free, *old[i:])) // explicit
     return infer_length("Reshape", old, new)
 
 
 def infer_length(op, old, new):
-    """Replace the one -1 by the length that keeps the number of elements.
+    """Replace the single -1 by the length that preserves the number of elements.
 
-    Where there are none, several may stand for 0, for which Reshape has no code.
+    For an empty array, several -1 may mean 0, for which Reshape has no code.
     """
     size = math.prod(old)
     rest = math.prod(n for n in new if n != -1)
@@ -88,7 +87,7 @@ def infer_length(op, old, new):
 
 
 def view(name, *aliases, rule, attrs=None, doc):
-    """Enter an operator that gives the same memory under another shape."""
+    """Register an operator whose output aliases its input under another shape."""
 
     def eager(data, **attrs):
         return data.reshape(rule(data.shape, **attrs))
@@ -150,14 +149,14 @@ RANGES = {
 
 
 def _reshaped_like(old, like, lhs_begin, lhs_end, rhs_begin, rhs_end):
-    """The axes of `like` in place of the old ones, or a range of either."""
+    """Return the old shape with a range of axes replaced by a range of `like`'s."""
     first, last, _ = slice(lhs_begin, lhs_end).indices(len(old))
     new = (*old[:first], *like[rhs_begin:rhs_end], *old[last:])
     return infer_length("reshape_like", old, list(new))
 
 
 def view_as(shape, inputs):
-    """(operator, inputs, attributes) that give the memory of an input any shape."""
+    """Return (operator, inputs, attributes) for a view of an input with a shape."""
     return reshape, inputs, {"shape": as_codes(shape), "reverse": False}
 
 
@@ -181,9 +180,9 @@ reshape_like = register(
 )
 
 
-# -- the output lies in the input, at other steps --------------------------------------
+# -- outputs that read the input with other strides ------------------------------------
 def strided(name, *aliases, rule, strides, eager, grad, attrs, doc):
-    """Enter an operator that reads its input at other steps."""
+    """Register an operator that reads its input with other strides."""
     return register(
         name,
         *aliases,
@@ -254,7 +253,7 @@ swapaxes = register(
 
 
 def stretched(old, shape):
-    """The shape itself, after checking that an array stretches to it."""
+    """Return the shape, after checking that an array broadcasts to it."""
     try:
         fits = np.broadcast_shapes(old, shape) == tuple(shape)
     except ValueError:
@@ -265,7 +264,7 @@ def stretched(old, shape):
 
 
 def _stretched(old, shape):
-    """As MXNet says it: 0 is the length that there is."""
+    """Return the shape with MXNet's code 0 replaced by the old length."""
     return stretched(
         old,
         tuple(o if n == 0 else n for o, n in zip(old, shape, strict=True))
@@ -296,7 +295,7 @@ broadcast_to = strided(
 
 
 def _stretched_like(old, like, lhs_axes=None, rhs_axes=None):
-    """The shape of `old` with some axes as long as some of `like`; else all of them."""
+    """Return the shape of `old` with some axes (by default all) as long as `like`'s."""
     if lhs_axes is None and rhs_axes is None:
         return stretched(old, like)
     if not lhs_axes or not rhs_axes or len(lhs_axes) != len(rhs_axes):
@@ -311,7 +310,7 @@ def _stretched_like(old, like, lhs_axes=None, rhs_axes=None):
 
 
 def _like_expand(specs, lhs, rhs, **a):
-    """For broadcast_to, 0 means to keep an axis: those that become empty go before."""
+    """Decompose broadcast_like; empty axes come first, because 0 keeps an axis in broadcast_to."""
     old, new = specs[0].shape, _stretched_like(specs[0].shape, specs[1].shape, **a)
     for axis, n in enumerate(old):
         if n != new[axis - len(old)] == 0:
@@ -338,7 +337,7 @@ broadcast_like = register(
 
 
 def slices(old, begin, end, step):
-    """Python's slices, each as (first, last, step, length); `None` is the edge."""
+    """Return Python slices as (first, last, step, length); `None` is the edge."""
     if len(begin) > len(old):
         raise ShapeError(f"slice: {len(begin)} ranges for the {len(old)} axes of {old}")
     parts = []
@@ -346,7 +345,7 @@ def slices(old, begin, end, step):
         at = slice(*(part[i] if i < len(part) else None for part in (begin, end, step)))
         start, stop, by = at.indices(n)
         count = len(range(start, stop, by))
-        if type(n) is not int and abs(by) == 1 and count:  # a symbolic length stays one
+        if type(n) is not int and abs(by) == 1 and count:  # stays symbolic
             ends = [n, n - 1, *[e for e in (at.start, at.stop) if e is not None]]
             start, stop = (next((e for e in ends if e == m), m) for m in (start, stop))
             count = (stop - start) * by
@@ -390,7 +389,7 @@ def _put_slice_eager(data, like, *, begin, end, step):
 
 
 def put_into(k, data, shape, out, places, value="T(0)"):
-    """Fill the result with one value, then put data of a shape at its (offset, strides)."""
+    """Fill the result with a value, then store data at (offset, strides)."""
     with k.each(("i", out.size)):
         k(f"{out}[i] = {value}")
     k.then()
@@ -402,7 +401,7 @@ def _put_slice_cpu(k, data, like, out, *, begin, end, step):
 
 
 def _put_slice_part(shape, begin, end, step):
-    """Where the data lie, if that is along one axis and without gaps."""
+    """Return (axis, begin, end, operator, attrs) if the slice is along one axis and dense."""
     parts = slices(shape, begin, end, step)
     cut = [i for i, (n, part) in enumerate(zip(shape, parts, strict=True)) if part != (0, 1, n)]
     if len(cut) != 1 or parts[cut[0]][1] != 1:

@@ -1,9 +1,7 @@
-"""Operators of neural networks: products of matrices, softmax, the loss.
+"""Operators of neural networks: matrix products, softmax, the loss.
 
-Takes:   data in rows (N samples), weights as Gluon stores them, `(outputs, inputs)`.
-Gives:   the records, with loops for the compiled target where they are not elementwise.
-
-What is left out: convolutions and normalisations.
+Data is in rows (N samples); weights are `(outputs, inputs)`, as in Gluon. Convolutions and
+normalizations are in separate modules.
 """
 
 import math
@@ -47,7 +45,7 @@ from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import axis_of, common_dtype, floating, forward, merge, same_shape
 
 
-# -- products of matrices --------------------------------------------------------------
+# -- matrix products -------------------------------------------------------------------
 def _matmul_rule(left, right, transpose_a, transpose_b):
     if len(left) != 2 or len(right) != 2:
         raise ShapeError(f"dot: matrices are needed, found shapes {left} and {right}")
@@ -62,9 +60,9 @@ def _matmul_rule(left, right, transpose_a, transpose_b):
 
 
 def _product_of(k):
-    """The function of NumPy for (M, K) times (K, N): `dot` is the quickest.
+    """Return NumPy's function for (M, K) times (K, N): `dot`, the fastest.
 
-    Where K is 1 it passes over zeros: 0 times NaN would be 0. Nothing is added there.
+    For K = 1, BLAS may skip zeros, so that 0 times NaN would be 0: multiply instead.
     """
     return "multiply" if k == 1 else "dot"
 
@@ -106,7 +104,7 @@ TRANSPOSES = {"transpose_a": (boolean, False), "transpose_b": (boolean, False)}
 
 
 def _scratch(ins, outs, transpose_a, transpose_b):
-    """What the loops of a product need beside."""
+    """Return the size of a product's scratch memory."""
     (*_, m, n), depth = outs[0].shape, ins[0].shape[-2 if transpose_a else -1]
     return product_scratch(m, n, depth, outs[0].dtype, transpose_a, transpose_b)
 
@@ -147,7 +145,7 @@ def _dot_expand(specs, lhs, rhs, transpose_a, transpose_b):
     if len(left) == len(right) == 2:
         return matmul(lhs, rhs, transpose_a=transpose_a, transpose_b=transpose_b)
     transpose_a, transpose_b = (transpose_a and len(left) > 1, transpose_b and len(right) > 1)
-    one = (left[0], -1) if transpose_a else (-1, left[-1])  # as matrices
+    one = (left[0], -1) if transpose_a else (-1, left[-1])  # as a matrix
     two = (-1, right[-1]) if transpose_b else (right[0], -1)
     product = matmul(
         reshape(lhs, shape=one),
@@ -156,7 +154,7 @@ def _dot_expand(specs, lhs, rhs, transpose_a, transpose_b):
         transpose_b=transpose_b,
     )
     wanted = _dot_rule(left, right, transpose_a, transpose_b)
-    return OPS["_np_reshape"](product, newshape=wanted)  # a 0 is a length, not a code
+    return OPS["_np_reshape"](product, newshape=wanted)  # 0 is a length here, not a code
 
 
 dot = register(
@@ -260,7 +258,7 @@ def _fc_settled(data, weight, *bias, num_hidden, no_bias, flatten):
     n, k, product = data.shape[0], weight.shape[1], getattr(np, _product_of(weight.shape[1]))
 
     def run(data, weight, bias=None):
-        rows = weight.T if k != 1 else weight[:, 0]  # of one sample (1,), the result is (N,)
+        rows = weight.T if k != 1 else weight[:, 0]  # for one sample (1,), the result is (N,)
         out = product(data.reshape(n, k) if flatten else data, rows)
         if not no_bias:
             out += bias
@@ -371,7 +369,7 @@ def _softmax_infer(specs, axis, temperature, dtype=None, use_length=False):
 
 
 def _below_zero(data, axis, temperature, dtype):
-    """What gives floats over the temperature, minus their maximum: their exp is at most 1."""
+    """Return data / temperature minus its maximum, so that exp is at most 1."""
     kind = floating(data.dtype)
     kind = kind if dtype is None else np.promote_types(kind, dtype)
     heat = None if temperature is None else kind.type(temperature)
@@ -427,7 +425,7 @@ def _softmax_grad(g, out, data, *length, axis, temperature, dtype, use_length):
     if not length:
         inner = sum_(g * out, axis=axis, keepdims=True)
         return (_scaled(out * g.broadcast_sub(inner), data, temperature, dtype),)
-    # What is behind a length takes no part, even if its gradient is NaN.
+    # Elements beyond a length are excluded, even if their gradient is NaN.
     counts = softmax(data.zeros_like(), *length, axis=axis, use_length=True)
     g = choose(counts, g, g.zeros_like())
     inner = sum_(g * out, axis=axis, keepdims=True)
@@ -446,7 +444,7 @@ def _scaled(grad, data, temperature, dtype):
 
 
 def _shifted(specs, data, length, axis, temperature, dtype):
-    """`_below_zero` of operators, and the mask of the numbers that count, or `None`."""
+    """Return `_below_zero` as operators, and the mask of valid elements, or `None`."""
     shape, in_dtype = specs[0]
     kind = floating(in_dtype)
     data, counts = data if kind == in_dtype else cast(data, dtype=kind), None

@@ -1,12 +1,10 @@
-"""Operators that order, add up and count: sort, topk, cumsum, histogram.
+"""Sorting, running sums and counting: sort, topk, cumsum, histogram.
 
-Takes:   arrays and an axis.
-Gives:   the records. One primitive finds the order of a line; sort and topk take the
-         numbers in that order, so their gradients go back where the numbers came from.
+One primitive computes the sorting permutation of a line; sort and topk gather by it, so
+their gradients scatter back.
 
-Equal numbers keep their order, also when the largest come first; NaN counts as larger
-than all numbers.
-What is left out: sorting by several keys.
+Sorting is stable, also in descending order; NaN is larger than all other values.
+Not supported: sorting by several keys.
 """
 
 import numpy as np
@@ -52,8 +50,8 @@ def _order_lengths(data, out, axis, is_ascend):
 
 @loops(_order_lengths)
 def _order_cpu(data, out, work, outer, n, inner, is_ascend):
-    """A merge sort of places: runs of one, two, four, ... are merged, from below."""
-    for i, j in each(outer, inner, work=16 * outer * n * inner):  # as of lines of 2^16
+    """Sort indices by bottom-up merge sort: merge runs of one, two, four, ..."""
+    for i, j in each(outer, inner, work=16 * outer * n * inner):  # assumes lines of 2^16
         at = i * (n * inner) + j
         for p in range(n):
             work[p] = p
@@ -80,14 +78,14 @@ def _order_cpu(data, out, work, outer, n, inner, is_ascend):
 
 
 def _before(x, y):
-    """Whether x is less than y; NaN is more than all numbers."""
+    """Return whether x < y, where NaN is the largest value."""
     return x < y or (y != y and x == x)
 
 
 @loops(_order_lengths)
 def _order_gpu(data, out, outer, n, inner, is_ascend):
-    """A thread a number: it counts how many come before. Neighbours read neighbours, so
-    that this asks for less memory than networks that exchange pairs, up to 1024 numbers."""
+    """Use a thread per element, which counts the elements before it (rank sort). Loads
+    coalesce, so up to 1024 elements this needs less traffic than sorting networks."""
     for i, a, j in each(outer, n, inner):
         at = i * (n * inner) + j
         x = data[at + a * inner]
@@ -123,7 +121,7 @@ order = register(
 
 
 def _lined_up(specs, data, axis):
-    """The data and an axis of it; without an axis, the flattened data and its axis."""
+    """Return (data, axis); without an axis, the flattened data."""
     if axis is None:
         return reshape(data, shape=(-1,)), 0
     return data, axis
@@ -142,7 +140,7 @@ def _sort_expand(specs, data, axis, is_ascend):
 
 
 def _places_fit(op, specs, axis, dtype):
-    """Refuse a dtype that cannot hold the places along an axis."""
+    """Raise if a dtype can't represent the indices along an axis."""
     if not known(specs) or dtype is None:
         return
     last = split_at(specs[0].shape, axis)[1] - 1
@@ -265,7 +263,7 @@ def _running_cpu(data, out, outer, n, inner):
 
 def _running_gpu(k, data, out, *, axis):
     lengths = split_at(data.shape, axis)
-    if is_long(lengths) and data.dtype.kind != "b":  # Numba's `boolean` is no `bool`
+    if is_long(lengths) and data.dtype.kind != "b":  # Numba's `boolean` isn't `bool`
         return running_sums(k, data, lengths)
     _running_cpu(k, data, out, axis=axis)
 
@@ -293,7 +291,7 @@ running_sum = register(
 
 
 def _sums_in(kind, dtype):
-    """The dtype of running sums: as asked for; bools are counted."""
+    """Return the dtype of running sums: the requested one; booleans are counted."""
     return dtype or (INT64 if kind is not None and kind.kind == "b" else kind)
 
 
@@ -324,7 +322,7 @@ cumsum = register(
 
 # -- counting --------------------------------------------------------------------------
 def _bounds(bins):
-    """A pair of numbers: the lowest and the highest."""
+    """A pair of numbers: the minimum and the maximum."""
     low, high = map(number, bins)
     return low, high
 
@@ -358,7 +356,7 @@ def _histogram_expand(specs, data, *bins, bin_cnt, range):
             data, linspace, start=low, stop=high, num=count + 1, dtype=floating(specs[0].dtype)
         )
     column = cast_like(reshape(data, shape=(-1, 1)), edges)
-    # The last edge belongs to the last bin; what lies outside goes to a bin of its own.
+    # The last edge belongs to the last bin; values out of range go to an extra bin.
     at = sum_(cast(column.broadcast_greater_equal(edges), dtype="int64"), axis=1)
     last = slice_axis(edges, axis=0, begin=count, end=None)
     at = at - cast(reshape(column, shape=(-1,)).broadcast_equal(last), dtype="int64")
@@ -377,7 +375,7 @@ histogram = register(
 )
 
 
-# -- made from nothing -----------------------------------------------------------------
+# -- without inputs --------------------------------------------------------------------
 def _linspace_eager(*, start, stop, num, endpoint, dtype):
     return (start + np.arange(num) * _step(start, stop, num, endpoint)).astype(dtype)
 

@@ -1,12 +1,11 @@
-"""Pooling: one number for each window of each channel.
+"""Pooling in one, two or three dimensions.
 
-Takes:   data (N, C, *size) with one, two or three axes in `size`.
-Gives:   `Pooling`, made of records for sums (and means) and for maxima, each with what
-         its gradient needs.
+`Pooling` decomposes into primitives for sums (and means) and for maxima, and for their
+gradients.
 
-A maximum's gradient goes to the first place that has it. The maximum of a window with
-NaN is NaN, as in NumPy; MXNet passes it over.
-What is left out: layouts with channels last.
+A maximum's gradient goes to its first occurrence. A window with NaN has the maximum NaN,
+as in NumPy; MXNet ignores NaN.
+Not supported: channels-last layouts.
 """
 
 from math import prod
@@ -45,12 +44,12 @@ from minihybrid.ops.windows import (
     take_best,
 )
 
-IMAGES = 2**18  # bytes of the images that one pass over the taps reads
+IMAGES = 2**18  # bytes of images per pass over the taps
 GEOMETRY = {name: (shape, ()) for name in ("size", "kernel", "stride", "pad", "outs")}
 
 
 def _fits(data, grad, size, kernel, stride, pad, outs, count=None):
-    """Check that the shapes of data and outputs belong together."""
+    """Check that the shapes of data and outputs are consistent."""
     n = len(size)
     if (
         not 1 <= n <= 3
@@ -84,16 +83,16 @@ def _back(grad, *read, size, **attrs):
 
 
 def overhang(size, kernel, stride, pad, outs):
-    """How far the last windows hang over the padded data."""
+    """Return how far the last windows extend beyond the padded data."""
     return [
         max((n - 1) * s + k - (m + 2 * p), 0)
         for n, s, k, m, p in zip(outs, stride, kernel, size, pad, strict=True)
     ]
 
 
-# -- NumPy: one slice a tap ------------------------------------------------------------
+# -- NumPy: one slice per tap ----------------------------------------------------------
 def _places(size, kernel, stride, pad, outs):
-    """[(outputs, data)] of each tap: as slices, where its windows read inside of the data."""
+    """Return [(outputs, data)] slices per tap, where its windows read inside the data."""
     return [
         ((..., *(slice(*a) for a, _ in axes)), (..., *(slice(*b) for _, b in axes)))
         for tap in np.ndindex(*kernel)
@@ -102,7 +101,7 @@ def _places(size, kernel, stride, pad, outs):
 
 
 def _line(tap, size, stride, pad, n_outs):
-    """The bounds of outputs, and of the data that they read, on one axis; or `None`."""
+    """Return the bounds of outputs, and of the data they read, on one axis; or `None`."""
     start = tap - pad
     low, high = max(-(start // stride), 0), min(-((start - size) // stride), n_outs)
     first = start + stride * low
@@ -111,18 +110,18 @@ def _line(tap, size, stride, pad, n_outs):
 
 
 def _images(data):
-    """Images as slices, of which some stay in the cache while all taps read them."""
+    """Yield slices of images that stay in cache while all taps read them."""
     step = max(IMAGES // max(data[:1].nbytes, 1), 1)
     return [slice(i, i + step) for i in range(0, len(data), step)]
 
 
 def _bounds(size, kernel, stride, pad, count):
-    """The edges between which a window's numbers are counted."""
+    """Return the edges between which a window's elements count for the mean."""
     return [(-p, n + p) if count == "padding" else (0, n) for n, p in zip(size, pad, strict=True)]
 
 
 def window_counts(count, size, kernel, stride, pad, outs):
-    """How many numbers each window has: the mean divides by them."""
+    """Return the number of elements per window, the divisor of the mean."""
     total = np.ones((), np.int64)
     for n, (low, high), k, s, p in zip(
         outs, _bounds(size, kernel, stride, pad, count), kernel, stride, pad, strict=True
@@ -140,7 +139,7 @@ def _divided(data, count, g, dtype):
 
 
 def _sum_eager(data, *, count, **g):
-    small = data.dtype.kind in "iub" and data.dtype.itemsize < 8  # their sums are not
+    small = data.dtype.kind in "iub" and data.dtype.itemsize < 8  # sums could overflow
     total = np.zeros((*data.shape[:2], *g["outs"]), np.int64 if small else data.dtype)
     for images in _images(data):
         part, read = total[images], data[images]
@@ -173,10 +172,10 @@ def _max_eager(data, **g):
 
 
 def _hits(data, g):
-    """(outputs, data, which of these windows have their first maximum there) of each tap."""
+    """Yield (outputs, data, mask of windows whose first maximum is at this tap) per tap."""
     places = _places(**g)
     best = _max_eager(data, **g)
-    if np.isnan(best).any():  # what counts are the elements after the last NaN, as in loops
+    if np.isnan(best).any():  # only elements after the last NaN count, as in loops
         best[...] = _lowest(data.dtype)
         for at, seen in places:
             best[at] = where_eager(best[at] > data[seen], best[at], data[seen])
@@ -208,7 +207,7 @@ def _remax_eager(values, data, **g):
 
 # -- loops -----------------------------------------------------------------------------
 def tiles(size, kernel, stride, pad, outs, **_):
-    """Whether the windows lie side by side: each number is in one of them."""
+    """Return whether windows tile the data: each element is in exactly one."""
     return (
         stride == kernel
         and not any(pad)
@@ -218,11 +217,11 @@ def tiles(size, kernel, stride, pad, outs, **_):
 
 
 def _either(shared, others):
-    """Loops for windows that lie side by side, or those for others."""
+    """Choose between loops for tiling windows and for others."""
     return lambda k, *arrays, **a: (shared if tiles(**a) else others)(k, *arrays, **a)
 
 
-# -- the records -----------------------------------------------------------------------
+# -- the primitives --------------------------------------------------------------------
 COUNT = {"count": (choice("none", "padding", "numbers"), "none")}
 pool_sum = register(
     "_pool_sum",
@@ -285,13 +284,13 @@ repool_max = register(
 )
 
 
-# -- the maximum of what a convolution gives -------------------------------------------
+# -- max pooling of a convolution's output ---------------------------------------------
 def _shapes(data, weight, conv):
     return Shapes(*data.shape[:2], weight.shape[0], **conv)
 
 
 def _with_conv(node, pool):
-    """The operator whose loops take the maxima of a convolution's output, if they can."""
+    """Return the combined convolution and max pooling operator, if it applies."""
     if node.op is not conv:
         return None
     data, weight = (n.specs[i] for n, i in node.inputs)
@@ -332,7 +331,7 @@ conv_pool = Op(
 
 # -- MXNet's operator ------------------------------------------------------------------
 def _geometry(data, kernel, global_pool, pooling_convention, stride, pad, layout):
-    """The numbers of all windows, checked."""
+    """Return the checked geometry of the windows."""
     if global_pool:
         kernel, stride, pad = data[2:], (), ()
     if not kernel:
@@ -375,9 +374,9 @@ def _pool_infer(specs, pool_type, p_value, cudnn_off, count_include_pad, **attrs
 
 
 def _with_outside(pool_max, data, dtype, g):
-    """Maxima; of windows that lie outside of the data, the lowest number, as MXNet's.
+    """Compute maxima; windows entirely outside the data get the lowest value, as in MXNet.
 
-    Such are the last ones of the convention "full", if they begin behind the data.
+    These are the last ones of the convention "full", if they start beyond the data.
     """
     inside = tuple(
         min(out, -(-(n + p) // s))
@@ -404,7 +403,7 @@ def _pool_expand(
     g = _geometry(shape, global_pool=global_pool, **attrs)
     if pool_type == "max":
         return _with_outside(pool_max, data, dtype, g)
-    if global_pool and dtype.kind == "f":  # sums over whole axes have faster loops
+    if global_pool and dtype.kind == "f":  # reductions over whole axes are faster
 
         def total(data):
             return sum_(data, axis=tuple(range(2, len(shape))), keepdims=True)

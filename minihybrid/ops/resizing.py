@@ -1,11 +1,8 @@
-"""Images in other sizes: what detection and segmentation use.
+"""Resizing of images (N, C, H, W): `AdaptiveAvgPooling2D`, `BilinearResize2D`.
 
-Takes:   images (N, C, H, W).
-Gives:   `AdaptiveAvgPooling2D`, `BilinearResize2D`.
-
-Means and bilinear resizing mix rows, then columns, each by a matrix that depends on the
-lengths alone: two products, and their gradients with them.
-What is left out: resizing that skips the zeros of its matrices.
+Both multiply rows, then columns, by a matrix that depends only on the lengths: two
+products, with their gradients.
+Limits: the zeros of these matrices aren't skipped.
 """
 
 from minihybrid.core.op import (
@@ -28,7 +25,7 @@ from minihybrid.ops.shapes import floating, known
 
 
 def _resized(op, specs, size):
-    """The shape rule: images (N, C, *size) of floats, as far as the inputs are known."""
+    """Apply the shape rule: float images (N, C, *size)."""
     kind = floating(specs[0].dtype)
     if not known(specs):
         return specs, [Spec(None, kind)]
@@ -46,7 +43,7 @@ def _resized(op, specs, size):
 
 
 def _mixed(data, spec, size, weights):
-    """Columns, then rows, mixed by `weights(places of outputs, of inputs, n, m)`."""
+    """Multiply columns, then rows, by `weights(output indices, input indices, n, m)`."""
     kind = floating(spec.dtype)
     data = cast(data, dtype=kind)
     for n, m in zip(size[::-1], spec.shape[:1:-1], strict=True):
@@ -59,7 +56,7 @@ def _mixed(data, spec, size, weights):
 
 
 def _mean_weights(to, at, n, m):
-    """1 / count where the window of an output, floor(i m / n) to ceil((i + 1) m / n), is."""
+    """Return 1 / count inside an output's window, floor(i m / n) to ceil((i + 1) m / n)."""
     low, high = (to * m / n).floor(), ((to + 1) * m / n).ceil()
     inside = at.broadcast_greater_equal(low) * at.broadcast_lesser(high)
     return inside.broadcast_div(high - low)
@@ -93,7 +90,7 @@ MODES = ("size", "odd_scale", "like", *EVEN)
 
 
 def _new_length(old, given, scale, mode):
-    """The new length of an axis, as MXNet's modes say it."""
+    """Return the new length of an axis by MXNet's modes."""
     if mode in EVEN:
         parity, step = EVEN[mode]
         return old + step * (old % 2 != parity)
@@ -119,8 +116,8 @@ def _resize_infer(specs, mode, **attrs):
 
 def _resize_expand(specs, data, *like, align_corners, **attrs):
     def weights(to, at, n, m):
-        """What two neighbours give to a number that lies between them: 1 - distance."""
-        if n == 1 or align_corners:  # a single number is the first, as in MXNet
+        """Return the interpolation weights: 1 - distance, at least 0."""
+        if n == 1 or align_corners:  # a single output takes the first element, as in MXNet
             place = to * ((m - 1) / max(n - 1, 1))
         else:
             place = ((to + 0.5) * (m / n) - 0.5).clip(0, m - 1)

@@ -1,11 +1,9 @@
-"""Operators on sequences of different lengths in one array.
+"""Padded sequences: `SequenceMask`, `SequenceLast`, `SequenceReverse`.
 
-Takes:   data (T, N, ...) with time first, or with axis=1 (N, T, ...), and N lengths.
-Gives:   `SequenceMask`, `SequenceLast`, `SequenceReverse`; without
-         `use_sequence_length` every sequence has length T.
-
-All three compare the places along time with the lengths; none needs a kernel.
-What is left out: packing without gaps.
+Data is (T, N, ...) or, with axis=1, (N, T, ...), with N lengths; without
+`use_sequence_length`, every sequence has length T. All three compare time indices with the
+lengths; none needs a kernel.
+Not supported: packed sequences.
 """
 
 from minihybrid.core.op import ShapeError, Spec, boolean, integer, number
@@ -40,7 +38,7 @@ def _check(name, specs, axis):
 
 
 def _sequence(name, expand, doc, attrs=LENGTHS, rule=lambda old, axis: old):
-    """Enter an operator on sequences."""
+    """Register an operator on sequences."""
 
     def infer(specs, axis, **_):
         if not known(specs):
@@ -52,13 +50,13 @@ def _sequence(name, expand, doc, attrs=LENGTHS, rule=lambda old, axis: old):
 
 
 def _times(data, shape, axis):
-    """0, 1, ... T - 1, standing along the axis of time."""
+    """Return 0, 1, ... T - 1 along the time axis."""
     places = made(data, arange, start=0, stop=shape[axis], dtype="int64")
     return reshape(places, shape=(-1, 1) if axis == 0 else (1, -1))
 
 
 def _lengths(length, axis):
-    """The lengths as whole numbers, standing along the other axis."""
+    """Return the lengths as integers along the batch axis."""
     return reshape(cast(length, dtype="int64"), shape=(1, -1) if axis == 0 else (-1, 1))
 
 
@@ -73,7 +71,7 @@ def _mask_expand(specs, data, *length, use_sequence_length, axis, value):
 
 
 def _at(data, old, places):
-    """data[places[i, j], j]: other places in time for each sequence, time first."""
+    """Return data[places[i, j], j]: gather in time, separately per sequence, time first."""
     time, count, *rest = old
     numbers = reshape(made(data, arange, start=0, stop=count, dtype="int64"), shape=(1, -1))
     rows = reshape(data, shape=as_codes((time * count, *rest)))
@@ -81,7 +79,7 @@ def _at(data, old, places):
 
 
 def _time_first(specs, data, axis):
-    """The data, and its shape, with time as the first axis."""
+    """Return the data and its shape with time as the first axis."""
     old = specs[0].shape
     if axis == 0:
         return data, old

@@ -1,10 +1,8 @@
-"""Operators that repeat, pad, cut and rearrange along axes.
+"""Operators that repeat, pad, split and rearrange along axes.
 
-Takes:   arrays, and counts, widths or axes as attributes.
-Gives:   the records. Nearly all are made of reshape, transpose, slice and broadcast_to,
-         which a loop reads in place: `tile` and `flip` need no kernel of their own.
-
-What is left out: circular padding.
+Nearly all decompose into reshape, transpose, slice and broadcast_to, which loops read in
+place: `tile` and `flip` need no kernels.
+Not supported: circular padding.
 """
 
 import numpy as np
@@ -124,7 +122,7 @@ broadcast_axis = register(
 
 # -- padding ---------------------------------------------------------------------------
 def _widths(old, pad_width):
-    """[(before, after), ...], one pair an axis."""
+    """Return [(before, after), ...], one pair per axis."""
     if len(pad_width) != 2 * len(old):
         raise ShapeError(
             f"Pad: pad_width has {len(pad_width)} numbers, but {old} "
@@ -150,7 +148,7 @@ def _pad_rule(old, pad_width, mode="constant", constant_value=0):
 
 
 def _inside(old, pad_width):
-    """The slice of the padded array that holds the old one."""
+    """Return the slice of the padded array that contains the old one."""
     pairs = _widths(old, pad_width)
     return {
         "begin": tuple(a for a, _ in pairs),
@@ -207,7 +205,7 @@ def _pad_expand(specs, data, mode, pad_width, constant_value):
             index = made(data, arange, start=-before, stop=n + after, dtype="int64")
             if mode == "edge":
                 index = clip(index, a_min=0, a_max=n - 1)
-            else:  # a mirror at 0, and one at n - 1
+            else:  # reflected at 0 and at n - 1
                 index = (n - 1) - abs_((n - 1) - abs_(index))
             data = take(data, index, axis=axis)
     return data
@@ -234,7 +232,7 @@ pad = register(
 )
 
 
-# -- cutting ---------------------------------------------------------------------------
+# -- splitting -------------------------------------------------------------------------
 def _like_bounds(old, wanted, axes):
     if not axes and len(old) != len(wanted):
         raise ShapeError(
@@ -274,7 +272,7 @@ slice_like = register(
 
 
 def _cuts(old, indices, axis, squeeze_axis, sections):
-    """[(begin, end), ...] of the parts; `indices` begin each part, as in files."""
+    """Return [(begin, end), ...] of the parts; `indices` begin each part, as in files."""
     axis = axis_of("split_v2", axis, len(old))
     n = old[axis]
     if sections:
@@ -334,7 +332,7 @@ cut = register(
 
 
 def split_v2(ary, indices_or_sections, axis=0, squeeze_axis=False, name=None):
-    """Cut an axis into equal parts (a number), or at places (a tuple).
+    """Split an axis into equal parts (an integer), or at indices (a tuple).
 
     >>> from minihybrid.core import nd
     >>> [part.shape for part in nd.split_v2(nd.arange(6), (2, 3))]
@@ -348,7 +346,7 @@ def split_v2(ary, indices_or_sections, axis=0, squeeze_axis=False, name=None):
 
 
 def _crop_window(specs, offset, h_w, center_crop):
-    """(top, left, height, width) of the part that is left."""
+    """Return (top, left, height, width) of the crop."""
     old = specs[0].shape
     size = specs[1].shape[2:] if len(specs) > 1 else h_w
     if len(old) == 4 and center_crop:
@@ -492,7 +490,7 @@ space_to_depth = register(
 
 # -- diagonals -------------------------------------------------------------------------
 def _diagonal(old, offset, axis1, axis2):
-    """(shape, offset, strides) of a diagonal, which becomes the last axis."""
+    """Return (shape, offset, strides) of a diagonal, which becomes the last axis."""
     a, b = axis_of("diagonal", axis1, len(old)), axis_of("diag", axis2, len(old))
     n = min(old[a] + min(offset, 0), old[b] - max(offset, 0))
     if n <= 0 or a == b:
@@ -543,7 +541,7 @@ put_diagonal = register(
 
 
 def square_of(data, specs, offset):
-    """Square matrices with the last axis of the data on a diagonal."""
+    """Return square matrices with the last axis of the data on a diagonal."""
     *rest, n = specs[0].shape
     size = n + abs(offset)
     like = made(data, zeros, shape=(*rest, size, size), dtype=specs[0].dtype)
@@ -570,7 +568,7 @@ diag = register(
 )
 
 
-# -- shapes as numbers -----------------------------------------------------------------
+# -- shapes as arrays ------------------------------------------------------------------
 def _shape_cpu(k, data, out):
     for i, n in enumerate(data.shape):
         k.store(str(i), str(n))
@@ -595,7 +593,7 @@ size_array = register(
 )
 
 
-# -- names that change nothing ---------------------------------------------------------
+# -- identities ------------------------------------------------------------------------
 def _same_infer(specs):
     shape = next((s.shape for s in specs if known([s])), specs[0].shape)
     return [Spec(shape, s.dtype) for s in specs], [Spec(shape, specs[0].dtype)]
