@@ -2,9 +2,10 @@
 
 Arrays made of NumPy's that are not contiguous, inputs that are views of one memory, one
 array for two inputs, literals as arguments, operators on a device one by one, `out=` and
-operators that write into their first operand, outputs that are recorded for no gradient,
-a function of its own (or a hybridized one) inside, and a net that changes its states
-twice in one call. `TRANSFORMS` are `mx.vjp`, `mx.jvp` and `mx.vmap`, which give some answers.
+operators that write into their first operand, writes between `record()` and `backward`,
+outputs that are recorded for no gradient, a function of its own (or a hybridized one)
+inside, and a net that changes its states twice in one call. `TRANSFORMS` are `mx.vjp`,
+`mx.jvp` and `mx.vmap`, which give some answers.
 A mode of `TWINS` gives two answers, which must be equal: of a call, and of the same
 computation without it.
 """
@@ -13,6 +14,7 @@ import operator
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 
@@ -75,6 +77,28 @@ def by_views(hybridize: bool) -> Callable:
         if hybridize:
             net.hybridize(backend="numpy")
         return answers(net, program, xs=views(program))
+
+    return mode
+
+
+def by_late_writes(hybridize: bool) -> Callable:
+    """A mode: inputs and weights are overwritten between `record()` and `backward`."""
+
+    def mode(program: Program) -> Answers:
+        if program.second:
+            raise Refused("late writes: the second derivatives are of other values")
+        net, xs, backward = Net(program), views(program), autograd.backward
+        if hybridize:
+            net.hybridize(backend="numpy")
+
+        def late(ends: list, gradients: list) -> None:
+            weights = [p.data() for p in net.collect_params().values() if p.grad_req != "null"]
+            for array in xs + weights:
+                array[...] = 3
+            backward(ends, gradients)
+
+        with mock.patch.object(autograd, "backward", late):
+            return answers(net, program, xs=xs)
 
     return mode
 
@@ -504,6 +528,8 @@ CALLS = {
     "strided": by_strided,
     "views": by_views(False),
     "views in a plan": by_views(True),
+    "late writes": by_late_writes(False),
+    "late writes in a plan": by_late_writes(True),
     "numbers": by_numbers,
     "line by line on a GPU": lambda program: on_gpu(program, hybridize=False),
     "in place": in_place,

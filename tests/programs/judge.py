@@ -123,7 +123,7 @@ def answers(block, program, ctx=None, xs=None):
     xs = xs or [ARRAYS[program.world](a) for a in data_of(program)]
     xs = [x.as_in_context(ctx) for x in xs] if ctx is not None else xs
     nd.random.seed(5)
-    values = {f"output {k}": o for k, o in enumerate(as_list(block(*xs)))}
+    values = {f"output {k}": o.copy() for k, o in enumerate(as_list(block(*xs)))}
     if program.train:
         values |= unrecorded(block, program, xs) | trained(block, program, xs)
     if program.second:
@@ -165,7 +165,7 @@ def trained(block, program, xs):
     with autograd.record():
         outs = as_list(block(*xs))
     ends = [outs[k] for k in heads(program) if np.dtype(outs[k].dtype).kind == "f"]
-    values = {f"trained output {k}": o for k, o in enumerate(outs)}
+    values = {f"trained output {k}": o.copy() for k, o in enumerate(outs)}
     if ends:
         autograd.backward(ends, [head_gradient(o) for o in ends])
         values |= {f"gradient of input {k}": x.grad for k, x in enumerate(floats)}
