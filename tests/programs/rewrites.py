@@ -106,12 +106,11 @@ class Edit:
             else self("concat", *parts, dim=axis)
         )
 
-    def part(self, v: int, axis: int, begin: int, end: int, ndim: int) -> int:
-        """A slice along one axis of a value with `ndim` axes."""
+    def part(self, v: int, axis: int, begin: int, end: int) -> int:
+        """A slice along one axis."""
         if self.is_np or self.rng.random() < 0.3:
-            key = [("slice", None, None, None)] * ndim
-            key[axis] = ("slice", begin, end, None)
-            return self("[]", v, key=tuple(key))
+            key = (("slice", None, None, None),) * axis + (("slice", begin, end, None),)
+            return self("[]", v, key=key)
         return self("slice_axis", v, axis=axis, begin=begin, end=end)
 
     def expand(self, v: int, axis: int) -> int:
@@ -557,7 +556,7 @@ def halves(e, step):
     n = array.shape[axis]
     if n > 1:
         k = e.rng.randrange(1, n)
-        parts = (e.part(x, axis % array.ndim, *ends, array.ndim) for ends in ((0, k), (k, n)))
+        parts = (e.part(x, axis % array.ndim, *ends) for ends in ((0, k), (k, n)))
         return e("+", *(e(step.op, part, **attrs) for part in parts))
 
 
@@ -769,14 +768,12 @@ def in_parts(e, step):
     if where is None:
         return None
     axis, cut = where
-    ndim, n = len(e.shape(step.inputs[0])), e.shape(step.inputs[0])[axis]
+    n = e.shape(step.inputs[0])[axis]
     if n < 2:
         return None
     k, parts = e.rng.randrange(1, n), []
     for begin, end in ((0, k), (k, n)):
-        ins = [
-            e.part(v, axis, begin, end, ndim) if i in cut else v for i, v in enumerate(step.inputs)
-        ]
+        ins = [e.part(v, axis, begin, end) if i in cut else v for i, v in enumerate(step.inputs)]
         parts.append(e(step.op, *ins, **step.attrs))
     return e.concat(parts, axis)
 
@@ -791,13 +788,13 @@ def padded(e, step):
     if where is None or not all(is_smooth(e.arrays[i]) for i in step.inputs):
         return None
     axis, cut = where
-    ndim, n = len(e.shape(step.inputs[0])), e.shape(step.inputs[0])[axis]
+    n = e.shape(step.inputs[0])[axis]
     if not n:
         return None
     k, ins = e.rng.randint(1, n), list(step.inputs)
     for i in cut:
-        ins[i] = e.concat([ins[i], e.part(ins[i], axis, 0, k, ndim)], axis)
-    return e.part(e(step.op, *ins, **step.attrs), axis, 0, n, ndim)
+        ins[i] = e.concat([ins[i], e.part(ins[i], axis, 0, k)], axis)
+    return e.part(e(step.op, *ins, **step.attrs), axis, 0, n)
 
 
 @of_step("folded by hand", exact=True)
@@ -863,8 +860,8 @@ def split(e, v):
         return None
     if n in (2, 3) and not e.is_np and e.rng.random() < 0.5:
         return e.concat(e("split", v, num_outputs=n, axis=axis, n_outputs=n), axis)
-    k, ndim = e.rng.randrange(1, n), e.arrays[v].ndim
-    return e.concat([e.part(v, axis, *ends, ndim) for ends in ((0, k), (k, n))], axis)
+    k = e.rng.randrange(1, n)
+    return e.concat([e.part(v, axis, *ends) for ends in ((0, k), (k, n))], axis)
 
 
 @of_value("joined with nothing")
@@ -889,10 +886,10 @@ def padded_value(e, v):
         width = [(0, 0)] * ndim
         width[axis] = (before, after)
         long = e("np.pad", v, pad_width=tuple(width), mode="constant", constant_values=1.5)
-        return e.part(long, axis, before, before + n, ndim)
+        return e.part(long, axis, before, before + n)
     if n:
         long = e.concat([v, e("np.zeros_like" if e.is_np else "zeros_like", v)], axis)
-        return e.part(long, axis, 0, n, ndim)
+        return e.part(long, axis, 0, n)
 
 
 @of_value("tiled and sliced")
@@ -904,7 +901,7 @@ def tiled(e, v):
         reps[axis] = 2
         long = e("np.tile" if e.is_np else "tile", v, reps=tuple(reps))
         k = e.rng.choice((0, n))
-        return e.part(long, axis, k, k + n, ndim)
+        return e.part(long, axis, k, k + n)
 
 
 @of_value("repeated and skipped")
@@ -940,7 +937,7 @@ def one_of_two(e, v):
         return None
     axis, k = e.rng.randint(0, e.arrays[v].ndim), e.rng.randint(0, 1)
     both = e("np.stack" if e.is_np else "stack", v, v, axis=axis)
-    return e.squeeze(e.part(both, axis, k, k + 1, e.arrays[v].ndim + 1), axis)
+    return e.squeeze(e.part(both, axis, k, k + 1), axis)
 
 
 @of_value("every row taken")
