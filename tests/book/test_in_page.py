@@ -11,14 +11,13 @@ import envs
 import make_lite
 import pyodide_core
 import pytest
-from marks import external
 from nbformat import read
 from run_notebooks import ROOT
 from test_sanitize import sanitized
 
 CHAPTERS = tomllib.loads((ROOT / "book/in_page.toml").read_text(encoding="utf-8"))
 # "27_tiling_a_product": its simulated threads take minutes.
-FIRST = ["00_tour", "03_hybridize", "09_export"]  # the others are for `make test-all`
+FIRST = ["00_tour", "03_hybridize", "09_export"]  # all run in Pyodide itself, in `make test-all`
 
 # What differs, and what the page's Python says there instead.
 ELSE = {
@@ -84,7 +83,7 @@ def differing(stem, results):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stem", [*FIRST, *external(*sorted(set(CHAPTERS) - {*FIRST}))])
+@pytest.mark.parametrize("stem", FIRST)
 def test_a_chapter_runs_in_the_page(stem):
     page = ROOT / "tests/in_page.py", ROOT / f"notebooks/{stem}.ipynb"
     results = printed(stem, sys.executable, *page, *CHAPTERS[stem]["libraries"])
