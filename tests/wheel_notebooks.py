@@ -1,10 +1,10 @@
 """Notebooks run alone: in an empty folder, by a Python that has a wheel of ours.
 
-    python tests/wheel_notebooks.py NOTEBOOK PYTHON FOLDER [twice]
+    python tests/wheel_notebooks.py NOTEBOOK PYTHON FOLDER SECONDS
 
-prints the id and the errors of each cell that fails, as JSON; `twice` runs each cell again right
-after itself, as a reader may. A process of its own ends
-with its sockets, which Jupyter's client leaves open.
+prints the id and the errors of each cell that fails, as JSON. A cell that took fewer SECONDS is
+run again right after itself, as a reader may. A process of its own ends with its sockets, which
+Jupyter's client leaves open.
 """
 
 import copy
@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -23,20 +24,37 @@ AGAIN = "-again"
 VARIABLES = {"TQDM_DISABLE": "1", "PYTHONWARNINGS": "ignore"}
 
 
-def run(notebook, python, folder):
+class Client(NotebookClient):
+    """Runs cells, but not again what took `again_s` or longer."""
+
+    took_s = again_s = 0.0
+
+    async def async_execute_cell(self, cell, *args, **kwargs):
+        if cell.get("id", "").endswith(AGAIN) and self.took_s >= self.again_s:
+            cell.outputs = []
+            return cell
+        start = time.monotonic()
+        try:
+            return await super().async_execute_cell(cell, *args, **kwargs)
+        finally:
+            self.took_s = time.monotonic() - start
+
+
+def run(notebook, python, folder, again_s):
     """Fill in the outputs of a notebook, by a kernel of `python` in `folder`."""
     spec = Path(folder, ".jupyter/kernels/alone/kernel.json")
     spec.parent.mkdir(parents=True)
     command = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     spec.write_text(json.dumps({"argv": command, "display_name": "alone", "language": "python"}))
     specs = KernelSpecManager(kernel_dirs=[str(spec.parents[1])])
-    client = NotebookClient(
+    client = Client(
         notebook,
         km=AsyncKernelManager(kernel_name="alone", kernel_spec_manager=specs),
         timeout=600,
         allow_errors=True,
         resources={"metadata": {"path": str(folder)}},
     )
+    client.again_s = again_s
     variables = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     client.execute(env=variables | VARIABLES)
 
@@ -64,10 +82,10 @@ def failing(notebook):
             yield cell.id, errors
 
 
-def problems_of(path, python, folder, twice=False):
+def problems_of(path, python, folder, again_s=0):
     """What `failing` finds in a notebook that a process of its own runs."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", __file__, path, python, folder, *["twice"] * twice],
+        [sys.executable, "-W", "ignore", __file__, path, python, folder, str(again_s)],
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -78,7 +96,8 @@ def problems_of(path, python, folder, twice=False):
 
 if __name__ == "__main__":
     notebook = nbformat.read(sys.argv[1], as_version=4)
-    if sys.argv[4:]:
+    again_s = float(sys.argv[4])
+    if again_s:
         notebook = doubled(notebook)
-    run(notebook, *sys.argv[2:4])
+    run(notebook, *sys.argv[2:4], again_s)
     print(json.dumps(list(failing(notebook))))

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("stem", ["03_hybridize", "11_arrays_and_autograd", "22_files"])
 def test_each_cell_may_run_twice(stem, tmp_path):
     path = ROOT / f"notebooks/{stem}.ipynb"
-    assert wheel_notebooks.problems_of(path, sys.executable, tmp_path, twice=True) == []
+    assert wheel_notebooks.problems_of(path, sys.executable, tmp_path, again_s=1) == []
 
 
 def test_a_cell_that_cannot_run_twice_is_found(tmp_path):
@@ -26,7 +26,7 @@ def test_a_cell_that_cannot_run_twice_is_found(tmp_path):
     cells[3].metadata["tags"] = ["raises-exception"]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "cells.ipynb")
     assert wheel_notebooks.problems_of(
-        tmp_path / "cells.ipynb", sys.executable, tmp_path, twice=True
+        tmp_path / "cells.ipynb", sys.executable, tmp_path, again_s=600
     ) == [
         ["cell1-again", ["name 'x' is not defined"]],
         ["cell2", ["division by zero"]],
