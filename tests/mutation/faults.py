@@ -27,7 +27,7 @@ from programs import rate
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-RINGS = {"quick": ["--quick"], "test": ["-m", "not elsewhere"]}
+RINGS = {"quick": ["--quick"], "test": ["-m", "not external"]}
 PARTS = "minihybrid tests tools benchmarks book notebooks".split()
 SOAK = "--programs 400 --nets 0 --seed 0 --stop"
 COMMAND = "-m pytest -q -x -n 2 --dist worksteal -p no:cacheprovider -p no:nbval".split()
