@@ -102,42 +102,12 @@ MEMORY = "MXNet reads or writes memory that it should not"
 OTHER = "Other answers"
 
 SCALAR_SIGNS = ("+", "-", "*", "/", "%", "**", "==", "!=", "<", "<=", ">", ">=")
-FUNCTIONS = (
-    "sqrt",
-    "rsqrt",
-    "cbrt",
-    "rcbrt",
-    "exp",
-    "expm1",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "sin",
-    "cos",
-    "tan",
-    "arcsin",
-    "arccos",
-    "arctan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "arcsinh",
-    "arccosh",
-    "arctanh",
-    "degrees",
-    "radians",
-    "erf",
-    "erfinv",
-    "gamma",
-    "gammaln",
-    "sigmoid",
-    "softsign",
-    "reciprocal",
-    "mean",
-    "log_sigmoid",
-    "mish",
-    "digamma",
+FUNCTIONS = tuple(
+    """
+    sqrt rsqrt cbrt rcbrt exp expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh
+    cosh tanh arcsinh arccosh arctanh degrees radians erf erfinv gamma gammaln sigmoid softsign
+    reciprocal mean log_sigmoid mish digamma
+""".split()
 )
 
 REGRESSIONS = ("LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput")

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from minihybrid import autograd, gluon, init, nd
+from minihybrid import autograd, init, nd
 from minihybrid.core.files import FileError
 from minihybrid.gluon import contrib, nn
 
@@ -131,14 +131,3 @@ def test_a_block_without_prefix_names_its_children_like_its_holder():
         "outer_dense0_weight",
         "outer_dense1_weight",
     ]
-
-
-def test_a_hook_is_taken_off():
-    net, calls = nn.Dense(1), []
-    net.initialize()
-    handle = net.register_forward_hook(lambda *_: calls.append(1))
-    assert isinstance(handle, gluon.utils.HookHandle)
-    net(nd.ones((1, 2)))
-    handle.detach()
-    net(nd.ones((1, 2)))
-    assert calls == [1]
