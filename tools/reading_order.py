@@ -10,7 +10,8 @@ READING_ORDER = """
     core.fork_safe core.lru_cache core.attribute core.context core.switches core.placement
     core.definition_checks core.lengths
     ops.registry ops.cpu ops.cpu.machine ops.gpu ops.shapes ops.integers ops.loops
-    ops.elementwise ops.gpu.order ops.reduce ops.layout ops.filled ops.joining ops.indexing
+    ops.elementwise
+    ops.bfloat16 ops.gpu.order ops.reduce ops.layout ops.filled ops.joining ops.indexing
     ops.tiling ops.ordering ops.sequence ops.cpu.products ops.gpu.tiles ops.gpu.products
     ops.neural ops.functions ops.cpu.flatshift ops.cpu.imagelanes ops.cpu.imagecolumns
     ops.cpu.imagepoints ops.cpu.imageslides ops.gpu.images ops.im2col ops.convolution

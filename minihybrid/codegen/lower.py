@@ -257,7 +257,7 @@ def planned(graph: Graph) -> Plan:
     graph = merge(lower(graph)).check("fuse")
     steps = []
     for node in graph.nodes:
-        if node.op is None or node.op.view or not any(s.size for s in node.specs):
+        if node.op and (node.op.view or not any(s.size for s in node.specs)):
             continue
         inner = node.attrs["graph"].nodes if "graph" in node.attrs else [node]
         for one in inner:
@@ -272,6 +272,8 @@ def planned(graph: Graph) -> Plan:
                         f"export: '{one.name}' is {spec.dtype}, which WebAssembly has not; cast "
                         "it to float32"
                     )
+        if node.op is None:
+            continue
         try:
             steps.append(step_of(node))
         except (Unreadable, KernelError) as error:

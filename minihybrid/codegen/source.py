@@ -69,6 +69,8 @@ def typed(text, dtype):
 @cache
 def _words(dtype):
     """Return the replacements of LOWEST, HIGHEST, F and T."""
+    if dtype.kind == "V":  # `bfloat16` rounds a float32 to the bits of one
+        return "-INF", "INF", "float32", "bfloat16"
     if dtype.kind == "f":
         return "-INF", "INF", dtype.name, dtype.name
     low, high = (False, True) if dtype.kind == "b" else limits(dtype)
@@ -82,7 +84,7 @@ def type_name(dtype):
     >>> type_name(dtype("bool"))
     'boolean'
     """
-    return "boolean" if dtype.kind == "b" else dtype.name
+    return {"b": "boolean", "V": "uint16"}.get(dtype.kind, dtype.name)
 
 
 class Kernel:
@@ -337,13 +339,15 @@ class Kernel:
                     values[text] = self.name("v")  # users may load different elements
                     self(f"{values[text]} = {text}")
                 operands[letter] = values.get(text, text)
+                if ref[0].specs[ref[1]].dtype.kind == "V" and not node.op.strides:
+                    operands[letter] = f"widened({operands[letter]})"
             if node.op.strides:
                 values[node, 0] = operands["a"]
                 continue
             dtype = node.specs[0].dtype
             expr = node.op.scalar(node.attrs, dtype).format(**operands, i=index)
             expr = self.translate(expr, dtype)
-            if dtype.kind != "f":  # Numba widens integers to 64 bits
+            if dtype.kind not in "fV":  # Numba widens integers to 64 bits
                 expr = f"{dtype.name}({expr})"
             values[node, 0] = self.name("t")
             with self.of(node):

@@ -172,7 +172,7 @@ class NDArray(Value):
 
     @classmethod
     def _computed(cls, op, inputs, attrs, datas, specs):
-        if op.eager is None:
+        if op.is_made(specs, attrs):
             return cls.composed(op, specs, inputs, attrs)
         run, key = op.eager, {"key": STREAM.take(1)} if op.random else {}
         if {*map(type, datas)} != HERE and (context := _elsewhere(op, datas, attrs)):
@@ -603,6 +603,7 @@ COPY_TO = Op(
     name="_copyto",
     inputs=("data",),
     anywhere=True,
+    any_dtype=True,
     doc="The numbers in new memory on a device.",
     infer=lambda ins, context: (ins, ins),
     eager=lambda data, context: placed(data, context),

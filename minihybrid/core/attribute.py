@@ -15,6 +15,7 @@ from minihybrid.core.op import AttrError, described
 KNOWN = frozenset(("ctx_group", "force_mirroring", "lr_mult", "mirror_stage", "wd_mult"))
 # Codes of dtypes in files.
 DTYPES = dict(enumerate("float32 float64 float16 uint8 int32 int8 int64 bool".split()))
+DTYPES[12] = "bfloat16"
 TYPE_FLAGS = {name: flag for flag, name in DTYPES.items()}
 
 

@@ -30,6 +30,7 @@ class CompiledOp(Op):
     """
 
     name, inputs, variadic, attrs, gives_own = "_plan", ("data",), True, {}, True
+    any_dtype = True
     __setattr__ = object.__setattr__  # unlike other operators, it is mutable
 
     def __init__(self, job, keep=True, taped=None, wait=None):

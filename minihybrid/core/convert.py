@@ -39,7 +39,7 @@ def to_numpy(owner, source, dtype):
         ) from None
     if array.dtype == object and all(isinstance(v, Number) for v in array.flat):
         array = np.asarray(source, np.float64)  # integers beyond 64 bits
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16":
         raise AttrError(
             f"{owner}: {described(source)} is no array of numbers; needed: "
             "numbers in (nested) lists of one length, or in NumPy's arrays"
@@ -66,8 +66,8 @@ def fits(value, dtype):
     """Return whether a value has the dtype, or is numeric and the dtype floating."""
     own = None if getattr(value, "level", 0) else getattr(value, "dtype", None)
     if own is None:  # a symbol's is unknown
-        return dtype.kind == "f" and type(value) in (int, float, bool)
-    return own == dtype or dtype.kind == "f" and np.dtype(own).kind in "biuf"
+        return dtype.kind in "fV" and type(value) in (int, float, bool)
+    return own == dtype or dtype.kind in "fV" and np.dtype(own).kind in "biufV"
 
 
 def check_range(owner, number, dtype):

@@ -52,11 +52,11 @@ def generate(graph, memory, inputs):
                 if not same:
                     lines.append(f"t{count} = y{k}.reshape({spec.shape})")
             else:
-                at = memory.offsets[node, i]
+                at, kind = memory.offsets[node, i], spec.dtype.name
+                kind = repr(kind) if spec.dtype.kind == "V" else f"np.{kind}"
                 names[node, i] = f"t{count}"
                 lines.append(
-                    f"t{count} = arena[{at}:{at + spec.nbytes}]"
-                    f".view(np.{spec.dtype.name}).reshape({spec.shape})"
+                    f"t{count} = arena[{at}:{at + spec.nbytes}].view({kind}).reshape({spec.shape})"
                 )
             count += 1
         calls += _step(

@@ -277,7 +277,13 @@ def dtype(value):
         return None  # not `==`: np.dtype("float64") == None is true
     if isinstance(value, str) and not re.fullmatch(r"[<=|]?[A-Za-z]\w{0,15}", value):
         raise ValueError  # NumPy would parse a structured dtype
+    if isinstance(value, str) and value == "bfloat16":
+        from minihybrid.ops.bfloat16 import bfloat16
+
+        return bfloat16()
     np_dtype = np.dtype(value)
+    if np_dtype.name == "bfloat16":
+        return np_dtype
     if np_dtype.kind not in "biuf" or np_dtype.itemsize > 8 or not np_dtype.isnative:
         raise ValueError  # objects, strings, records: no operator takes these
     return np_dtype
@@ -287,7 +293,8 @@ def optional(kind):
     """The same kind, with `None` allowed."""
 
     def parse(value):
-        return None if value in (None, "None") else kind(value)
+        is_none = value is None or isinstance(value, str) and value == "None"
+        return None if is_none else kind(value)  # `==` as in `dtype`
 
     parse.__doc__ = f"{_words(kind).rstrip('.')}, or `None`."
     return parse
@@ -412,6 +419,8 @@ class Op:
     modal: bool = False  # differs while training: `expand` takes `training`
     gives_own: bool = False  # `eager` returns fresh, contiguous memory
     anywhere: bool = False  # `eager` takes arrays of any device
+    any_dtype: bool = False  # takes bfloat16 as it is, as views and `strides` do; the
+    # others compute in float32 and round the results (ops/bfloat16.py)
     checked: Checked = field(default_factory=Checked, init=False)  # per operator,
     # not global, so that it is freed with its net
     readers: dict = field(default_factory=dict, init=False)  # call form -> its `reader`
@@ -541,6 +550,10 @@ class Op:
 
         Raises:  ShapeError, also where the rule itself fails or an array would be too large.
         """
+        if self.widens(ins, attrs):
+            from minihybrid.ops.bfloat16 import specs_of
+
+            return specs_of(self, ins, attrs)
         try:
             ins, outs = self.infer([s.possible(self.name) for s in ins], **attrs)
             return list(ins), [s.possible(self.name) for s in outs]
@@ -549,8 +562,23 @@ class Op:
         except (*UNEXPECTED, AttributeError) as error:
             raise self.sentence(ShapeError, ins, attrs, error) from error
 
+    def widens(self, specs, attrs):
+        """Whether bfloat16 is among the dtypes, and the operator computes it in float32."""
+        if self.any_dtype or self.view or self.strides or not specs:
+            return False
+        given = [s.dtype for s in specs] + [v for v in attrs.values() if isinstance(v, np.dtype)]
+        return any(kind is not None and kind.kind == "V" for kind in given)
+
+    def is_made(self, specs, attrs):
+        """Whether simpler operators compute it."""
+        return self.eager is None or self.widens(specs, attrs)
+
     def expanded(self, specs, inputs, attrs, training):
         """Return the outputs of this operator's decomposition into simpler operators."""
+        if self.widens(specs, attrs):
+            from minihybrid.ops.bfloat16 import in_float32
+
+            return in_float32(self, specs, inputs, attrs, training)
         mode = {"training": training} if self.modal else {}
         return self.expand(specs, *inputs, **attrs, **mode)
 

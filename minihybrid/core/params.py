@@ -6,7 +6,7 @@ All four versions of the format can be read, sparse arrays as dense ones; versio
 written, or 3 for shapes that only np semantics allow. Sizes are validated before memory
 is allocated.
 Source:  MXNet's NDArray::Load and its LegacyLoad, of versions 0.8 to 1.9.
-What is left out: writing sparse arrays; bfloat16, which is read as float32.
+What is left out: writing sparse arrays.
 """
 
 import math
@@ -17,13 +17,14 @@ import numpy as np
 from minihybrid.core.attribute import DTYPES, TYPE_FLAGS
 from minihybrid.core.files import FileError, read_whole
 from minihybrid.core.op import DEEPEST, LARGEST
+from minihybrid.core.op import dtype as dtype_kind
 from minihybrid.core.switches import is_np_shape
 
 LIST_MAGIC = 0x112
 V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
-BOOL, BFLOAT16 = 7, 12
+BOOL = 7
 # Numbers of dtypes in files; MXNet 1.9 itself has none of 8 to 11, later ones do.
-READABLE = {**DTYPES, 8: "int16", 9: "uint16", 10: "uint32", 11: "uint64", BFLOAT16: "uint16"}
+READABLE = {**DTYPES, 8: "int16", 9: "uint16", 10: "uint32", 11: "uint64"}
 DENSE, ROW_SPARSE, CSR = 0, 1, 2
 CUT_OFF = "the file is cut off or is no parameter file"
 # Bytes that sparse arrays may become as dense ones, however small their file is.
@@ -114,11 +115,9 @@ class Reader:
 
     def values(self, shape, flag):
         """Read the elements of an array."""
-        dtype = np.dtype(READABLE[flag])
+        dtype = dtype_kind(READABLE[flag])
         raw = self.take(math.prod(shape) * dtype.itemsize, f"an array of shape {shape}")
         array = np.frombuffer(raw, dtype).reshape(shape)
-        if flag == BFLOAT16:  # the upper half of a float32
-            return (array.astype(np.uint32) << 16).view(np.float32)
         return array.view(np.uint8) != 0 if flag == BOOL else array
 
 

@@ -144,8 +144,8 @@ class Symbol(Value):
                     f"NDArray, but others are symbols{user_line()}; hand arrays to a hybrid block "
                     "as parameters or constants (params.get_constant)"
                 )
-        if current and current.lower and op.eager is None:
-            specs = [v.spec for v in inputs]
+        specs = [v.spec for v in inputs] if current and current.lower else []
+        if current and current.lower and op.is_made(specs, attrs):
             return as_symbol(op.expanded(specs, inputs, attrs, current.training))
         name = NameManager.current().get(name, hint(op))
         if any(v is None for v in inputs):

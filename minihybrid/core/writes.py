@@ -54,6 +54,7 @@ SET_ITEM = Op(
     inputs=("data", "value"),
     attrs={"key": (lambda key: key, REQUIRED)},
     anywhere=True,
+    any_dtype=True,
     doc="An array with new values at an index.",
     infer=lambda ins, key: (ins, ins[:1]),
     eager=_set_item,

@@ -82,6 +82,11 @@ class Parts:
             for n in (node.attrs["graph"].nodes if "graph" in node.attrs else [node])
         ]
         for node in nodes:
+            if any(spec.dtype.kind == "V" for spec in node.specs):
+                raise HybridError(
+                    f"export: '{node.name}' is bfloat16, which neither C nor NumPy's files have; "
+                    "cast the net to float32, or export it as format 'mxnet' or 'onnx'"
+                )
             if node.op and node.op.random:
                 raise HybridError(
                     f"export: {node.op.name} '{node.name}' draws random numbers, and files of "

@@ -6,8 +6,6 @@ Gives:   `BatchNorm`, `BatchNormReLU`, `LayerNorm`, `GroupNorm`, `InstanceNorm`.
 Left out: statistics over several devices (`SyncBatchNorm`).
 """
 
-import numpy as np
-
 from minihybrid.core.block import HybridBlock
 from minihybrid.core.convert import dtype_of
 from minihybrid.core.op import boolean, checked, integer, length
@@ -95,8 +93,9 @@ use_global_stats=False, in_channels=3)
         )
 
     def cast(self, dtype):
-        """Change the dtype. For float16, the statistics stay float32."""
-        super().cast("float32" if dtype_of(self.name, dtype) == np.float16 else dtype)
+        """Change the dtype. For float16 and bfloat16, the statistics stay float32."""
+        is_narrow = dtype_of(self.name, dtype).name in ("float16", "bfloat16")
+        super().cast("float32" if is_narrow else dtype)
 
     def hybrid_forward(self, F, x, gamma, beta, running_mean, running_var):
         """Apply the layer."""

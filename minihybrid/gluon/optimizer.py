@@ -189,14 +189,14 @@ class Optimizer(Settings):
             overwrite(array, value.data)
 
     def create_state_multi_precision(self, index, weight):
-        """The state; of a float16 weight in mixed precision, (float32 copy, state)."""
+        """The state; of a 16-bit weight in mixed precision, (float32 copy, state)."""
         if not self._is_mixed(weight):
             return self.create_state(index, weight)
         master = weight.detach().astype("float32")
         return master, self.create_state(index, master)
 
     def update_multi_precision(self, index, weight, grad, state):
-        """One step; in mixed precision, float16 weights are computed in float32."""
+        """One step; in mixed precision, 16-bit weights are computed in float32."""
         if not self._is_mixed(weight):
             return self.update(index, weight, grad, state)
         master, state = state
@@ -204,7 +204,7 @@ class Optimizer(Settings):
         overwrite(weight, master.astype(weight.dtype).data)
 
     def _is_mixed(self, weight):
-        return self.multi_precision and np.dtype(weight.dtype) == np.float16
+        return self.multi_precision and np.dtype(weight.dtype).name in ("float16", "bfloat16")
 
     # -- rates
     @property

@@ -257,7 +257,7 @@ class Batched(Value):
     def interpret(self, op: Op, inputs: Sequence, attrs: dict, name: str | None = None) -> Any:
         """Apply an operator to all slices at once."""
         specs = [Spec(_shape(x), np.dtype(getattr(x, "spec", x).dtype)) for x in inputs]
-        if op.eager is None:
+        if op.is_made(specs, attrs):
             return op.expanded(specs, inputs, attrs, STATE.training)
         outs = op.specs_of(specs, attrs)[1]
         rule = RULES.get(op.name) or (_elementwise if op.expr else _view if op.view else None)

@@ -142,7 +142,7 @@ def promote(value, *numbers):
     """The value in its result dtype with these scalars. `None` isn't a scalar."""
     for number in numbers:
         kind = kind_of(value)
-        if number is None or isinstance(number, BOOLS) or kind is not None and kind.kind == "f":
+        if number is None or isinstance(number, BOOLS) or kind is not None and kind.kind in "fV":
             continue
         is_int = is_whole(number)
         if kind is None or with_number(kind, number, is_int) != kind:

@@ -66,7 +66,7 @@ class Recorder(Value):
         """Record a primitive; decompose any other operator."""
         recording, specs = self.recording, [v.spec for v in inputs]
         outs = op.specs_of(specs, attrs)[1]
-        if op.eager is None:
+        if op.is_made(specs, attrs):
             return op.expanded(specs, inputs, attrs, recording.training)
         if op.random:
             raise LookupError("each call draws other numbers")

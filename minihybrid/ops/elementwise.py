@@ -787,6 +787,7 @@ cast = register(
     eager=_cast_eager,
     expr=lambda dtype: "T({a})",
     is_identity=lambda dtype: True,  # given equal specs
+    any_dtype=True,
     grad=lambda g, out, a, dtype: (cast_like(g, a),),
     doc="The same numbers in a dtype.",
 )
@@ -796,6 +797,7 @@ cast_like = register(
     inputs=("data", "like"),
     infer=lambda specs: (specs, [Spec(specs[0].shape, specs[1].dtype)]),
     expand=lambda specs, data, like: cast(data, dtype=specs[1].dtype),
+    any_dtype=True,
     doc="The same numbers in the dtype of `like`.",
 )
 

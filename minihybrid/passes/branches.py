@@ -44,7 +44,7 @@ class If(Op):
     """
 
     name, doc = "_if", __doc__
-    inputs, variadic, attrs, nested = ("data",), True, {}, True
+    inputs, variadic, attrs, nested, any_dtype = ("data",), True, {}, True, True
     checked: Checked
     readers: dict
     gradients: dict[tuple, tuple]  # which outputs' gradients come in -> what `_backward` gives

@@ -50,7 +50,7 @@ from minihybrid.passes.scan import as_tuple, stacked
 class Control(Op):
     """What both operators are: graphs, and for each the inputs that its variables are."""
 
-    inputs, variadic, attrs, modal = ("data",), True, {}, True
+    inputs, variadic, attrs, modal, any_dtype = ("data",), True, {}, True, True
     checked: Checked
     readers: dict
     keys: tuple[str, ...]  # of the lists of places in files

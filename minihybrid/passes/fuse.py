@@ -96,6 +96,7 @@ FUSED = Op(
     inputs=("data",),
     variadic=True,
     random=True,
+    any_dtype=True,
     infer=_infer,
     eager=_eager,
     n_outputs=lambda attrs: len(attrs["graph"].heads),

@@ -54,7 +54,7 @@ class Loop(Op):
     n_rows, n_states: how many of `ins` these are;  n_outs: how many outputs have rows.
     """
 
-    inputs, variadic, attrs, nested = ("data",), True, {}, True
+    inputs, variadic, attrs, nested, any_dtype = ("data",), True, {}, True, True
     checked: Checked
     readers: dict
     __setattr__ = object.__setattr__  # unlike other records, made for one node

@@ -131,6 +131,10 @@ def capsule(
             f"__dlpack__: the array is on {array.context}, but the device {tuple(dl_device)} is "
             "asked for; move it there first, by x.as_in_context(...)"
         )
+    if np.dtype(array.dtype).kind == "V":
+        raise BufferError(
+            "__dlpack__: NumPy lends no bfloat16; convert the array by astype('float32')"
+        )
     data = array.detach().copy().data if copy else array.data
     known = {} if max_version is None else {"max_version": max_version}
     if type(data) is DeviceArray:

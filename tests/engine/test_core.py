@@ -14,7 +14,8 @@ from reading_order import PACKAGE, READING_ORDER, imports, path_of
 CORE = [m for m in READING_ORDER if m.split(".")[0] == "core"]
 # Symbolic lengths (core/lengths.py) took the last 190 lines, and one more module.
 # 44 lines more than before: a backward pass that makes chosen steps of the forward pass again.
-MOST_LINES, MOST_MODULES = 5_334, 51  # of code, without the operators' records
+# 24 more for bfloat16: which operators compute it in float32, checked where one is applied.
+MOST_LINES, MOST_MODULES = 5_358, 51  # of code, without the operators' records
 # What only the whole package reads: checks of users' operators, and names that come later.
 NOT_ALONE = {"core.definition_checks", "core.lazy"}
 

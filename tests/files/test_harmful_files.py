@@ -224,7 +224,7 @@ def test_what_later_versions_of_the_format_know():
         ),
         "a",
     )
-    assert [a.dtype.name for a in actual] == ["float32", "int16", "uint64", "bool"]
+    assert [a.dtype.name for a in actual] == ["bfloat16", "int16", "uint64", "bool"]
     assert actual[0].tolist() == values.tolist() and actual[1].tolist() == [-1, 2]
     assert actual[3].view(np.uint8).tolist() == [0, 1, 1]
 

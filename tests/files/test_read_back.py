@@ -318,7 +318,7 @@ def test_inputs_in_a_list_are_refused_in_words(name, kind, tmp_path):
 
 # -- a net and its exported graph, cast ---------------------------------------------------
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("dtype", ["float16", "float64"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 def test_casting_an_exported_net_casts_what_casting_the_net_casts(name, dtype, tmp_path):
     if name == "recurrent":
         pytest.skip("the graph has its first states, which are float32")

@@ -44,6 +44,37 @@ def as_bits(typing, number):
 
 
 @intrinsic
+def bfloat16(typing, number):
+    """The bits of the bfloat16 nearest to a number, of two that are as near the even one.
+
+    As in ml_dtypes, a NaN keeps only its sign.
+    """
+
+    def codegen(context, builder, signature, args):
+        x, whole = context.cast(builder, args[0], number, types.float32), ir.IntType(32)
+        bits = builder.bitcast(x, whole)
+        upper = builder.lshr(bits, whole(16))
+        half = builder.add(builder.and_(upper, whole(1)), whole(0x7FFF))
+        rounded = builder.lshr(builder.add(bits, half), whole(16))
+        nan = builder.or_(builder.and_(upper, whole(0x8000)), whole(0x7FC0))
+        kept = builder.select(builder.fcmp_unordered("uno", x, x), nan, rounded)
+        return builder.trunc(kept, ir.IntType(16))
+
+    return types.uint16(number), codegen
+
+
+@intrinsic
+def widened(typing, bits):
+    """The float32 that a bfloat16 of these bits is the upper half of."""
+
+    def codegen(context, builder, signature, args):
+        wide = builder.zext(args[0], ir.IntType(32))
+        return builder.bitcast(builder.shl(wide, wide.type(16)), ir.FloatType())
+
+    return types.float32(types.uint16), codegen
+
+
+@intrinsic
 def power_of_two(typing, sum):
     """Return 2**n, given n + `MAGIC32` or `MAGIC64`, whose low bits are n + bias.
 

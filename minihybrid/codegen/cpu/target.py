@@ -71,9 +71,9 @@ IMPORTS = {  # module -> names that generated source may use
         "log2_32 log32 power32 sigmoid32 sinh32 tanh32"
     ),
     "minihybrid.codegen.cpu.scalar": (
-        "add_up below bits24 cbrt draw_gamma draw_poisson erfinv gamma gauss lost lost32 mod "
-        "multiply_up polygamma rank_down rank_up root sigmoid unit unrank whole_div whole_mod "
-        "whole_power"
+        "add_up below bfloat16 bits24 cbrt draw_gamma draw_poisson erfinv gamma gauss lost lost32 "
+        "mod multiply_up polygamma rank_down rank_up root sigmoid unit unrank whole_div whole_mod "
+        "whole_power widened"
     ),
     "minihybrid.codegen.cpu.vector": (
         "fetch fma get inner load outer put put_totals slide splat store tile total transpose"
@@ -129,7 +129,8 @@ def unsupported(graph):
     """Return why this target can't run a graph; `None` if it can."""
     for node in graph.nodes:
         for spec in node.specs:
-            if spec.dtype.name not in SUPPORTED or not spec.dtype.isnative:
+            name = spec.dtype.name
+            if name not in SUPPORTED and name != "bfloat16" or not spec.dtype.isnative:
                 return f"'{node.name}' is {spec.dtype}, which has no compiled kernels"
         op = node.op
         if is_loop(op):
@@ -415,7 +416,7 @@ FLAG = Spec((1,), np.dtype("uint8"))
 
 def guard_of(name, operand, dtype, sense):
     """Return (name, operand, mask, (spec, sense)): a condition, its bits, and its side."""
-    mask = 2 ** (8 * dtype.itemsize - (dtype.kind == "f")) - 1  # -0.0 is false: no sign bit
+    mask = 2 ** (8 * dtype.itemsize - (dtype.kind in "fV")) - 1  # -0.0 is false: no sign bit
     return name, operand, mask if sense else -mask, (Spec((1,), dtype), sense)
 
 
@@ -454,7 +455,7 @@ class Copy:
 
 
 def _numpy_name(dtype):
-    return "bool_" if dtype.kind == "b" else dtype.name
+    return {"b": "bool_", "V": "uint16"}.get(dtype.kind, dtype.name)
 
 
 def label(node):

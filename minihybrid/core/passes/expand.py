@@ -26,7 +26,8 @@ def expand(graph, training=False):
                 mapped[node, 0] = (node, 0)
                 continue
             inputs = [Symbol([mapped[ref]]) for ref in node.inputs]
-            primitive, first = node.op.eager is not None, len(trace.nodes)
+            primitive = not node.op.is_made([v.spec for v in inputs], node.attrs)
+            first = len(trace.nodes)
             with Prefix("" if primitive else f"{node.name}_"):
                 out = Symbol.interpret(
                     node.op, inputs, node.attrs, node.name if primitive else None

@@ -66,6 +66,8 @@ class Exporter:
         op, inputs = node.op, [self.values[ref] for ref in node.inputs]
         if op.name in CONTROL:
             return CONTROL[op.name](self, node, *inputs)
+        if op.widens([n.specs[i] for n, i in node.inputs], node.attrs):
+            return self.expanded(node, lambda specs, *ins, **a: op.expanded(specs, ins, a, False))
         if op.name in RULES:
             out = RULES[op.name](self.draft, node, *inputs)
             if out is not None:
@@ -87,7 +89,7 @@ class Exporter:
     def expanded(self, node, rule):
         """The values of the simpler operators that a node is made of."""
         specs = [source.specs[i] for source, i in node.inputs]
-        mode = {"training": False} if node.op.modal else {}
+        mode = {"training": False} if node.op.modal and rule is node.op.expand else {}
         with tracing(Trace()) as made, Prefix(f"{node.name}_"):
             made.known.update(source for source, _ in node.inputs)
             out = rule(specs, *(Symbol([ref]) for ref in node.inputs), **node.attrs, **mode)

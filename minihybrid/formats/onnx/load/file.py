@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from minihybrid.core.files import FileError, read_whole
+from minihybrid.core.op import dtype as dtype_kind
 
 # How files number the types of elements: those that arrays here can have.
 ELEMENTS = {
@@ -28,6 +29,7 @@ ELEMENTS = {
     9: "bool",
     10: "float16",
     11: "float64",
+    16: "bfloat16",
 }
 # Which field has the numbers, where they are not raw bytes, and their types there.
 FIELDS = {"float32": "float_data", "float64": "double_data", "int64": "int64_data"}
@@ -280,7 +282,7 @@ def _array(tensor, where, external):
             f"{where}: elements of {_type_name(tensor.data_type)} are not "
             f"supported; there are {', '.join(ELEMENTS.values())}"
         )
-    shape, dtype = tuple(tensor.dims), np.dtype(dtype)
+    shape, dtype = tuple(tensor.dims), dtype_kind(dtype)
     if len(shape) > 32 or any(n < 0 for n in shape) or math.prod(n for n in shape if n) > 2**59:
         raise FileError(
             f"{where}: the shape {shape!s:.80} does not fit; needed: at "
@@ -317,7 +319,7 @@ def _listed(tensor, shape, dtype, where):
             f"{where}: {len(numbers)} numbers in {field}, but shape "
             f"{shape!s:.80} needs {math.prod(shape)}"
         )
-    if dtype == "float16":  # the bits, as whole numbers
+    if dtype.name in ("float16", "bfloat16"):  # the bits, as whole numbers
         return np.array(numbers, "int32").astype("uint16").view(dtype).reshape(shape)
     wide = {"i": "int64", "u": "int64", "b": "int64"}.get(dtype.kind, dtype)
     return np.array(numbers, wide).astype(dtype).reshape(shape)
