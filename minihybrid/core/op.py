@@ -563,14 +563,14 @@ class Op:
             raise self.sentence(ShapeError, ins, attrs, error) from error
 
     def widens(self, specs, attrs):
-        """Whether bfloat16 is among the dtypes, and the operator computes it in float32."""
+        """Whether a dtype is bfloat16, which the operator computes in float32."""
         if self.any_dtype or self.view or self.strides or not specs:
             return False
         given = [s.dtype for s in specs] + [v for v in attrs.values() if isinstance(v, np.dtype)]
         return any(kind is not None and kind.kind == "V" for kind in given)
 
     def is_made(self, specs, attrs):
-        """Whether simpler operators compute it."""
+        """Whether the operator is decomposed into simpler ones."""
         return self.eager is None or self.widens(specs, attrs)
 
     def expanded(self, specs, inputs, attrs, training):

@@ -1,11 +1,11 @@
 """Chapter 33. bfloat16: stored in 16 bits, computed in float32.
 
-Takes:   an operator whose inputs or attributes have this dtype.
+Takes:   an operator with inputs or attributes of this dtype.
 Gives:   `bfloat16`, the dtype; `specs_of`, a shape rule; `in_float32`, an operator between casts.
 
-So no operator has to know the dtype: it finds float32, and its results are rounded once, to
-the nearest, ties to even. The dtypes of results are those of float16, as NumPy has them.
-What is left out: products that read bfloat16 without a float32 copy.
+No operator handles bfloat16: casts convert its inputs to float32 and round its outputs once,
+to nearest, ties to even. The outputs' dtypes follow the operator's rule for float16.
+Left out: products that load bfloat16 without a float32 copy.
 """
 
 import numpy as np
@@ -17,9 +17,9 @@ HALF, SINGLE = np.dtype("float16"), np.dtype("float32")
 
 
 def bfloat16():
-    """The dtype that ml_dtypes adds to NumPy's.
+    """Return the dtype, which ml_dtypes adds to NumPy.
 
-    Its `kind` is "V", which no other dtype here has.
+    Its `kind` is "V"; no other dtype in the engine has this kind.
     Raises:  HybridError without ml_dtypes.
 
     >>> bfloat16()
@@ -36,14 +36,14 @@ def bfloat16():
 
 
 def _swapped(specs, attrs, old, new):
-    """Specs and attributes with one dtype in place of another."""
+    """Return specs and attributes with one dtype replaced by another."""
     specs = [Spec(s.shape, new) if s.dtype is not None and s.dtype == old else s for s in specs]
     kinds = {k: new for k, v in attrs.items() if isinstance(v, np.dtype) and v == old}
     return specs, attrs | kinds
 
 
 def specs_of(op, ins, attrs):
-    """The shape rule with float16 in place of bfloat16; beside float16, with float32."""
+    """Return the specs by the rule for float16, or for float32 if float16 is an input as well."""
     own, dtypes = bfloat16(), [s.dtype for s in ins]
     is_mixed = HALF in [*dtypes, *(v for v in attrs.values() if isinstance(v, np.dtype))]
     for other in (SINGLE,) if is_mixed else (HALF, SINGLE):
@@ -59,7 +59,7 @@ def specs_of(op, ins, attrs):
 
 
 def in_float32(op, specs, inputs, attrs, training):
-    """Apply the operator to float32, and round what would be float16 with float16."""
+    """Apply the operator to float32 and round the outputs that its rule makes bfloat16."""
     own, outs = bfloat16(), op.specs_of(specs, attrs)[1]
     inputs = [
         cast(v, dtype=SINGLE) if s.dtype == own else v for v, s in zip(inputs, specs, strict=True)

@@ -45,7 +45,7 @@ def as_bits(typing, number):
 
 @intrinsic
 def bfloat16(typing, number):
-    """The bits of the bfloat16 nearest to a number, of two that are as near the even one.
+    """Return the bits of the nearest bfloat16, ties to even.
 
     As in ml_dtypes, a NaN keeps only its sign.
     """
@@ -65,7 +65,7 @@ def bfloat16(typing, number):
 
 @intrinsic
 def widened(typing, bits):
-    """The float32 that a bfloat16 of these bits is the upper half of."""
+    """Return a bfloat16, given its bits, as a float32."""
 
     def codegen(context, builder, signature, args):
         wide = builder.zext(args[0], ir.IntType(32))
