@@ -241,7 +241,7 @@ def finished(d, seed):
     ]
     read = {i for step, _ in d.steps for i in step.inputs}
     outs = [i for i in made if i not in read or d.flag(0.15)][-8:] or [0]
-    train = d.flag(0.6)
+    train = d.finite or d.flag(0.6)
     return trimmed(
         Program(
             tuple(d.inputs.values()),
