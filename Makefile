@@ -10,7 +10,7 @@
 #   make lab         open the notebooks in JupyterLab
 #   make notebooks   run every notebook from top to bottom and save it
 #   make blank       what is made of the chapters: notebooks with gaps, nano.py, hints
-#   make lines       lines of code per module and ring, beside the goals of each ring
+#   make lines       lines of code per module and part, beside the goals of each part
 #   make assignments VARIANT=7       what students get; nbgrader, in benchmarks/envs
 #   make grade SUBMISSIONS=folder ASSIGNMENT=1 VARIANT=7     marks, and a page for each;
 #                    SCHEDULER=tcp://host:8786: on the machines of a dask.distributed;
@@ -27,7 +27,7 @@
 #   make soak        thousands of random programs and nets; MXNET=1: beside MXNet
 #   make matrix      the wheel beside other versions of Python, NumPy and Numba
 #   make mutants     small faults planted in the engine, and whether a test fails
-#   make faults      a fault in each stage, and whether each ring of tests sees it
+#   make faults      a fault in each stage, and whether each tier of tests sees it
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -171,12 +171,12 @@ soak: $(READY)
 matrix: $(READY)
 	$(BIN)/python -m nox $(MATRIX)
 
-# Hours of one core; `MUTANTS="--room passes --count 20"` says otherwise.
+# Hours of one core; `MUTANTS="--area passes --count 20"` says otherwise.
 mutants: $(READY)
 	@$(BIN)/python -m pip install --quiet -r tests/mutation/requirements.txt
 	cd tests && nice -n 10 ../$(BIN)/python -m mutation.run $(MUTANTS)
 
-# Hours, unless it asks the named files only: `FAULTS="--named --ring quick"`.
+# Hours, unless it asks the named files only: `FAULTS="--named --tier quick"`.
 faults: $(READY)
 	cd tests && ../$(BIN)/python -m mutation.faults $(FAULTS)
 

@@ -1,4 +1,4 @@
-"""Which cases are for which ring: `make quick`, `make test`, `make test-all`."""
+"""Which cases are for which tier: `make quick`, `make test`, `make test-all`."""
 
 import pytest
 from hypothesis import given, settings

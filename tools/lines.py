@@ -1,7 +1,7 @@
-"""Print the lines of code per module, in reading order, and each ring beside its goal.
+"""Print the lines of code per module, in reading order, and each part beside its goal.
 
-A ring is a part of the house: modules import their own ring and those above it. The goals
-are where the code should get to, and a ring that is larger says by how much. Blank lines,
+A part is one or more packages: modules import their own part and those above it. The goals
+are where the code should get to, and a part that is larger says by how much. Blank lines,
 comments and docstrings are not code, nor are lines of nothing but closing brackets, which
 the formatter puts there.
 """
@@ -25,13 +25,13 @@ NOT_CODE = {
 CLOSING = (")", "]", "}", ",", ":")  # with the text after them
 
 
-class Ring(NamedTuple):
-    """A part of the house.
+class Part(NamedTuple):
+    """One or more packages of the code.
 
     group:    what is installed for whom: the engine, its shelf, or the course.
     goal:     the most lines of code.
     modules:  modules and packages of minihybrid/, and `minihybrid_course`; a module belongs to
-              the ring that names it, or the smallest package around it.
+              the part that names it, or the smallest package around it.
     """
 
     name: str
@@ -40,18 +40,18 @@ class Ring(NamedTuple):
     modules: str
 
 
-RINGS = (
-    Ring("core", "engine", 4_900, "core registrations __init__ __main__"),
-    Ring("ops", "engine", 7_000, "ops"),
-    Ring("passes", "engine", 1_100, "passes"),
-    Ring("codegen", "engine", 3_600, "codegen ops.cpu ops.gpu ops.loops"),
-    Ring("runtime", "engine", 1_600, "runtime"),
-    Ring("gluon, np", "engine", 5_300, "gluon np"),
-    Ring("formats", "shelf", 2_600, "formats"),
-    Ring("simt", "shelf", 1_600, "simt"),
-    Ring("view", "shelf", 1_400, "view"),
-    Ring("mxnet", "shelf", 3_400, "mxnet ops.anchors ops.boxes ops.regions ops.ctc"),
-    Ring("course", "course", 6_000, "minihybrid_course"),
+PARTS = (
+    Part("core", "engine", 4_900, "core registrations __init__ __main__"),
+    Part("ops", "engine", 7_000, "ops"),
+    Part("passes", "engine", 1_100, "passes"),
+    Part("codegen", "engine", 3_600, "codegen ops.cpu ops.gpu ops.loops"),
+    Part("runtime", "engine", 1_600, "runtime"),
+    Part("gluon, np", "engine", 5_300, "gluon np"),
+    Part("formats", "shelf", 2_600, "formats"),
+    Part("simt", "shelf", 1_600, "simt"),
+    Part("view", "shelf", 1_400, "view"),
+    Part("mxnet", "shelf", 3_400, "mxnet ops.anchors ops.boxes ops.regions ops.ctc"),
+    Part("course", "course", 6_000, "minihybrid_course"),
 )
 GROUPS = {"engine": 23_000, "shelf": 9_000, "course": 6_000}  # the most lines of code
 
@@ -80,17 +80,17 @@ def counts() -> dict[str, int]:
     return {m: count(path.read_text(encoding="utf-8")) for m, path in paths.items()}
 
 
-def ring_of(module: str) -> Ring:
-    """The ring of a module: of all names that fit, the longest counts."""
+def part_of(module: str) -> Part:
+    """The part of a module: of all names that fit, the longest counts."""
     fits = [
-        (len(name), ring)
-        for ring in RINGS
-        for name in ring.modules.split()
+        (len(name), part)
+        for part in PARTS
+        for name in part.modules.split()
         if f"{module}.".startswith(f"{name}.")
     ]
     if not fits:
         raise LookupError(
-            f"{module} is in no ring; name it or its package in RINGS (tools/lines.py)"
+            f"{module} is in no part; name it or its package in PARTS (tools/lines.py)"
         )
     return max(fits)[1]
 
@@ -101,16 +101,16 @@ def beside_goal(n_lines: int, goal: int) -> str:
 
 
 def table(counted: dict[str, int]) -> list[str]:
-    """The modules of each ring with their lines, then all rings and groups, and their goals."""
+    """The modules of each part with their lines, then all parts and groups, and their goals."""
     width, lines, sums = max(map(len, counted)), [], {}
-    for ring in RINGS:
-        own = {m: n for m, n in counted.items() if ring_of(m) is ring}
-        sums[ring] = sum(own.values())
-        lines += [f"{ring.name}: {len(own)} modules"] if own else []
+    for part in PARTS:
+        own = {m: n for m, n in counted.items() if part_of(m) is part}
+        sums[part] = sum(own.values())
+        lines += [f"{part.name}: {len(own)} modules"] if own else []
         lines += [f"  {m:{width}} {n:7,}" for m, n in own.items()] + [""] * bool(own)
-    lines += [f"{ring.name:10} {beside_goal(n, ring.goal)}" for ring, n in sums.items()] + [""]
+    lines += [f"{part.name:10} {beside_goal(n, part.goal)}" for part, n in sums.items()] + [""]
     for group, goal in GROUPS.items():
-        n_lines = sum(n for ring, n in sums.items() if ring.group == group)
+        n_lines = sum(n for part, n in sums.items() if part.group == group)
         lines.append(f"{group:10} {beside_goal(n_lines, goal)}")
     return [*lines, f"{'total':10} {sum(counted.values()):7,} in {len(counted)} modules"]
 

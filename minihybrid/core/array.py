@@ -32,7 +32,7 @@ from minihybrid.core.op import (
     described,
     ndarray,
 )
-from minihybrid.core.placement import HERE, Elsewhere, context_of, is_basic, placed, zeros_where
+from minihybrid.core.placement import HERE, Elsewhere, context_of, copy_to, is_basic, zeros_where
 from minihybrid.core.writes import SET_ITEM, is_whole, refuse_duplicates
 from minihybrid.ops.eager_cache import QUIET, at_once, own, specialize, specs_of, steps_of
 from minihybrid.ops.infix import Value, naming
@@ -212,7 +212,7 @@ class NDArray(Value):
     def convert(self, other, op):
         """Convert a NumPy operand to an NDArray of this array's dtype."""
         if isinstance(other, np.ndarray):
-            return NDArray(placed(other.astype(self.data.dtype), self.context))
+            return NDArray(copy_to(other.astype(self.data.dtype), self.context))
         raise AttrError(
             f"{op}: an NDArray and a {type(other).__name__} do not "
             "combine; make an array of it with nd.array(...)"
@@ -321,7 +321,7 @@ class NDArray(Value):
         if is_basic(key):
             return self._derived(self.part(key, self.shape))
         flat = look_up(np.arange(self.size).reshape(self.shape), key)
-        flat = NDArray(placed(flat.reshape(flat.shape or (1,)), self.context))
+        flat = NDArray(copy_to(flat.reshape(flat.shape or (1,)), self.context))
         return OPS["take"](self.reshape((-1,)), flat)
 
     def __setitem__(self, key, value):
@@ -592,7 +592,7 @@ NDArray.kind = NDArray  # the class of results: nd's or np's
 
 def restored(kind, numbers, context, leaf=None):
     """Rebuild an array from `__reduce__`."""
-    array = kind(placed(numbers, context))
+    array = kind(copy_to(numbers, context))
     if leaf:
         array.attach_grad(leaf[0])
         array.node.info.fresh, array.node.info._grad = leaf[1:]
@@ -606,7 +606,7 @@ COPY_TO = Op(
     any_dtype=True,
     doc="The numbers in new memory on a device.",
     infer=lambda ins, context: (ins, ins),
-    eager=lambda data, context: placed(data, context),
+    eager=lambda data, context: copy_to(data, context),
     grad=lambda g, out, x, context: [g.as_in_context(x.context)],
 )
 

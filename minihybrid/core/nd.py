@@ -16,7 +16,7 @@ from minihybrid.core.files import write_whole
 from minihybrid.core.hooks import FACES
 from minihybrid.core.op import AttrError, HybridError, described
 from minihybrid.core.params import pack_arrays, read_arrays, unpack_arrays
-from minihybrid.core.placement import DEVICES, new_array, placed
+from minihybrid.core.placement import DEVICES, copy_to, new_array
 from minihybrid.core.switches import is_np_shape
 from minihybrid.ops.distributions import Random
 from minihybrid.ops.infix import Part, face, public_names, put, said_by
@@ -54,7 +54,7 @@ def array(source_array, ctx=None, dtype=None):
     ):
         source_array = [onp.asarray(v.data) for v in source_array]
     source = to_numpy("nd.array", source_array, dtype)
-    return NDArray(placed(source.reshape(source.shape or (1,)), context))
+    return NDArray(copy_to(source.reshape(source.shape or (1,)), context))
 
 
 @signed
@@ -156,7 +156,7 @@ def load_frombuffer(buf, source="the buffer"):
 
 def _made(arrays, names):
     context = check_context(None)
-    made = [NDArray(placed(a if is_np_shape() else onp.atleast_1d(a), context)) for a in arrays]
+    made = [NDArray(copy_to(a if is_np_shape() else onp.atleast_1d(a), context)) for a in arrays]
     return dict(zip(names, made, strict=True)) if names else made
 
 

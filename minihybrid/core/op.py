@@ -406,7 +406,7 @@ class Op:
     padded_slice: Callable | None = None  # (output shape, **attrs) -> (axis, begin, end, operator,
     # attrs): zero outside of begin:end, and the operator that joins such outputs
     is_identity: Callable | None = None  # attrs -> whether the output equals the input
-    rises: bool = False  # monotone in the first operand, rounding included
+    monotone: bool = False  # in the first operand, rounding included
     peak: Callable | None = None  # max pooling: (preceding node, own attrs) ->
     # (operator, attrs) of both combined, or `None`
     from_nothing: Callable | None = None  # output spec -> (operator, attrs) that produces

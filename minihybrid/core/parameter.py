@@ -21,7 +21,7 @@ from minihybrid.core.files import FileError
 from minihybrid.core.graph import refine
 from minihybrid.core.nd import NDArray, load, save
 from minihybrid.core.op import AttrError, HybridError, ShapeError, Spec, described, items, legible
-from minihybrid.core.placement import aligned, new_array, placed
+from minihybrid.core.placement import aligned, copy_to, new_array
 from minihybrid.core.switches import SWITCHES, is_np_array, is_np_shape
 from minihybrid.core.tape import modes
 from minihybrid.core.tracing import CURRENT, IMPERATIVE, TraceError, is_tracing, user_line
@@ -283,7 +283,7 @@ class Parameter(metaclass=CheckedCall):
         self._contexts = contexts_of(ctx)
         if self._arrays and list(self._arrays) != self._contexts:
             mean = self._reduce().data
-            self._replace({c: NDArray(placed(mean, c)) for c in self._contexts})
+            self._replace({c: NDArray(copy_to(mean, c)) for c in self._contexts})
 
     def cast(self, dtype):
         """Change the dtype of the array and its gradient."""

@@ -1,6 +1,6 @@
 """Chapter 18. Memory of arrays, on the CPU or on a device.
 
-Defines: `aligned`, `new_array`, `zeros_where` and `placed`, which allocate memory;
+Defines: `aligned`, `new_array`, `zeros_where` and `copy_to`, which allocate memory;
          `context_of`, the device of an array; `DEVICES`, all devices in use.
 
 A NumPy array is in the CPU's memory. A device array is an `Elsewhere`, which has a
@@ -65,7 +65,7 @@ def zeros_where(array):
     return made
 
 
-def placed(array, context):
+def copy_to(array, context):
     """Copy a NumPy array or a DeviceArray into new memory on a device."""
     made = new_array(array.shape, array.dtype, context)
     made[...] = array

@@ -226,7 +226,7 @@ def active_plan(job, wait=None):
     return (target.tiers if target else ActivePlan)(job, wait)
 
 
-def tied(plan, arrays):
+def bind(plan, arrays):
     """Return (function, table) of a plan; `function(inputs, table)` returns its outputs."""
     table = plan.bind([arrays[name] for name in plan.params])
     return plan.load(), table
@@ -240,7 +240,7 @@ class Bound:
 
     def __init__(self, tiers, arrays):
         self.tiers, self.arrays = tiers, arrays
-        self.call = tied(tiers.plan, arrays)
+        self.call = bind(tiers.plan, arrays)
 
     def __call__(self, arrays):
         """Run the plan on input arrays; return outputs in fresh memory."""

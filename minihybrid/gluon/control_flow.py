@@ -22,7 +22,7 @@ from minihybrid.core.hooks import FACES, own_names
 from minihybrid.core.name import NameManager
 from minihybrid.core.nd import array
 from minihybrid.core.op import AttrError, HybridError, Node, Spec
-from minihybrid.core.placement import placed
+from minihybrid.core.placement import copy_to
 from minihybrid.core.sym import Symbol, opened, var
 from minihybrid.core.tape import modes
 from minihybrid.core.tracing import CURRENT, TraceError, is_tracing
@@ -114,7 +114,7 @@ def _no_rows(body, data, states):
     """
     rows = []
     for x in arrays_in((data,)):
-        row = type(x)(placed(np.zeros(x.shape[1:] or (1,), x.dtype), x.context))
+        row = type(x)(copy_to(np.zeros(x.shape[1:] or (1,), x.dtype), x.context))
         rows.append(row + x.sum().astype(x.dtype) if x.node else row)  # of nothing: 0
     with modes(training=False):  # no state moves
         out, _ = body(restore(data, iter(rows)), states)

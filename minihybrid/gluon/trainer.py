@@ -27,7 +27,7 @@ from minihybrid.core.nd import load, save
 from minihybrid.core.op import AttrError, HybridError, Spec, checked, described, positive
 from minihybrid.core.parameter import Parameter
 from minihybrid.core.pipeline import Job
-from minihybrid.core.placement import placed
+from minihybrid.core.placement import copy_to
 from minihybrid.core.plan import active_plan
 from minihybrid.core.sym import trace
 from minihybrid.core.targets import target_of
@@ -83,7 +83,7 @@ class CompiledUpdate:
             tiers = programs.lookup(key) or programs.put(
                 key, active_plan(replace(job, graph=graph, expanded=True))
             )
-            arrays |= {name: placed(a, context) for name, a in inside.items()}
+            arrays |= {name: copy_to(a, context) for name, a in inside.items()}
         self.bound = tiers.bind(arrays)
 
     def _gather(self, weights, numbers):
@@ -94,7 +94,7 @@ class CompiledUpdate:
         places = [(i, name) for i, own in enumerate(numbers) for name in own]
         self.host = np.zeros((len(places), WIDE), np.uint8)
         context = weights[0][0].context
-        self.rows = self.host if context.device_type == "cpu" else placed(self.host, context)
+        self.rows = self.host if context.device_type == "cpu" else copy_to(self.host, context)
         self.numbers = [{} for _ in numbers]  # what a step writes
         self.read = [{} for _ in numbers]  # what the plan reads: the same, or a copy
         for row, (i, name) in enumerate(places):

@@ -19,7 +19,7 @@ from minihybrid.core.array import STATE, NDArray, look_up, places
 from minihybrid.core.checked_call import signed
 from minihybrid.core.convert import dtype_of
 from minihybrid.core.op import AttrError, DTypeError, PlaceError, ShapeError
-from minihybrid.core.placement import placed
+from minihybrid.core.placement import copy_to
 from minihybrid.core.sym import Symbol, constant
 from minihybrid.np.functions import pair
 from minihybrid.np.public import as_method, guarded, kind_of, refuse_narrower
@@ -199,7 +199,7 @@ class ndarray(Numpy, NDArray):
 
     def on_device(self, values):
         """A constant as an array on this one's device."""
-        return ndarray(placed(values, self.context))
+        return ndarray(copy_to(values, self.context))
 
     def convert(self, other, op):
         """Convert a NumPy operand to an np.ndarray."""

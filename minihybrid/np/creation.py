@@ -15,7 +15,7 @@ from minihybrid.core.array import NDArray, is_followed, refuse_followed
 from minihybrid.core.context import CPU, check_context
 from minihybrid.core.convert import dtype_of, to_numpy
 from minihybrid.core.op import AttrError, HybridError, ShapeError
-from minihybrid.core.placement import placed
+from minihybrid.core.placement import copy_to
 from minihybrid.core.tracing import is_direct
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.np.functions import BOOLS
@@ -55,7 +55,7 @@ def array(object, dtype=None, ctx=None):
     own = object.dtype if isinstance(object, (onp.ndarray, onp.generic)) else FLOAT
     made = to_numpy("np.array", object, own if dtype is None else dtype)
     made = onp.asarray(made, order="C")
-    return _Symbol.constant(made.copy()) if is_direct() else ndarray(placed(made, context))
+    return _Symbol.constant(made.copy()) if is_direct() else ndarray(copy_to(made, context))
 
 
 def _opened(values):
@@ -136,7 +136,7 @@ class Creation:
         """NumPy data as an array, or as a constant of the graph."""
         context, reader = check_context(ctx), self._reader()
         made = onp.asarray(values, dtype or FLOAT, order="C")
-        return reader.constant(made) if reader is _Symbol else ndarray(placed(made, context))
+        return reader.constant(made) if reader is _Symbol else ndarray(copy_to(made, context))
 
 
 def _only_axis(name, axis):
@@ -257,7 +257,7 @@ class Random:
             with onp.errstate(divide="ignore"):
                 places = onp.argsort(-onp.log1p(-draws) / rates)[:count]
         context = a.context if isinstance(a, NDArray) else check_context(ctx)
-        made = ndarray(placed(places.astype(onp.int64).reshape(shape), context))
+        made = ndarray(copy_to(places.astype(onp.int64).reshape(shape), context))
         made = made if isinstance(a, int) else a[made]
         return made if out is None else out.copy_from(made)
 
@@ -281,7 +281,7 @@ class Random:
         draws = self.choice(len(weights), size=(*shape, n), p=weights, ctx=CPU).data
         counts = (draws[..., None] == onp.arange(len(weights))).sum(-2)
         counts = onp.asarray(counts, onp.int64, order="C")
-        return ndarray(placed(counts, check_context(None)))
+        return ndarray(copy_to(counts, check_context(None)))
 
     def gamma(self, shape, scale=1.0, size=None, dtype=None, ctx=None, out=None):
         """Draws from the gamma distribution.

@@ -16,7 +16,7 @@ from minihybrid.core.array import NDArray
 from minihybrid.core.call_errors import misfit
 from minihybrid.core.context import CPU
 from minihybrid.core.op import AttrError, HybridError, Op, ShapeError, Spec
-from minihybrid.core.placement import context_of, placed
+from minihybrid.core.placement import context_of, copy_to
 from minihybrid.np.array import ndarray
 from minihybrid.np.public import FUNCTIONS, flat, guarded, lengths, on_tape, public
 from minihybrid.ops import OPS
@@ -65,7 +65,7 @@ def computed_by_numpy(name, function):
         value = onp.asarray(value)
         wide = value.dtype == onp.float64 and kind != onp.float64
         value = onp.asarray(value, onp.float32 if wide else None, order="C")
-        return ndarray(placed(value, context))
+        return ndarray(copy_to(value, context))
 
     def call(*args, **kwargs):
         if kwargs.get("where", True) is not True:
@@ -110,7 +110,7 @@ def _by_lapack(function):
         wide = onp.float64 if kind == onp.float64 else onp.float32
         out = function(*(onp.asarray(d).astype(wide) for d in datas), **attrs)
         many, context = isinstance(out, tuple), context_of(datas[0])
-        out = [placed(onp.asarray(v, kind, order="C"), context) for v in (out if many else [out])]
+        out = [copy_to(onp.asarray(v, kind, order="C"), context) for v in (out if many else [out])]
         return tuple(out) if many else out[0]
 
     return eager

@@ -150,7 +150,7 @@ def binary(
     rscalar=None,
     aliases=(),
     neutral=None,
-    rises=False,
+    monotone=False,
     int_expr=None,
     files=(),
     floats=False,
@@ -229,7 +229,7 @@ def binary(
         "doc": doc,
         "expr": expr,
         "numpy": call,
-        "rises": rises,
+        "monotone": monotone,
         "int_expr": int_expr and whole_expr,
         "mxnet_name": mxnet_name,
         "settled": partial(settled, ufunc),
@@ -306,7 +306,7 @@ binary(
     "elemwise_add",
     "_plus_scalar",
     aliases=("_plus", "_add"),
-    rises=True,
+    monotone=True,
     wraps=True,
 )
 binary(
@@ -474,7 +474,7 @@ def unary(
     numpy=None,
     int_expr=None,
     bools=True,
-    rises=False,
+    monotone=False,
     mxnet_name=None,
     alone=None,
 ):
@@ -504,7 +504,7 @@ def unary(
         mxnet_name=mxnet_name,
         eager=Ufunc(ufunc, floats, function),
         settled=alone or partial(settled, ufunc),
-        rises=rises,
+        monotone=monotone,
         numpy=f"np.{ufunc.__name__}({{a}}, out={{out}}, casting='unsafe')" if is_ufunc else numpy,
         grad=lambda g, out, a: (grad(g, out, in_dtype_of(out, a) if floats else a),),
         doc=doc,
@@ -593,7 +593,7 @@ relu = unary(
     "y = max(a, 0); NaN stays NaN.",
     floats=False,
     numpy="np.maximum({a}, 0, out={out}, casting='unsafe')",
-    rises=True,
+    monotone=True,
     alone=partial(settled, np.maximum, scalar=0),
 )
 softrelu = unary(

@@ -47,7 +47,7 @@ def pool_early(graph: Graph) -> Graph:
 
 def _keeps_order(node: Node) -> bool:
     """Return whether a node is elementwise and monotone within each channel."""
-    if node.op is None or not node.op.rises:
+    if node.op is None or not node.op.monotone:
         return False
     shape, (first, *others) = node.specs[0].shape, [n.specs[i].shape for n, i in node.inputs]
     return first == shape and all(s == (1, shape[1], *[1] * (len(shape) - 2)) for s in others)

@@ -17,7 +17,7 @@ import numpy as np
 
 from minihybrid.core.context import Context
 from minihybrid.core.op import HybridError
-from minihybrid.core.placement import Elsewhere, aligned, is_basic, placed
+from minihybrid.core.placement import Elsewhere, aligned, copy_to, is_basic
 from minihybrid.runtime.device import Device, device_of
 from minihybrid.runtime.dlpack import Managed, Versioned, capsule_of, dlpack_device, strides_of
 from minihybrid.runtime.numbered_cpus import on
@@ -29,7 +29,7 @@ class DeviceArray(Elsewhere):
     owner:   what keeps the memory: a Memory, or whatever lends it.
 
     >>> from minihybrid.core.context import simulated_gpu
-    >>> x = placed(np.arange(6).reshape(2, 3), simulated_gpu())
+    >>> x = copy_to(np.arange(6).reshape(2, 3), simulated_gpu())
     >>> x[1] = 7
     >>> np.asarray(x).tolist()
     [[0, 1, 2], [7, 7, 7]]
@@ -136,7 +136,7 @@ class DeviceArray(Elsewhere):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __reduce__(self) -> tuple:
-        return placed, (np.asarray(self), self.context)
+        return copy_to, (np.asarray(self), self.context)
 
     # -- to other libraries
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from minihybrid.core.graph import Graph
 from minihybrid.core.hooks import own_names
 from minihybrid.core.lru_cache import LRUCache
 from minihybrid.core.op import Node, Op, Spec
-from minihybrid.core.placement import placed
+from minihybrid.core.placement import copy_to
 from minihybrid.core.plan import Plan
 from minihybrid.ops import OPS
 from minihybrid.ops.integers import scalar_like
@@ -65,7 +65,7 @@ def number_on(device: Device, dtype: np.dtype, number: float) -> DeviceArray:
     if cached is None:
         array = np.empty((), dtype)
         array[()] = scalar_like(array, number)
-        cached = NUMBERS.put(signature, placed(array, device.context))
+        cached = NUMBERS.put(signature, copy_to(array, device.context))
     return cached
 
 

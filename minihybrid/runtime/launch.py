@@ -21,7 +21,7 @@ import numpy as np
 from minihybrid.codegen.bytecode import ARENA, ARRAY, KEY, PARAM
 from minihybrid.codegen.gpu import target
 from minihybrid.core.fork_safe import ForkSafe
-from minihybrid.core.placement import placed
+from minihybrid.core.placement import copy_to
 from minihybrid.core.plan import ActivePlan, Plan
 from minihybrid.core.targets import TARGETS, Target
 from minihybrid.ops.random import STREAM
@@ -200,7 +200,7 @@ def bound(
     arrays: Sequence[DeviceArray], constants: Iterable[np.ndarray], device: Device
 ) -> tuple[list[int], list[DeviceArray]]:
     """Copy constants to the device; return (addresses, arrays)."""
-    arrays = [*arrays, *(placed(each, device.context) for each in constants)]
+    arrays = [*arrays, *(copy_to(each, device.context) for each in constants)]
     return [a.address for a in arrays], arrays
 
 

@@ -22,7 +22,7 @@ from minihybrid.core.hybrid import Hybrid
 from minihybrid.core.lengths import Length
 from minihybrid.core.lru_cache import LRUCache
 from minihybrid.core.passes import expand
-from minihybrid.core.placement import placed
+from minihybrid.core.placement import copy_to
 from minihybrid.runtime.guards import explain_trace
 
 LENGTHS = 8  # per axis, before a warning
@@ -103,7 +103,7 @@ def share(entry: CacheEntry, programs: LRUCache, context: Context) -> bool:
     key, shared = same(graph), None
     if numbers:
         shared = programs.lookup(key)
-        entry.numbers = {name: NDArray(placed(a, context)) for name, a in numbers.items()}
+        entry.numbers = {name: NDArray(copy_to(a, context)) for name, a in numbers.items()}
         entry.program = shared or programs.put(
             key, CompiledGraph(replace(mine.job, graph=graph, expanded=True), mine.wait)
         )

@@ -31,7 +31,7 @@ from minihybrid.codegen.cpu.objects import STILL, tell
 from minihybrid.codegen.cpu.thread_pool import together
 from minihybrid.core.op import AttrError, legible
 from minihybrid.core.pipeline import Job
-from minihybrid.core.plan import ActivePlan, Bound, Plan, tied
+from minihybrid.core.plan import ActivePlan, Bound, Plan, bind
 from minihybrid.core.targets import TARGETS, Target
 from minihybrid.ops.random import STREAM
 from minihybrid.passes.fuse import fuse
@@ -89,7 +89,7 @@ class Tiers(ActivePlan):
 
     def first(self, arrays: dict[str, np.ndarray]) -> tuple[Callable | None, Any]:
         """Return the first tier's (function, table)."""
-        return (None, None) if self.plan is self.made else tied(self.plan, arrays)
+        return (None, None) if self.plan is self.made else bind(self.plan, arrays)
 
     def last(self) -> Plan:
         """Return the last tier's plan, which may not be compiled yet."""
@@ -156,7 +156,7 @@ class SwappingBinding(Bound):
         def answer(inputs: Any, table: Any) -> Any:
             if not tiers.ask():
                 return first(inputs, table)
-            function, table = call = tied(tiers.plan, arrays)
+            function, table = call = bind(tiers.plan, arrays)
             if bound := this():
                 bound.call = call
             return function(inputs, table)

@@ -52,5 +52,5 @@ def test_every_judged_mutant_fits_a_line():
 
 def test_the_folders_of_mutants_are_there():
     source = (TESTS / "mutation" / "mutants.py").read_text(encoding="utf-8")
-    rooms = ast.literal_eval(re.search(r"^ROOMS = ({.*?^})", source, re.S | re.M)[1])
-    assert [p for patterns in rooms.values() for p in patterns if not any(PACKAGE.glob(p))] == []
+    areas = ast.literal_eval(re.search(r"^AREAS = ({.*?^})", source, re.S | re.M)[1])
+    assert [p for patterns in areas.values() for p in patterns if not any(PACKAGE.glob(p))] == []

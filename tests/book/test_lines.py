@@ -1,7 +1,7 @@
-"""`make lines` counts code, and only code, and says which ring is above its goal."""
+"""`make lines` counts code, and only code, and says which part is above its goal."""
 
 import pytest
-from lines import GROUPS, RINGS, beside_goal, count, counts, ring_of, table
+from lines import GROUPS, PARTS, beside_goal, count, counts, part_of, table
 
 SOURCE = '''"""A module docstring
 over two lines."""
@@ -27,7 +27,7 @@ def test_blank_lines_comments_docstrings_and_closing_brackets_are_not_code():
 
 
 @pytest.mark.parametrize(
-    "module, ring",
+    "module, part",
     [
         ("core.op", "core"),
         ("core", "core"),
@@ -40,25 +40,25 @@ def test_blank_lines_comments_docstrings_and_closing_brackets_are_not_code():
         ("minihybrid_course.grading.grade", "course"),
     ],
 )
-def test_a_module_is_in_the_ring_of_the_smallest_package_that_is_named(module, ring):
-    assert ring_of(module).name == ring
+def test_a_module_is_in_the_part_of_the_smallest_package_that_is_named(module, part):
+    assert part_of(module).name == part
 
 
-def test_a_module_of_no_ring_is_refused():
-    with pytest.raises(LookupError, match=r"corelike is in no ring; name it .* in RINGS"):
-        ring_of("corelike")
+def test_a_module_of_no_part_is_refused():
+    with pytest.raises(LookupError, match=r"corelike is in no part; name it .* in PARTS"):
+        part_of("corelike")
 
 
-def test_each_module_is_in_a_ring_and_each_name_of_a_ring_is_one():
+def test_each_module_is_in_a_part_and_each_name_of_a_part_is_one():
     counted = counts()
-    assert {ring_of(module) for module in counted} == set(RINGS)
-    for ring in RINGS:
-        for name in ring.modules.split():
+    assert {part_of(module) for module in counted} == set(PARTS)
+    for part in PARTS:
+        for name in part.modules.split():
             assert any(f"{module}.".startswith(f"{name}.") for module in counted), name
-    assert {ring.group for ring in RINGS} == GROUPS.keys()
+    assert {part.group for part in PARTS} == GROUPS.keys()
 
 
-def test_the_table_has_every_ring_beside_its_goal():
+def test_the_table_has_every_part_beside_its_goal():
     lines = table({"core.op": 5_000, "ops.shapes": 4, "core.nd": 2, "view.viz": 9})
     words = [" ".join(line.split()) for line in lines]
     assert words[:4] == ["core: 2 modules", "core.op 5,000", "core.nd 2", ""]

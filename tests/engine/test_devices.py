@@ -13,7 +13,7 @@ from minihybrid.context import check_context
 import minihybrid as mx
 from minihybrid import nd, simulated_gpu
 from minihybrid.core.op import AttrError, HybridError, ShapeError
-from minihybrid.core.placement import placed
+from minihybrid.core.placement import copy_to
 from minihybrid.runtime import device_eager
 from minihybrid.runtime.device import DEVICES, Device, bucket, device_of
 from minihybrid.runtime.device_array import DeviceArray
@@ -338,7 +338,7 @@ def test_every_part_can_be_written(key, value):
     if isinstance(value, str):
         made = np.arange(X[key].size, dtype="float32").reshape(X[key].shape) + 50
         plain[key] = made
-        value = made if value == "array" else placed(made, GPU)
+        value = made if value == "array" else copy_to(made, GPU)
         value = nd.NDArray(value) if isinstance(value, DeviceArray) else value
     else:
         plain[key] = value

@@ -22,7 +22,7 @@ from traced import Program, assert_all, batch_params, first_samples
 
 from minihybrid import nd, simulated_gpu
 from minihybrid.core.passes.gradient import joint_graph
-from minihybrid.core.placement import placed
+from minihybrid.core.placement import copy_to
 from minihybrid.core.plan import Plan
 from minihybrid.ops.random import STREAM
 from minihybrid.passes import expand
@@ -68,7 +68,7 @@ def answers(dtype, cases):
         values = numbers(graph.variables, given)
         nd.random.seed(7)
         exact = graph.evaluate(values, STREAM.next)
-        got = plan([], plan.bind([placed(values[n], device.context) for n in plan.params]))
+        got = plan([], plan.bind([copy_to(values[n], device.context) for n in plan.params]))
         for pairs in actual:
             pairs.append([])
         for owner, *pair in zip(owners, map(np.asarray, got), exact, strict=True):

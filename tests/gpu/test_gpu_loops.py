@@ -16,7 +16,7 @@ from minihybrid import simulated_gpu
 from minihybrid.codegen.gpu import kernel as gpukernel
 from minihybrid.codegen.gpu.kernel import GpuKernel
 from minihybrid.core.op import Node, Spec
-from minihybrid.core.placement import placed
+from minihybrid.core.placement import copy_to
 from minihybrid.core.plan import Plan
 from minihybrid.ops import OPS
 from minihybrid.ops.gpu import linalg as gpulinalg
@@ -32,7 +32,7 @@ def on_gpu(function, *arrays):
     graph, _ = trace(function, {n: Spec(a.shape, a.dtype) for n, a in given.items()})
     device = device_of(simulated_gpu())
     plan = Plan(graph, list(given), target=device)
-    outs = plan([placed(a, device.context) for a in arrays], plan.bind([]))
+    outs = plan([copy_to(a, device.context) for a in arrays], plan.bind([]))
     return plan, list(map(np.asarray, outs)), expand(graph, False)
 
 

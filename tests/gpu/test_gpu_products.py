@@ -13,7 +13,7 @@ from test_gpu_compile import broken, tried
 
 from minihybrid import simulated_gpu, sym
 from minihybrid.core.op import Spec
-from minihybrid.core.placement import placed
+from minihybrid.core.placement import copy_to
 from minihybrid.core.plan import Plan
 from minihybrid.ops import OPS
 from minihybrid.ops.gpu import products as gpuproducts
@@ -35,7 +35,7 @@ def run(function, arrays):
     """A function of symbols on arrays: its outputs, and what each launch did."""
     plan = plan_of(function, [Spec(a.shape, a.dtype) for a in arrays])
     with watch() as seen:
-        outs = plan([placed(a, simulated_gpu()) for a in arrays], plan.bind([]))
+        outs = plan([copy_to(a, simulated_gpu()) for a in arrays], plan.bind([]))
         plan.device.synchronize()
     return [np.asarray(out) for out in outs], [launch.counts for launch in seen]
 

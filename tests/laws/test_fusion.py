@@ -15,7 +15,7 @@ from minihybrid import autograd, nd, simulated_gpu, sym
 from minihybrid.core.graph import Graph
 from minihybrid.core.op import HybridError, Op, Spec
 from minihybrid.core.passes.gradient import joint_graph
-from minihybrid.core.placement import placed
+from minihybrid.core.placement import copy_to
 from minihybrid.core.plan import Plan
 from minihybrid.core.tracing import direct
 from minihybrid.formats.c import c_file, weights_file
@@ -38,7 +38,7 @@ def outputs(graph, given, target, **more):
     with kernels_as_python.target():
         plan = Plan(graph, list(given), target=place, **more)
         assert plan.target == target, plan.target_note
-        arrays = [placed(a, plan.device.context) if plan.device else a for a in given.values()]
+        arrays = [copy_to(a, plan.device.context) if plan.device else a for a in given.values()]
         return [np.asarray(out) for out in plan(arrays, plan.bind([]))]
 
 

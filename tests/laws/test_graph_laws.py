@@ -12,7 +12,7 @@ from minihybrid import autograd, gluon, nd, simulated_gpu, sym
 from minihybrid.core.graph import Graph, GraphError
 from minihybrid.core.op import Node, Spec
 from minihybrid.core.passes.gradient import differentiate, joint_graph
-from minihybrid.core.placement import placed
+from minihybrid.core.placement import copy_to
 from minihybrid.core.plan import Plan
 from minihybrid.ops import OPS
 from minihybrid.ops.random import STREAM
@@ -435,7 +435,7 @@ def assert_plan_agrees(graph, values, target):
     key = STREAM.next
     expected = graph.evaluate(values, key)
     if plan.device:
-        values = {n: placed(v, plan.device.context) for n, v in values.items()}
+        values = {n: copy_to(v, plan.device.context) for n, v in values.items()}
     bound = plan.bind([values[n] for n in plan.params])
     for _ in range(2):  # the second call meets what the first one left in the arena
         nd.random.seed(7)

@@ -19,7 +19,7 @@ from traced import FIRST_OF, SIBLINGS, apply, assert_all, batches
 
 from minihybrid import autograd, nd, simulated_gpu
 from minihybrid.core.op import HybridError, Spec
-from minihybrid.core.placement import placed
+from minihybrid.core.placement import copy_to
 from minihybrid.core.plan import Plan
 from minihybrid.core.tracing import direct
 from minihybrid.ops import OPS
@@ -148,7 +148,7 @@ class Company:
         plan = Plan(self.graph, list(self.given), training=True, target=target)
         arrays = list(self.given.values())
         if plan.device:
-            arrays = [placed(a, plan.device.context) for a in arrays]
+            arrays = [copy_to(a, plan.device.context) for a in arrays]
         else:
             assert plan.target == target, plan.target_note
         nd.random.seed(7)

@@ -20,8 +20,8 @@ from programs.shrink import shrunk
 from minihybrid import nd
 from minihybrid import np as mx_np
 
-FOUND = Path(__file__).parents[1] / "programs/found.jsonl"  # name, modes, program
-FINDS = [json.loads(line) for line in FOUND.read_text().splitlines()]
+PATH = Path(__file__).parents[1] / "programs/regressions.jsonl"  # name, modes, program
+REGRESSIONS = [json.loads(line) for line in PATH.read_text().splitlines()]
 PLANS, FEW, MANY = ("numpy", "plain"), 15, 45
 
 
@@ -64,7 +64,7 @@ def test_random_programs_elsewhere(mode, seeds, monkeypatch):
     "find",
     [
         pytest.param(find, id=find["name"], marks=[pytest.mark.slow] * ("c" in find["modes"]))
-        for find in FINDS
+        for find in REGRESSIONS
     ],
 )
 def test_what_was_found_stays_mended(find):

@@ -28,7 +28,7 @@ from minihybrid.codegen.cpu.scalar import OPTIONS
 from minihybrid.codegen.cpu.target import IMPORTS, functions
 from minihybrid.codegen.source import Kernel
 from minihybrid.core.op import AttrError, DTypeError, Node, Spec
-from minihybrid.core.placement import placed
+from minihybrid.core.placement import copy_to
 from minihybrid.core.plan import Plan
 from minihybrid.formats.c import c_file, weights_file
 from minihybrid.ops import OPS
@@ -150,7 +150,7 @@ def test_whole_numbers_of_other_targets_are_those_of_eager(dtype, target):
         kept = [i for i, c in enumerate(cases) if not to_float(c)]
         cases, expected = [cases[i] for i in kept], [expected[i] for i in kept]
         target = device_of(simulated_gpu())
-        arrays = [placed(a, target.context) for a in arrays]
+        arrays = [copy_to(a, target.context) for a in arrays]
     plan = Plan(graph_of(cases, law(dtype)[1]), list("abcde"), target=target)
     outs = plan(list(arrays), plan.bind([]))
     agree(cases, map(np.asarray, outs), expected)
@@ -205,7 +205,7 @@ def test_a_scalar_is_refused_by_eager_and_by_traced_calls_or_by_none(dtype):
             eager = outcome(lambda case=case: run([case], [NDArray(x)])[0].data)
             assert outcome(planned) == eager, case
             far = outcome(
-                lambda case=case: run([case], [NDArray(placed(x, device.context))])[0].asnumpy()
+                lambda case=case: run([case], [NDArray(copy_to(x, device.context))])[0].asnumpy()
             )
             assert far == eager, case
             refused += eager is DTypeError

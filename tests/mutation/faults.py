@@ -1,12 +1,12 @@
-"""Does each ring of tests see a fault in each stage? `make faults` plants them and counts.
+"""Does each tier of tests see a fault in each stage? `make faults` plants them and counts.
 
-    python -m mutation.faults [--ring quick] [--stage memory] [--named]
+    python -m mutation.faults [--tier quick] [--stage memory] [--named]
     python -m mutation.faults --soak        # in the folder tests/
 
 `faults.toml` has the faults, by hand: one or more in each stage between an operator's
-record and a trained net. Each is planted in a copy of the package; then the ring's tests
+record and a trained net. Each is planted in a copy of the package; then the tier's tests
 run until one fails, first those of the files that the table names. With `--named` they
-alone are asked, in a tenth of the time: what they find the whole ring finds, too.
+alone are asked, in a tenth of the time: what they find the whole tier finds, too.
 With `--soak`, the rewritten programs of the soak alone are asked for the faults that are
 marked `soak = true`, and the numbers are saved beside its rate. Without a fault the same
 programs must have no difference.
@@ -27,7 +27,7 @@ from programs import rate
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-RINGS = {"quick": ["--quick"], "test": ["-m", "not external"]}
+TIERS = {"quick": ["--quick"], "test": ["-m", "not external"]}
 PARTS = "minihybrid tests tools benchmarks book notebooks".split()
 SOAK = "--programs 400 --nets 0 --seed 0 --stop"
 COMMAND = "-m pytest -q -x -n 2 --dist worksteal -p no:cacheprovider -p no:nbval".split()
@@ -63,12 +63,12 @@ def planted(fault, folder):
         target.write_text(good, "utf-8")
 
 
-def first_failing_test(fault, ring, folder, named):
-    """Which test of a ring sees a fault."""
+def first_failing_test(fault, tier, folder, named):
+    """Which test of a tier sees a fault."""
     with planted(fault, folder):
         files = [f"tests/{name}.py" for name in fault["tests"].split()]
-        seen = first_failure(folder, [*RINGS[ring], *files])
-        return seen or (None if named else first_failure(folder, RINGS[ring]))
+        seen = first_failure(folder, [*TIERS[tier], *files])
+        return seen or (None if named else first_failure(folder, TIERS[tier]))
 
 
 def failure_of_soak(folder):
@@ -87,7 +87,7 @@ def failure_of_soak(folder):
 def main():
     """Plant each fault, and print who saw it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--ring", action="append", choices=[*RINGS])
+    parser.add_argument("--tier", action="append", choices=[*TIERS])
     parser.add_argument("--stage", action="append")
     parser.add_argument("--named", action="store_true", help="ask the named files only")
     parser.add_argument("--soak", action="store_true", help="ask rewritten programs only")
@@ -96,7 +96,7 @@ def main():
     faults = [f for f in faults if not given.stage or f["stage"] in given.stage]
     if given.soak:
         faults = [f for f in faults if f.get("soak")]
-    seen = dict.fromkeys(["soak"] if given.soak else given.ring or RINGS, 0)
+    seen = dict.fromkeys(["soak"] if given.soak else given.tier or TIERS, 0)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in PARTS:
@@ -107,19 +107,19 @@ def main():
         if given.soak and (difference := failure_of_soak(folder)):
             raise SystemExit(f"without a fault, the soak has a difference: {difference}")
         for fault in faults:
-            for ring in seen:
+            for tier in seen:
                 if given.soak:
                     with planted(fault, folder):
                         test = failure_of_soak(folder)
                 else:
-                    test = first_failing_test(fault, ring, folder, given.named)
-                seen[ring] += test is not None
+                    test = first_failing_test(fault, tier, folder, given.named)
+                seen[tier] += test is not None
                 what = f"{fault['stage']}, {fault['module']}: {fault['after'].splitlines()[0]}"
-                print(f"{ring:6}{test or 'NOT SEEN'}\n      {what}", flush=True)
+                print(f"{tier:6}{test or 'NOT SEEN'}\n      {what}", flush=True)
     if given.soak:
         rate.save("faults", {"planted": len(faults), "caught": seen["soak"]})
-    for ring, number in seen.items():
-        print(f"make {ring}: {number} of {len(faults)} faults seen")
+    for tier, number in seen.items():
+        print(f"make {tier}: {number} of {len(faults)} faults seen")
 
 
 if __name__ == "__main__":

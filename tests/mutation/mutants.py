@@ -18,7 +18,7 @@ from cosmic_ray.plugins import get_operator
 
 PACKAGE = Path(__file__).parents[2] / "minihybrid"
 
-ROOMS = {  # room -> its modules
+AREAS = {  # area -> its modules
     "records": ["core/op.py", "ops/**/*.py"],
     "passes": ["core/passes/*.py", "passes/*.py"],
     "code generation": ["core/numpy_target.py", "codegen/**/*.py"],
@@ -106,7 +106,7 @@ class KernelText(Operator):
 class Mutant(NamedTuple):
     """One change: the module from the package on, the line, and both texts of it."""
 
-    room: str
+    area: str
     module: str
     line: int
     before: str
@@ -117,15 +117,15 @@ class Mutant(NamedTuple):
         return f"{self.module}:{self.line}\n    - {self.before}\n    + {self.after}"
 
 
-def places(room):
-    """Every place in a room where something can be changed: (module, operator, n)."""
+def places(area):
+    """Every place in an area where something can be changed: (module, operator, n)."""
     result = []
-    for pattern in ROOMS[room]:
+    for pattern in AREAS[area]:
         for path in sorted(PACKAGE.glob(pattern)):
             source = path.read_text("utf-8")
             silent, nodes = _silent(source), [*ast_nodes(get_ast(source))]
             for operator in _operators():
-                if isinstance(operator, KernelText) and room not in ("records", "code generation"):
+                if isinstance(operator, KernelText) and area not in ("records", "code generation"):
                     continue
                 lines = [
                     start[0] for node in nodes for start, _ in operator.mutation_positions(node)
@@ -147,20 +147,20 @@ def _silent(source):
     return lines
 
 
-def draw(room, count, seed):
-    """So many different mutants of a room, the same for the same seed and source."""
-    everywhere, random, mutants = places(room), Random(f"{room} {seed}"), []
+def draw(area, count, seed):
+    """So many different mutants of an area, the same for the same seed and source."""
+    everywhere, random, mutants = places(area), Random(f"{area} {seed}"), []
     random.shuffle(everywhere)
     for path, operator, n in everywhere:
         if len(mutants) == count:
             break
-        made = mutant(room, path, operator, n)
+        made = mutant(area, path, operator, n)
         if made:
             mutants.append(made)
     return mutants
 
 
-def mutant(room, path, operator, n):
+def mutant(area, path, operator, n):
     """The n-th change of an operator in a module; None if it means the same."""
     source = path.read_text("utf-8")
     changed = mutate_code(source, operator, n)
@@ -173,7 +173,7 @@ def mutant(room, path, operator, n):
     old, new = source.splitlines(), changed.splitlines()
     line = next(i for i, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1])
     return Mutant(
-        room,
+        area,
         path.relative_to(PACKAGE).as_posix(),
         line + 1,
         old[line].strip(),

@@ -1,6 +1,6 @@
 """Does a test fail when the code is wrong? `make mutants` plants faults and counts.
 
-    python -m mutation.run [--count 60] [--seed 1] [--room passes] [--watch lines.json]
+    python -m mutation.run [--count 60] [--seed 1] [--area passes] [--watch lines.json]
 
 A mutant is one small change (`mutants.py`). The tests that run the changed line are
 tried on it, the quickest of each kind first, until one fails or `BUDGET_S` is spent. A
@@ -28,7 +28,7 @@ from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 
-from mutation.mutants import PACKAGE, ROOMS, draw
+from mutation.mutants import AREAS, PACKAGE, draw
 from mutation.watch import kind
 
 from minihybrid.codegen.cache import _makers
@@ -81,7 +81,7 @@ def files():
         raise SystemExit(f"NOT_ASKED has files that are not there: {sorted(strange)}")
     paths_of["docstrings"] = [
         path
-        for patterns in ROOMS.values()
+        for patterns in AREAS.values()
         for pattern in patterns
         for path in sorted(PACKAGE.glob(pattern))
     ]
@@ -210,7 +210,7 @@ def _pytest(folder, args, kernels):
         "-p",
         "no:cacheprovider",
         "-p",
-        "mutation.asked",
+        "mutation.plugin",
         "--kernels",
         kernels,
     ]
@@ -242,9 +242,9 @@ def judged():
 def main():
     """Draw, plant, count."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=60, help="mutants of each room")
+    parser.add_argument("--count", type=int, default=60, help="mutants of each area")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--room", action="append", choices=[*ROOMS])
+    parser.add_argument("--area", action="append", choices=[*AREAS])
     parser.add_argument(
         "--watch",
         default="mutation-lines.json",
@@ -265,9 +265,9 @@ def main():
         for file in filter(Path.is_file, ROOT.iterdir()):
             shutil.copy(file, folder)
         compileall.compile_dir(folder, quiet=2)  # pytest is told to write nothing
-        for room in given.room or ROOMS:
+        for area in given.area or AREAS:
             score, killers = Counter(), set()
-            for mutant in draw(room, given.count, given.seed):
+            for mutant in draw(area, given.count, given.seed):
                 known = (mutant.module, mutant.before, mutant.after) in same
                 killer = (
                     None
@@ -278,18 +278,18 @@ def main():
                 killers |= {killer} & seen["times"].keys()
                 if not known:
                     print(f"{killer or 'LIVES'}: {mutant}", flush=True)
-                print(f"{room}: {dict(score)}", file=sys.stderr, flush=True)
-            scores[room] = score
+                print(f"{area}: {dict(score)}", file=sys.stderr, flush=True)
+            scores[area] = score
             if killers and (wrong := failed(folder, sorted(killers), kernels_of(given.watch))):
                 raise SystemExit(f"these fail without a mutant, too: {wrong}")
     print(
-        f"\nseed {given.seed}\n{'room':18}{'mutants':>8}{'same':>6}{'killed':>8}"
+        f"\nseed {given.seed}\n{'area':18}{'mutants':>8}{'same':>6}{'killed':>8}"
         f"{'live':>6}{'score':>8}"
     )
-    for room, score in [*scores.items(), ("all", sum(scores.values(), Counter()))]:
+    for area, score in [*scores.items(), ("all", sum(scores.values(), Counter()))]:
         tried_ = score["killed"] + score["lives"]
         print(
-            f"{room:18}{score.total():8}{score['same']:6}{score['killed']:8}"
+            f"{area:18}{score.total():8}{score['same']:6}{score['killed']:8}"
             f"{score['lives']:6}{score['killed'] / max(tried_, 1):8.0%}"
         )
 

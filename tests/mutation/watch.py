@@ -14,7 +14,7 @@ from random import Random
 
 import coverage
 import pytest
-from mutation.mutants import PACKAGE, ROOMS
+from mutation.mutants import AREAS, PACKAGE
 
 SHARE_S = 2.0  # for the cases of one test
 KINDS = 3  # so many cases of a test are kept with a line, the quickest
@@ -41,7 +41,7 @@ class Watch:
         self.coverage = coverage.Coverage(
             data_file=None,
             config_file=False,
-            include=[str(PACKAGE / pattern) for p in ROOMS.values() for pattern in p],
+            include=[str(PACKAGE / pattern) for p in AREAS.values() for pattern in p],
         )
         self.coverage.set_option("run:disable_warnings", ["no-data-collected"])
         self.coverage.start()

@@ -1,4 +1,4 @@
-"""A pytest plugin for the tests that are asked about a mutant; light, as it runs often.
+"""A pytest plugin for the tests that run on a mutant; light, as it runs often.
 
 Tests find their kernels in one folder: those that a mutant does not change need not be
 made again. Their names tell the compiler from others by the modules that it may load;
