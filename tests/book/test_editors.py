@@ -90,9 +90,9 @@ def foreign(module):
             yield name
 
 
-@pytest.mark.parametrize("road", ["", *OFFERED.split()])
-def test_only_public_names_of_ours_are_offered(road):
-    module = operator.attrgetter(road)(mx) if road else mx
+@pytest.mark.parametrize("path", ["", *OFFERED.split()])
+def test_only_public_names_of_ours_are_offered(path):
+    module = operator.attrgetter(path)(mx) if path else mx
     assert len(dir(module)) > 0 and list(foreign(module)) == []
 
 
