@@ -372,18 +372,19 @@ def _below_zero(data, axis, temperature, dtype):
     """Return data / temperature minus its maximum, so that exp is at most 1."""
     kind = floating(data.dtype)
     kind = kind if dtype is None else np.promote_types(kind, dtype)
-    heat = None if temperature is None else kind.type(temperature)
+    heat, largest = None if temperature is None else kind.type(temperature), np.maximum.reduce
 
     def run(data):
-        data = data if data.dtype == kind else data.astype(kind)
-        data = data if heat is None else data / heat
-        return data - np.maximum.reduce(data, axis, None, None, True, -np.inf)
+        return data - largest(data, axis, None, None, True, -np.inf)
 
-    return run
+    if heat is None:
+        return run if data.dtype == kind else lambda data: run(data.astype(kind))
+    return lambda data: run(data.astype(kind) / heat)
 
 
 def _softmax_settled(data, length=None, *, axis, temperature, dtype=None, use_length=False):
     below_zero = _below_zero(data, axis, temperature, dtype)
+    exp, add, multiply, reciprocal = np.exp, np.add.reduce, np.multiply, np.reciprocal
 
     def run(data, length=None):
         if length is not None:
@@ -392,9 +393,9 @@ def _softmax_settled(data, length=None, *, axis, temperature, dtype=None, use_le
             counts = places < np.expand_dims(length, axis)
             data = np.where(counts, data.astype(floating(data.dtype)), -np.inf)
         out = below_zero(data)
-        np.exp(out, out)
-        total = np.add.reduce(out, axis, None, None, True)
-        np.multiply(out, np.reciprocal(total, total), out)
+        exp(out, out)
+        total = add(out, axis, None, None, True)
+        multiply(out, reciprocal(total, total), out)
         out = out if length is None else np.where(counts, out, 0)
         return out if dtype in (None, out.dtype) else out.astype(dtype)
 
