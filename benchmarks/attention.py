@@ -249,7 +249,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--lengths", type=int, nargs="*", default=LENGTHS)
     parser.add_argument("--memory", type=int, nargs="*", default=LENGTHS)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--engine", help=argparse.SUPPRESS)
     parser.add_argument("--stored", help=argparse.SUPPRESS)
     args = parser.parse_args()
