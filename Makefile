@@ -77,10 +77,11 @@ book: $(BUILT)
 	@echo "Press Ctrl-C to stop serving the book."
 	@$(BIN)/python -u -m http.server --bind 127.0.0.1 --directory _build/html 0
 
-# JupyterLite, in the site; PYODIDE=folder puts Pyodide's distribution there, too.
+# JupyterLite, in the site; PYODIDE=folder adds Pyodide's distribution, ASSIGNMENTS=folder
+# what students get.
 lite: $(READER)
 	$(BIN)/python -m pip install --quiet -e ".[lite]"
-	$(BIN)/python book/make_lite.py $(PYODIDE)
+	$(BIN)/python book/make_lite.py $(PYODIDE) $(if $(ASSIGNMENTS),--assignments "$(ASSIGNMENTS)")
 	$(BUILD_BOOK)
 
 quick: $(READY)

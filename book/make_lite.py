@@ -1,17 +1,22 @@
 """Build JupyterLite with all chapters, which run in the reader's browser: _build/lite.
 
-Use: python book/make_lite.py [PYODIDE [TARGET]]      (`make lite` also builds the book)
+Use: python book/make_lite.py [PYODIDE [TARGET]] [--assignments FOLDER]
+     (`make lite` also builds the book)
 
 PYODIDE is a folder with Pyodide's distribution, the file pyodide.mjs and the libraries
 of book/in_page.toml; it becomes part of the site, and then no network is needed. Without
 it a reader's browser loads Pyodide from its own site, when the reader asks for it.
+FOLDER has what students get (`make assignments`).
 """
 
+import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -33,6 +38,7 @@ for library in {libraries}:
             "site that was built with Pyodide's folder (book/make_lite.py)"
         )
 await piplite.install("minihybrid", deps=False)
+%load_ext minihybrid_course.in_page
 """
 
 
@@ -50,20 +56,46 @@ def setup(stem):
 
 
 def in_page(text, stem):
-    """A notebook's file, with the first cell as it is in a page."""
+    """A notebook's file, with the first cell as it is in a page.
+
+    Its outputs are trusted, and each is one string: JupyterLab would strip the figures of
+    untrusted ones, and put commas between the lines of a list.
+    """
     notebook = json.loads(text)
-    first = next(cell for cell in notebook["cells"] if cell["cell_type"] == "code")
-    first["source"] = setup(stem).splitlines(keepends=True)
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    code[0]["source"] = setup(stem).splitlines(keepends=True)
+    for cell in code:
+        cell["metadata"]["trusted"] = True
+        for data in [output.get("data", {}) for output in cell["outputs"]]:
+            data.update({kind: "".join(text) for kind, text in data.items()})
     return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
 
 
-def build(pyodide=None, target=LITE):
+def assignment(text):
+    """A student's notebook, whose setup cell installs the engine of the site in a page only,
+    so the grader runs it, too."""
+    notebook = json.loads(text)
+    (cell,) = [cell for cell in notebook["cells"] if cell.get("id") == "setup"]
+    brings = textwrap.indent(BRINGS.format(libraries=["numpy"]), "    ")
+    source, n = re.subn(
+        r"^ +%pip install .*\n", lambda _: brings, "".join(cell["source"]), flags=re.M
+    )
+    assert n == 1, "the setup cell doesn't install the engine"
+    cell["source"] = source.splitlines(keepends=True)
+    return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+
+
+def build(pyodide=None, target=LITE, assignments=None):
     """Make the folder anew."""
     with tempfile.TemporaryDirectory() as folder:
         contents = Path(folder, "contents")
         contents.mkdir()
         for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
             text = in_page(path.read_text(encoding="utf-8"), path.stem)
+            (contents / path.name).write_text(text, encoding="utf-8")
+        for path in sorted(Path(assignments).iterdir()) if assignments else ():
+            text = path.read_text(encoding="utf-8")
+            text = assignment(text) if path.suffix == ".ipynb" else text
             (contents / path.name).write_text(text, encoding="utf-8")
         wheel(folder)
         # The kernel needs comm, which is not in Pyodide's distribution.
@@ -110,4 +142,8 @@ def run(folder, module, *arguments):
 
 
 if __name__ == "__main__":
-    build(*sys.argv[1:])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("pyodide", nargs="?")
+    parser.add_argument("target", nargs="?", default=LITE)
+    parser.add_argument("--assignments")
+    build(**vars(parser.parse_args()))

@@ -145,6 +145,9 @@ class Interpreter:
     def __call__(self, *args: Any) -> None:
         """Run the first `until` launches, hidden from profilers."""
         profiler = sys.getprofile()
+        if not callable(profiler):  # there is none, or cProfile's, which can't be put back
+            self.run(*args)
+            return
         sys.setprofile(None)  # machine code is invisible to it, too
         try:
             self.run(*args)

@@ -5,6 +5,7 @@ import json
 import make_lite
 import pytest
 import run_here
+from IPython.core.inputtransformer2 import TransformerManager
 from run_notebooks import ROOT
 
 STEMS = [path.stem for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
@@ -21,13 +22,32 @@ def test_the_list_names_chapters_and_known_libraries():
 def test_a_notebook_brings_the_engine_and_is_else_the_same(stem):
     text = (ROOT / f"notebooks/{stem}.ipynb").read_text(encoding="utf-8")
     old, new = (json.loads(t)["cells"] for t in (text, make_lite.in_page(text, stem)))
-    changed = [b for a, b in zip(old, new, strict=True) if a != b]
+    changed = [b for a, b in zip(old, new, strict=True) if a["source"] != b["source"]]
     assert [cell["cell_type"] for cell in changed] == ["code"]
     source = "".join(changed[0]["source"])
-    compile(source.replace("await ", ""), stem, "exec")
+    compile(TransformerManager().transform_cell(source).replace("await ", ""), stem, "exec")
     assert "%pip" not in source and 'piplite.install("minihybrid", deps=False)' in source
     for library in run_here.CHAPTERS.get(stem, {}).get("libraries", []):
         assert repr(library) in source
+
+
+def test_figures_show_before_their_cells_run():
+    text = (ROOT / "notebooks/21_the_memory_planner.ipynb").read_text(encoding="utf-8")
+    cells = json.loads(make_lite.in_page(text, "21_the_memory_planner"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert all(cell["metadata"]["trusted"] for cell in code)
+    data = [output.get("data", {}) for cell in code for output in cell["outputs"]]
+    assert all(isinstance(value, str) for values in data for value in values.values())
+
+
+def test_an_assignment_installs_the_engine_in_the_page_only():
+    source = "if not found:\n    %pip install -q minihybrid\nimport os"
+    text = json.dumps({"cells": [{"id": "setup", "cell_type": "code", "source": [source]}]})
+    (cell,) = json.loads(make_lite.assignment(text))["cells"]
+    first, *brings, last = "".join(cell["source"]).splitlines()
+    assert (first, last) == ("if not found:", "import os")
+    assert "    import piplite" in brings
+    assert {line[:4] for line in brings if line} == {"    "}
 
 
 class App:

@@ -13,8 +13,17 @@ from minihybrid_course.grading import adjust, gradescope, report, sandbox
 from minihybrid_course.grading import grade as grading
 from minihybrid_course.grading.check import check
 from minihybrid_course.grading.grade import grade
+from minihybrid_course.grading.judge import program
 from minihybrid_course.grading.sandbox import UNSAFE, isolation
-from minihybrid_course.grading.sources import ROOT, ClassroomError, chosen, roster, source
+from minihybrid_course.grading.sources import (
+    CHECK,
+    ROOT,
+    ClassroomError,
+    chosen,
+    kind,
+    roster,
+    source,
+)
 from small_assignment import WRONG, assignment, isolated, text
 
 pytestmark = pytest.mark.slow
@@ -237,6 +246,28 @@ def test_a_student_sees_the_points_so_far(texts, points, tmp_path):
     assert not any("f_hidden" in line for line in lines)
     if points != "3 of 3":
         assert any(line.startswith("g_seen: 0 of 2, ") for line in lines)
+
+
+@pytest.mark.parametrize(("g", "points"), [("def g(x):\n    return x + 2", 3), ("", 1)])
+def test_a_notebook_counts_its_own_points(g, points, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    notebook, names = visible(g=g), {}
+    exec('import minihybrid as mx\ndef points():\n    return mx.check("my.ipynb")', names)
+    assert "my.ipynb isn't in this folder" in names["points"]().sentence
+    nbformat.write(notebook, "my.ipynb")
+    for cell in notebook.cells:
+        if kind(cell) != "tests":
+            exec(cell.source, names)
+    verdict = names["points"]()
+    assert verdict.right == (points == 3)
+    assert f"{points} of 3 points so far" in verdict.sentence
+    assert ("g_seen: 0 of 2, NameError" in verdict.sentence) == (points == 1)
+
+
+def test_the_grader_skips_the_cell_that_counts_points():
+    own, counts = (nbformat.v4.new_code_cell("1 / 0", id=name) for name in ("own", CHECK))
+    steps, _ = program(assignment(), [own, counts])
+    assert [text for name, text, _ in steps if name is None] == ["1 / 0"]
 
 
 def test_checking_nothing_says_what_is_needed():

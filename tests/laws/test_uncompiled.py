@@ -1,5 +1,7 @@
 """Plans for the processor that nothing compiles: the same steps, in the same memory."""
 
+import cProfile
+import pstats
 from unittest import mock
 
 import numpy as np
@@ -27,6 +29,17 @@ def page():
 @numbers_drawn(12, 120)
 def test_nets_agree_with_eager(page, n_drawn):
     try_law(lambda net: check(net, "cpu"), nets(6), n_drawn, **few)
+
+
+def test_a_profiler_sees_a_call_and_stays(page):
+    compiled = mx.function(lambda x: nd.softmax(x) + 1)
+    x = nd.ones((2, 3))
+    compiled(x)
+    with cProfile.Profile() as profiler:
+        compiled(x)
+        np.linspace(0, 1, 3)
+    seen = {entry[2] for entry in pstats.Stats(profiler).stats}
+    assert "linspace" in seen
 
 
 CASES = {

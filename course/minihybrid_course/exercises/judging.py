@@ -56,7 +56,7 @@ class Verdict:
         return self.sentence
 
     def _repr_html_(self):
-        words = re.sub("`(.*?)`", r"<code>\1</code>", escape(self.sentence))
+        words = re.sub("`(.*?)`", r"<code>\1</code>", escape(self.sentence)).replace("\n", "<br>")
         picture = (
             ""
             if self.picture is None

@@ -26,7 +26,17 @@ from nbgrader.preprocessors import (
 )
 from traitlets.config import Config
 
-from minihybrid_course.grading.sources import NANO, ROOT, chosen, names, roster, source, tags
+from minihybrid_course.grading.sources import (
+    CHECK,
+    NANO,
+    ROOT,
+    chosen,
+    full_name,
+    names,
+    roster,
+    source,
+    tags,
+)
 
 STEPS = (CheckCellMetadata, LockCells, ClearSolutions, ClearOutput, ClearHiddenTests)
 STUB = Config({"ClearSolutions": {"code_stub": {"python": "...  # your lines"}}})
@@ -56,6 +66,12 @@ def setup(notebook):
     return nbformat.v4.new_code_cell(text, id="setup")
 
 
+def check(name):
+    """The last cell, which the grader skips."""
+    text = f'import minihybrid as mx\n\nmx.check("{name}.ipynb")  # your points so far'
+    return nbformat.v4.new_code_cell(text, id=CHECK)
+
+
 def released(name, variant):
     """The students' notebook of an assignment."""
     notebook, resources = chosen(source(name), variant), {}
@@ -69,6 +85,7 @@ def released(name, variant):
         cell.metadata.update({"tags": needed} if needed else {})
         cell.source = cell.source.strip("\n") or LATER
     notebook.cells.insert(1, setup(notebook))
+    notebook.cells.append(check(full_name(name)))
     return ComputeChecksums().preprocess(notebook, resources)[0]
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "notebooks/assignments"
 NANO = ROOT / "notebooks/build/nano.py"
+CHECK = "check"  # the cell of a release that runs the visible tests
 NUMBER = re.compile(r"^VARIANT = \d+$", re.MULTILINE)
 
 
