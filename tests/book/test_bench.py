@@ -103,7 +103,7 @@ def test_measure_chooses_a_number_of_calls_that_lasts(world):
     assert timing.n_calls == 8, "4 calls last 1.0 s, 8 calls 2.0 s"
     assert timing.times_s == (0.25,) * 5
     calls = world.log.count("f")
-    assert calls == 1 + (1 + 2 + 4 + 8) + 5 * 8, "warm-up, search, repeats"
+    assert calls == 1 + (1 + 2 + 4 + 8) + 8 + 5 * 8, "warm-up, search, again, repeats"
 
 
 def test_measure_waits_after_the_last_call_of_a_repeat(world):
@@ -142,11 +142,16 @@ def test_repr_tells_median_quartiles_and_counts():
     assert repr(timing) == ("median 5.3 us (quartiles 5.2 .. 5.6 us, 5 repeats x 2000 calls)")
 
 
+def test_an_interruption_does_not_end_the_search(world):
+    f = world.task("f", 0.25, 9.0, 0.25)
+    assert measure(f, repeats=1, min_time_s=1.5).n_calls == 8
+
+
 def test_compare_lets_the_functions_take_turns(world):
     functions = {name: world.task(name, 1.0) for name in "abc"}
     compare(functions, repeats=3, min_time_s=1.0)
     calls = [entry for entry in world.log if entry in functions]
-    assert calls == [*"aabbcc", *"abc" * 3], "warm-up and search, then rounds"
+    assert calls == [*"aaabbbccc", *"abc" * 3], "warm-up, search, again, then rounds"
 
 
 def test_compare_chooses_the_number_of_calls_for_each(world):
