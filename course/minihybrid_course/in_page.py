@@ -4,7 +4,10 @@ Use: %load_ext minihybrid_course.in_page      (book/make_lite.py puts it into fi
 
 After any error, JupyterLite drops the cells that are queued, whatever the tag
 `raises-exception` requests. So the error of such a cell is displayed as its output.
+Matplotlib doesn't announce that it lists the fonts, which it does at each first figure here.
 """
+
+import logging
 
 
 def load_ipython_extension(shell):
@@ -21,3 +24,4 @@ def load_ipython_extension(shell):
 
     if hasattr(shell, "_last_traceback"):  # this kernel, and no other
         shell._showtraceback = show
+        logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
