@@ -2,7 +2,7 @@
 
 import call_trace
 
-MOST = 1_756  # statements, of the core, the records and the rest; symbols and remat took 30
+MOST = 1_768  # statements of the core, the operators and the rest; bfloat16 took 12 more
 
 
 def test_one_call_is_short_and_in_the_core():
