@@ -1,14 +1,13 @@
-"""`mx.np`: NumPy's names for the same operators.
+"""The `mx.np` namespace: NumPy's names for the same operators.
 
-Takes:   the arguments of NumPy's functions.
-Gives:   the functions, the constants, `ndarray`, `random`; `F.np` for both kinds of F.
+Defines: the functions, the constants, `ndarray`, `random`; `F.np` for both kinds of F.
 
 >>> from minihybrid import np
 >>> np.arange(3) + np.array([[1.0], [2.0]])
 array([[1., 2., 3.],
        [2., 3., 4.]])
 
-Left out: functions that MXNet itself forwards to NumPy.
+Not supported: functions that MXNet itself forwards to NumPy.
 """
 
 import sys
@@ -53,7 +52,7 @@ __all__ = [
 
 
 class Space:
-    """The functions of np. `reader()` decides who interprets those without inputs."""
+    """The functions of np. `reader()` is the interpreter of operators without inputs."""
 
     _Symbol = _Symbol
 
@@ -81,7 +80,7 @@ _ARRAYS, _SYMBOLS = Space(reader, "np"), Space(lambda: _Symbol, "sym.np")
 
 
 def _looked_up(names):
-    """The module's `__getattr__`, which also stores the function as an attribute."""
+    """Return the module's `__getattr__`, which caches functions as attributes."""
 
     def __getattr__(name):
         function = getattr(_ARRAYS, name)

@@ -34,7 +34,7 @@ def append(arr, values, axis=None) -> ndarray:
     """Append the second array to the first."""
 
 def arange(start, stop=None, step: Any = 1, dtype=None, ctx=None) -> ndarray:
-    """start, start + step, ... below stop. A single argument is the stop."""
+    """Return start, start + step, ... below stop. A single argument is the stop."""
 
 def arccos(x, dtype=None) -> ndarray:
     """The angle whose cosine is a."""
@@ -58,22 +58,22 @@ def arctanh(x, dtype=None) -> ndarray:
     """The inverse of tanh."""
 
 def argmax(a, axis=None, keepdims: Any = False) -> ndarray:
-    """The index of the largest element, int64, by default in the flattened array."""
+    """Return the index of the largest element, int64, by default in the flattened array."""
 
 def argmin(a, axis=None, keepdims: Any = False) -> ndarray:
-    """The index of the smallest element, int64, by default in the flattened array."""
+    """Return the index of the smallest element, int64, by default in the flattened array."""
 
 def argsort(a, axis: Any = -1, kind=None, order=None) -> ndarray:
-    """The indices that would sort along an axis, int64."""
+    """Return the indices that would sort along an axis, int64."""
 
 def argwhere(*args, **kwargs) -> ndarray:
     """NumPy's `argwhere`, outside of tapes and traces."""
 
 def around(x, decimals: Any = 0) -> ndarray:
-    """Round to a number of decimals, with halves to even."""
+    """Round to `decimals` decimal places, with halves to even."""
 
 def array(object, dtype=None, ctx=None) -> ndarray:
-    """An array of the given elements, float32 unless the source has a dtype."""
+    """Create an array of the given elements, float32 unless the source has a dtype."""
 
 def array_equal(*args, **kwargs) -> Any:
     """NumPy's `array_equal`, outside of tapes and traces."""
@@ -91,7 +91,7 @@ def atleast_3d(*arys) -> ndarray:
     """Copies of the arrays with at least 3 axes."""
 
 def average(a, axis=None, weights=None, returned: Any = False) -> Any:
-    """The weighted mean, with weights for all elements or one axis. `returned` adds their sum."""
+    """Return the mean, weighted per element or along one axis. `returned` adds their sum."""
 
 def bincount(*args, **kwargs) -> ndarray:
     """NumPy's `bincount`, outside of tapes and traces."""
@@ -108,7 +108,7 @@ def bitwise_xor(x1, x2, dtype=None) -> ndarray:
 from builtins import bool as bool
 
 def broadcast_to(array, shape) -> ndarray:
-    """Repeat axes of length 1 to match a shape."""
+    """Broadcast an array to a shape."""
 
 def cbrt(x, dtype=None) -> ndarray:
     """The cube root; of a negative number, too."""
@@ -117,7 +117,7 @@ def ceil(x, dtype=None) -> ndarray:
     """The next whole number above."""
 
 def clip(a, a_min=None, a_max=None) -> ndarray:
-    """Limit a to between a_min and a_max. `None` means no limit."""
+    """Clip a to [a_min, a_max]. `None` means no limit."""
 
 def column_stack(arrays) -> ndarray:
     """Join vectors as columns."""
@@ -126,10 +126,10 @@ def concatenate(seq, axis: Any = 0) -> ndarray:
     """Concatenate arrays along an axis. `None` flattens them first."""
 
 def copy(a, order: Any = "C") -> ndarray:
-    """Copy the elements."""
+    """Return a copy."""
 
 def copysign(x1, x2) -> ndarray:
-    """The magnitude of x1 with the sign of x2 (zeros are signed); integers become floats."""
+    """Return |x1| with the sign of x2 (zeros are signed); integers become floats."""
 
 def corrcoef(*args, **kwargs) -> ndarray:
     """NumPy's `corrcoef`, outside of tapes and traces."""
@@ -147,7 +147,7 @@ def cov(*args, **kwargs) -> ndarray:
     """NumPy's `cov`, outside of tapes and traces."""
 
 def cumsum(a, axis=None, dtype=None) -> ndarray:
-    """The cumulative sum along an axis, by default of the flattened array."""
+    """Return the cumulative sum along an axis, by default of the flattened array."""
 
 def deg2rad(x, dtype=None) -> ndarray:
     """An angle in radians."""
@@ -156,19 +156,19 @@ def degrees(x, dtype=None) -> ndarray:
     """An angle in degrees."""
 
 def diag(v, k: Any = 0) -> ndarray:
-    """The diagonal k of a matrix, or a matrix with a vector on its diagonal k."""
+    """Return the diagonal k of a matrix, or a matrix with a vector on its diagonal k."""
 
 def diagonal(a, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> ndarray:
-    """The diagonal over two axes, as the last axis."""
+    """Return the diagonal over two axes, as the last axis."""
 
 def diff(a, n: Any = 1, axis: Any = -1) -> ndarray:
-    """The difference of adjacent elements, n times."""
+    """Return the n-th difference of adjacent elements."""
 
 def divide(x1, x2, dtype=None) -> ndarray:
     """y = a / b; of whole numbers cut towards zero, and 0 where b is 0."""
 
 def dot(a, b) -> ndarray:
-    """The inner product of vectors; otherwise over a's last and b's second-to-last axis."""
+    """Return the dot product, over a's last and b's only or second-to-last axis."""
 
 def dstack(arrays) -> ndarray:
     """Join arrays along the third axis."""
@@ -176,13 +176,13 @@ def dstack(arrays) -> ndarray:
 e: Any
 
 def einsum(subscripts, *operands, optimize: Any = False) -> ndarray:
-    """Sums of products in Einstein notation: 'ij,jk->ik' is a matrix product."""
+    """Sum products in Einstein notation: 'ij,jk->ik' is a matrix product."""
 
 def empty(shape, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """The same as `zeros`, for arrays that will be overwritten."""
+    """Return zeros, for an array that will be overwritten."""
 
 def empty_like(a, fill_value: Any = 0, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """A constant with the shape of a and, by default, its dtype."""
+    """Return a constant with the shape of a and, by default, its dtype."""
 
 def equal(x1, x2, dtype=None) -> ndarray:
     """1 where a == b, else 0, in the dtype of a."""
@@ -197,7 +197,7 @@ def expm1(x, dtype=None) -> ndarray:
     """e to the power a, minus 1, exact for small a."""
 
 def eye(N, M=None, k: Any = 0, dtype=None, ctx=None) -> ndarray:
-    """Ones on a diagonal, else zeros."""
+    """Return ones on a diagonal, zeros elsewhere."""
 
 def fabs(x, dtype=None) -> ndarray:
     """The absolute value."""
@@ -225,10 +225,10 @@ def floor_divide(*args, **kwargs) -> ndarray:
     """NumPy's `floor_divide`, outside of tapes and traces."""
 
 def full(shape, fill_value, dtype=None, order: Any = "C", ctx=None, out=None) -> ndarray:
-    """A constant of a shape."""
+    """Return an array filled with one value."""
 
 def full_like(a, fill_value: Any = 0, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """A constant with the shape of a and, by default, its dtype."""
+    """Return a constant with the shape of a and, by default, its dtype."""
 
 def greater(x1, x2, dtype=None) -> ndarray:
     """1 where a > b, else 0, in the dtype of a."""
@@ -240,7 +240,7 @@ def histogram(*args, **kwargs) -> ndarray:
     """NumPy's `histogram`, outside of tapes and traces."""
 
 def hsplit(ary, indices_or_sections) -> Any:
-    """Split along the second axis, or a vector along its only one."""
+    """Split along the second axis, or a vector along its only axis."""
 
 def hstack(arrays) -> ndarray:
     """Join arrays along the second axis; vectors along their only one."""
@@ -249,15 +249,15 @@ def hypot(x1, x2, dtype=None) -> ndarray:
     """sqrt(a * a + b * b), without overflow."""
 
 def identity(n, dtype=None, ctx=None) -> ndarray:
-    """The identity matrix."""
+    """Return the identity matrix."""
 
 def indices(dimensions, dtype: Any = "int32", ctx=None) -> ndarray:
-    """The coordinates of all positions of a shape, one array per axis."""
+    """Return the coordinates of all positions of a shape, one array per axis."""
 
 inf: Any
 
 def inner(a, b) -> ndarray:
-    """The sum of products over the last axes, or the product with a scalar."""
+    """Return the inner product over the last axes, or the product with a scalar."""
 
 from numpy import int8 as int8
 from numpy import int32 as int32
@@ -291,7 +291,7 @@ def lcm(*args, **kwargs) -> ndarray:
     """NumPy's `lcm`, outside of tapes and traces."""
 
 def ldexp(x1, x2) -> ndarray:
-    """x1 times 2 to the power x2."""
+    """Return x1 * 2 ** x2."""
 
 def less(x1, x2, dtype=None) -> ndarray:
     """1 where a < b, else 0, in the dtype of a."""
@@ -302,13 +302,13 @@ def less_equal(x1, x2, dtype=None) -> ndarray:
 class _linalg:
     @staticmethod
     def cholesky(a) -> ndarray:
-        """The lower triangle L of symmetric positive definite matrices A = L L^T."""
+        """Return the Cholesky factor L of positive definite matrices A = L L^T."""
     @staticmethod
     def cond(*args, **kwargs) -> Any:
         """NumPy's `cond`, outside of tapes and traces."""
     @staticmethod
     def det(a) -> ndarray:
-        """The determinant of square matrices (..., N, N)."""
+        """Return the determinant of square matrices (..., N, N)."""
     @staticmethod
     def eigh(*args, **kwargs) -> ndarray:
         """NumPy's `eigh`, outside of tapes and traces."""
@@ -317,13 +317,13 @@ class _linalg:
         """NumPy's `eigvals`, outside of tapes and traces."""
     @staticmethod
     def inv(a) -> ndarray:
-        """The inverse of square matrices (..., N, N)."""
+        """Return the inverse of square matrices (..., N, N)."""
     @staticmethod
     def matrix_rank(*args, **kwargs) -> ndarray:
         """NumPy's `matrix_rank`, outside of tapes and traces."""
     @staticmethod
     def norm(x, ord=None, axis=None, keepdims: Any = False) -> ndarray:
-        """The norm of a vector or matrix: `np.linalg.norm`."""
+        """Return the norm of a vector or matrix: `np.linalg.norm`."""
     @staticmethod
     def pinv(*args, **kwargs) -> ndarray:
         """NumPy's `pinv`, outside of tapes and traces."""
@@ -332,13 +332,13 @@ class _linalg:
         """NumPy's `qr`, outside of tapes and traces."""
     @staticmethod
     def slogdet(a) -> ndarray:
-        """The sign of the determinant, and the logarithm of its absolute value."""
+        """Return the sign of the determinant and the logarithm of its absolute value."""
     @staticmethod
     def solve(a, b) -> ndarray:
         """Solve A X = B for X: (..., M, M) and (M,) or (..., M, K)."""
     @staticmethod
     def svd(a, full_matrices: Any = False, compute_uv: Any = True) -> ndarray:
-        """U, the singular values S, and V^T of A = U S V^T, (..., M, N), reduced as in MXNet."""
+        """Return U, the singular values S, and V^T of A = U S V^T, reduced as in MXNet."""
 
 linalg: _linalg
 
@@ -352,7 +352,7 @@ def linspace(
     axis: Any = 0,
     ctx=None,
 ) -> ndarray:
-    """`num` evenly spaced numbers from start to stop."""
+    """Return `num` evenly spaced values from start to stop."""
 
 def log(x, dtype=None) -> ndarray:
     """The natural logarithm."""
@@ -388,10 +388,10 @@ def logspace(
     axis: Any = 0,
     ctx=None,
 ) -> ndarray:
-    """`num` powers of a base with evenly spaced exponents."""
+    """Return `num` powers of a base with evenly spaced exponents."""
 
 def matmul(a, b) -> ndarray:
-    """Matrix products over the last two axes. The other axes broadcast."""
+    """Multiply matrices in the last two axes. The other axes broadcast."""
 
 def max(a, axis=None, keepdims: Any = False) -> ndarray:
     """The largest over the axes."""
@@ -406,7 +406,7 @@ def median(*args, **kwargs) -> ndarray:
     """NumPy's `median`, outside of tapes and traces."""
 
 def meshgrid(*xi, indexing: Any = "xy") -> Any:
-    """Coordinate arrays of a grid, one per vector, all of the same shape."""
+    """Return the coordinate arrays of a grid, one per vector, all of the same shape."""
 
 def min(a, axis=None, keepdims: Any = False) -> ndarray:
     """The smallest over the axes."""
@@ -431,7 +431,7 @@ def nan_to_num(data, copy: Any = True, nan: Any = 0.0, posinf=None, neginf=None)
 from minihybrid.np.array import ndarray as ndarray
 
 def ndim(a) -> int:
-    """The number of axes."""
+    """Return the number of axes."""
 
 def negative(x, dtype=None) -> ndarray:
     """y = -a."""
@@ -445,16 +445,16 @@ def not_equal(x1, x2, dtype=None) -> ndarray:
     """1 where a != b, else 0, in the dtype of a."""
 
 def ones(shape, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """Ones of a shape."""
+    """Return ones."""
 
 def ones_like(a, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """Ones with the shape of a."""
+    """Return ones with the shape of a."""
 
 def outer(a, b) -> ndarray:
-    """The outer product of two flattened arrays."""
+    """Return the outer product of two flattened arrays."""
 
 def pad(x, pad_width, mode: Any = "constant", constant_values: Any = 0) -> ndarray:
-    """Pad the ends of axes with a constant, the edge, or a reflection."""
+    """Pad the ends of axes with a constant, the edge or a reflection."""
 
 def percentile(*args, **kwargs) -> ndarray:
     """NumPy's `percentile`, outside of tapes and traces."""
@@ -482,30 +482,30 @@ class _random:
         """Draw elements of an array, or of 0 to a - 1, with probabilities `p`."""
     @staticmethod
     def exponential(scale: Any = 1.0, size=None, ctx=None, out=None) -> ndarray:
-        """Draws from the exponential distribution, whose mean is the scale."""
+        """Draw from the exponential distribution with mean `scale`."""
     @staticmethod
     def gamma(shape, scale: Any = 1.0, size=None, dtype=None, ctx=None, out=None) -> ndarray:
-        """Draws from the gamma distribution."""
+        """Draw from the gamma distribution."""
     @staticmethod
     def multinomial(n, pvals, size=None) -> ndarray:
-        """Counts of each outcome in n draws with probabilities `pvals`."""
+        """Return the count of each outcome in n draws with probabilities `pvals`."""
     @staticmethod
     def normal(
         loc: Any = 0.0, scale: Any = 1.0, size=None, dtype=None, ctx=None, out=None
     ) -> ndarray:
-        """Draws from the normal distribution."""
+        """Draw from the normal distribution."""
     @staticmethod
     def permutation(x) -> ndarray:
-        """A random permutation of an array's rows, or of 0 to x - 1."""
+        """Return a random permutation of an array's rows, or of 0 to x - 1."""
     @staticmethod
     def rand(*size, dtype=None, ctx=None) -> ndarray:
-        """Uniform draws from [0, 1), with the shape as separate arguments."""
+        """Draw uniformly from [0, 1); the lengths are separate arguments."""
     @staticmethod
     def randint(low, high=None, size=None, dtype: Any = "int64", ctx=None, out=None) -> ndarray:
-        """Uniform integers from [low, high), or from [0, low)."""
+        """Draw integers uniformly from [low, high), or from [0, low)."""
     @staticmethod
     def randn(*size, dtype=None, ctx=None) -> ndarray:
-        """Standard normal draws, with the shape as separate arguments."""
+        """Draw from the standard normal; the lengths are separate arguments."""
     @staticmethod
     def seed(seed_state, ctx: Any = "all") -> None:
         """Start the random numbers anew: the same seed gives the same numbers."""
@@ -516,12 +516,12 @@ class _random:
     def uniform(
         low: Any = 0.0, high: Any = 1.0, size=None, dtype=None, ctx=None, out=None
     ) -> ndarray:
-        """Uniform draws from [low, high)."""
+        """Draw from the uniform distribution over [low, high)."""
 
 random: _random
 
 def ravel(a, order: Any = "C") -> ndarray:
-    """The same elements along one axis, column by column for order="F"."""
+    """Flatten to one axis, in column-major order for order="F"."""
 
 def reciprocal(x, dtype=None) -> ndarray:
     """y = 1 / a."""
@@ -533,7 +533,7 @@ def repeat(a, repeats, axis=None) -> ndarray:
     """Repeat each element along an axis, by default of the flattened array."""
 
 def reshape(a, newshape, reverse: Any = False, order: Any = "C") -> ndarray:
-    """The same elements with another shape, in which one length may be -1."""
+    """Return the same elements with another shape; one length may be -1."""
 
 def rint(x, dtype=None) -> ndarray:
     """The nearest whole number; halves go down."""
@@ -542,10 +542,10 @@ def roll(a, shift, axis=None) -> ndarray:
     """Shift the elements cyclically by `shift`."""
 
 def round(x, decimals: Any = 0) -> ndarray:
-    """Round to a number of decimals, with halves to even."""
+    """Round to `decimals` decimal places, with halves to even."""
 
 def round_(x, decimals: Any = 0) -> ndarray:
-    """Round to a number of decimals, with halves to even."""
+    """Round to `decimals` decimal places, with halves to even."""
 
 def row_stack(arrays) -> ndarray:
     """Join arrays as rows."""
@@ -554,7 +554,7 @@ def searchsorted(*args, **kwargs) -> ndarray:
     """NumPy's `searchsorted`, outside of tapes and traces."""
 
 def shape(a) -> tuple[int, ...]:
-    """The length of each axis."""
+    """Return the length of each axis."""
 
 def sign(x, dtype=None) -> ndarray:
     """-1, 0 or 1; NaN stays NaN."""
@@ -566,7 +566,7 @@ def sinh(x, dtype=None) -> ndarray:
     """The hyperbolic sine."""
 
 def size(a) -> int:
-    """The number of elements."""
+    """Return the number of elements."""
 
 def sort(a, axis: Any = -1, kind=None, order=None) -> ndarray:
     """Sort along an axis. `axis=None` flattens first."""
@@ -587,7 +587,7 @@ def stack(arrays, axis: Any = 0) -> ndarray:
     """Join arrays along a new axis."""
 
 def std(a, axis=None, dtype=None, ddof: Any = 0, keepdims: Any = False) -> ndarray:
-    """The standard deviation over the axes."""
+    """Return the standard deviation over the axes."""
 
 def subtract(x1, x2, dtype=None) -> ndarray:
     """y = a - b."""
@@ -608,22 +608,22 @@ def tanh(x, dtype=None) -> ndarray:
     """The hyperbolic tangent."""
 
 def tensordot(a, b, axes: Any = 2) -> ndarray:
-    """Sum over pairs of axes: the last `axes` of a and the first of b, or two lists."""
+    """Contract pairs of axes: the last `axes` of a and the first of b, or two lists."""
 
 def tile(A, reps) -> ndarray:
-    """Repeat the whole array along each axis."""
+    """Tile the array along each axis."""
 
 def trace(a, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
-    """The sum of a diagonal."""
+    """Return the sum of a diagonal."""
 
 def transpose(a, axes=None) -> ndarray:
     """Permute the axes, by default in reverse."""
 
 def tril(m, k: Any = 0) -> ndarray:
-    """The lower triangle, zeros elsewhere."""
+    """Return the lower triangle, with zeros elsewhere."""
 
 def triu(m, k: Any = 0) -> ndarray:
-    """The upper triangle, zeros elsewhere."""
+    """Return the upper triangle, with zeros elsewhere."""
 
 def true_divide(x1, x2, dtype=None) -> ndarray:
     """y = a / b; of whole numbers cut towards zero, and 0 where b is 0."""
@@ -637,10 +637,10 @@ def unique(*args, **kwargs) -> Any:
     """NumPy's `unique`, outside of tapes and traces."""
 
 def var(a, axis=None, dtype=None, ddof: Any = 0, keepdims: Any = False) -> ndarray:
-    """The variance over the axes."""
+    """Return the variance over the axes."""
 
 def vdot(a, b) -> ndarray:
-    """The inner product of two flattened arrays."""
+    """Return the inner product of two flattened arrays."""
 
 def vsplit(ary, indices_or_sections) -> Any:
     """Split along the first axis."""
@@ -649,10 +649,10 @@ def vstack(arrays) -> ndarray:
     """Join arrays as rows."""
 
 def where(condition, x=None, y=None) -> ndarray:
-    """x where the condition isn't 0, else y. Each may be a number."""
+    """Select x where the condition isn't 0, else y. Each may be a scalar."""
 
 def zeros(shape, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """Zeros of a shape."""
+    """Return zeros."""
 
 def zeros_like(a, dtype=None, order: Any = "C", ctx=None) -> ndarray:
-    """Zeros with the shape of a."""
+    """Return zeros with the shape of a."""

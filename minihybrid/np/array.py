@@ -1,12 +1,11 @@
 """np.ndarray: an NDArray with NumPy's semantics, and its symbol.
 
-Takes:   the same as NDArray and Symbol. Every operator computes the same values.
-Gives:   `ndarray` and `_Symbol`, with np's infix operators, methods and indexing.
+Defines: `ndarray` and `_Symbol`, with np's infix operators, methods and indexing.
 
-Operators don't depend on np: the class of the first input interprets an operator and
-returns results of its own class. `as_nd_ndarray` and `as_np_ndarray` convert between the
-two, which share their memory and their place on the tape.
-Left out: NumPy's own functions on these arrays (`__array_function__`).
+Operators don't depend on np: an operator is dispatched on the class of its first input and
+returns results of that class. `as_nd_ndarray` and `as_np_ndarray` convert between the two
+classes; the results share memory and the node on the tape.
+Not supported: NumPy's own functions on these arrays (`__array_function__`).
 """
 
 import re
@@ -52,7 +51,7 @@ METHODS = """sum prod mean max min any all var std argmax argmin dot squeeze swa
 
 
 class Numpy:
-    """The common parent of np's arrays and symbols."""
+    """The base class of np's arrays and symbols."""
 
     is_np = True
     __slots__ = ()
@@ -62,7 +61,7 @@ class Numpy:
 
     def __neg__(self):
         kind = kind_of(self)
-        if kind is not None and kind.kind == "u":  # which doesn't hold -1, and wraps around
+        if kind is not None and kind.kind == "u":  # which can't represent -1 and wraps around
             return FUNCTIONS["negative"](self)
         return self * -1  # as MXNet writes it into files
 
@@ -77,14 +76,14 @@ class Numpy:
         return FUNCTIONS["logical_not"](self)
 
     def reshape(self, *shape, order="C"):
-        """The same elements with another shape, in which one length may be -1."""
+        """Return the same elements with another shape; one length may be -1."""
         shape = shape[0] if len(shape) == 1 else shape
         if order == "F":
             return FUNCTIONS["reshape"](self, shape, order=order)
         return OPS["_np_reshape"].applied((self, shape, order), {})
 
     def flatten(self, order="C"):
-        """The same elements along one axis, column by column for order="F"."""
+        """Flatten to one axis, in column-major order for order="F"."""
         return FUNCTIONS["ravel"](self, order)
 
     ravel = flatten
@@ -96,7 +95,7 @@ class Numpy:
 
     @property
     def T(self):
-        """The axes reversed."""
+        """The transpose: the axes reversed."""
         return OPS["_np_transpose"](self)
 
     def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
@@ -114,15 +113,15 @@ class Numpy:
         return self if not copy and kind == wanted else OPS["Cast"](self, dtype=wanted)
 
     def clip(self, min=None, max=None, out=None):
-        """Limit the elements to between min and max."""
+        """Clip the elements to [min, max]."""
         return FUNCTIONS["clip"](self, min, max, out=out)
 
     def copy(self, order="C"):
-        """Copy the elements."""
+        """Return a copy."""
         return FUNCTIONS["copy"](self, order)
 
     def nonzero(self):
-        """The indices of nonzero elements: one array per axis."""
+        """Return the indices of nonzero elements: one array per axis."""
         return FUNCTIONS["nonzero"](self)
 
     def expand_dims(self, axis):
@@ -130,7 +129,7 @@ class Numpy:
         return FUNCTIONS["expand_dims"](self, axis)
 
     def part(self, key, shape):
-        """`x[key]`, made of operators, with np's shapes and index arrays."""
+        """Return `x[key]`, built of operators, with np's shapes and index arrays."""
         keys = key if isinstance(key, tuple) else (key,)
         plain = tuple(map(places, keys))
         try:
@@ -178,27 +177,27 @@ class ndarray(Numpy, NDArray):
 
     @classmethod
     def composed(cls, op, specs, inputs, attrs):
-        """Compute composite operators on nd's arrays, and return np's."""
+        """Compute a composite operator on nd arrays, and return np arrays."""
         out = super().composed(op, specs, [v.as_nd_ndarray() for v in inputs], attrs)
         if isinstance(out, tuple):
             return tuple(v.as_np_ndarray() for v in out)
         return out.as_np_ndarray()
 
     def as_np_ndarray(self):
-        """This array."""
+        """Return this array."""
         return self
 
     def as_nd_ndarray(self):
-        """The nd array with the same memory and place on the tape."""
+        """Return an nd array with the same memory and node on the tape."""
         return self._twin(NDArray)
 
     @staticmethod
     def constant(values):
-        """A constant as an array to match this one."""
+        """Return a constant as an array of this class."""
         return ndarray(onp.asarray(values, order="C"))
 
     def on_device(self, values):
-        """A constant as an array on this one's device."""
+        """Return a constant as an array on this array's device."""
         return ndarray(copy_to(values, self.context))
 
     def convert(self, other, op):
@@ -235,7 +234,7 @@ class ndarray(Numpy, NDArray):
         return self.data.dtype
 
     def item(self, *args):
-        """One element as a Python number, by flat index or indices, or of a one-element array."""
+        """Return one element as a Python scalar; a one-element array needs no index."""
         if not args:
             return super().item()
         try:
@@ -244,7 +243,7 @@ class ndarray(Numpy, NDArray):
             raise PlaceError(f"ndarray.item: {error}; the array has shape {self.shape}") from None
 
     def tolist(self):
-        """The elements as nested lists."""
+        """Return the elements as nested lists."""
         return onp.asarray(self.data).tolist()
 
     def __getitem__(self, key):
@@ -292,16 +291,16 @@ class _Symbol(Numpy, Symbol):
         return _Symbol(Symbol.interpret(op, inputs, attrs, name).refs)
 
     def as_np_ndarray(self):
-        """This symbol."""
+        """Return this symbol."""
         return self
 
     def as_nd_ndarray(self):
-        """The nd symbol of the same value."""
+        """Return the nd symbol of the same value."""
         return Symbol(self.refs)
 
     @staticmethod
     def constant(values):
-        """A constant of the graph being traced."""
+        """Return a constant of the graph being traced."""
         return _Symbol(constant(values).refs)
 
     beside = constant

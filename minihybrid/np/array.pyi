@@ -8,7 +8,7 @@ from minihybrid.core.array import NDArray
 from minihybrid.core.sym import Symbol
 
 class Numpy:
-    """The common parent of np's arrays and symbols."""
+    """The base class of np's arrays and symbols."""
 
     is_np: Any
     def __hash__(self) -> int: ...
@@ -17,11 +17,11 @@ class Numpy:
     def __matmul__(self: Same, other) -> Same: ...
     def __invert__(self: Same) -> Same: ...
     def reshape(self: Same, *shape, order: Any = "C") -> Same:
-        """The same elements with another shape, in which one length may be -1."""
+        """Return the same elements with another shape; one length may be -1."""
     def flatten(self: Same, order: Any = "C") -> Same:
-        """The same elements along one axis, column by column for order="F"."""
+        """Flatten to one axis, in column-major order for order="F"."""
     def ravel(self: Same, order: Any = "C") -> Same:
-        """The same elements along one axis, column by column for order="F"."""
+        """Flatten to one axis, in column-major order for order="F"."""
     def transpose(self: Same, *axes) -> Same:
         """Permute the axes, by default in reverse."""
     @property
@@ -36,15 +36,15 @@ class Numpy:
     ) -> Same:
         """Convert to a dtype. With copy=False, return this array if it has that dtype."""
     def clip(self: Same, min=None, max=None, out=None) -> Same:
-        """Limit the elements to between min and max."""
+        """Clip the elements to [min, max]."""
     def copy(self: Same, order: Any = "C") -> Same:
-        """Copy the elements."""
+        """Return a copy."""
     def nonzero(self) -> tuple[Any, ...]:
-        """The indices of nonzero elements: one array per axis."""
+        """Return the indices of nonzero elements: one array per axis."""
     def expand_dims(self: Same, axis) -> Same:
         """Insert an axis of length 1."""
     def part(self: Same, key, shape) -> Same:
-        """`x[key]`, made of operators, with np's shapes and index arrays."""
+        """Return `x[key]`, built of operators, with np's shapes and index arrays."""
     def __add__(self: Same, other) -> Same: ...
     def __radd__(self: Same, other) -> Same: ...
     def __sub__(self: Same, other) -> Same: ...
@@ -86,15 +86,15 @@ class Numpy:
     def all(a: Same, axis=None, keepdims: Any = False) -> Same:
         """Whether all are not 0."""
     def var(a: Same, axis=None, dtype=None, ddof: Any = 0, keepdims: Any = False) -> Same:
-        """The variance over the axes."""
+        """Return the variance over the axes."""
     def std(a: Same, axis=None, dtype=None, ddof: Any = 0, keepdims: Any = False) -> Same:
-        """The standard deviation over the axes."""
+        """Return the standard deviation over the axes."""
     def argmax(a: Same, axis=None, keepdims: Any = False) -> Same:
-        """The index of the largest element, int64, by default in the flattened array."""
+        """Return the index of the largest element, int64, by default in the flattened array."""
     def argmin(a: Same, axis=None, keepdims: Any = False) -> Same:
-        """The index of the smallest element, int64, by default in the flattened array."""
+        """Return the index of the smallest element, int64, by default in the flattened array."""
     def dot(a: Same, b) -> Same:
-        """The inner product of vectors; otherwise over a's last and b's second-to-last axis."""
+        """Return the dot product, over a's last and b's only or second-to-last axis."""
     def squeeze(a: Same, axis=None) -> Same:
         """Remove axes of length 1, by default all."""
     def swapaxes(a: Same, axis1, axis2) -> Same:
@@ -106,37 +106,37 @@ class Numpy:
     def sort(a: Same, axis: Any = -1, kind=None, order=None) -> Same:
         """Sort along an axis. `axis=None` flattens first."""
     def argsort(a: Same, axis: Any = -1, kind=None, order=None) -> Same:
-        """The indices that would sort along an axis, int64."""
+        """Return the indices that would sort along an axis, int64."""
     def cumsum(a: Same, axis=None, dtype=None) -> Same:
-        """The cumulative sum along an axis, by default of the flattened array."""
+        """Return the cumulative sum along an axis, by default of the flattened array."""
     def round(x: Same, decimals: Any = 0) -> Same:
-        """Round to a number of decimals, with halves to even."""
+        """Round to `decimals` decimal places, with halves to even."""
     def flip(m: Same, axis=None) -> Same:
         """Reverse axes, by default all."""
     def tile(A: Same, reps) -> Same:
-        """Repeat the whole array along each axis."""
+        """Tile the array along each axis."""
     def diag(v: Same, k: Any = 0) -> Same:
-        """The diagonal k of a matrix, or a matrix with a vector on its diagonal k."""
+        """Return the diagonal k of a matrix, or a matrix with a vector on its diagonal k."""
     def diagonal(a: Same, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Same:
-        """The diagonal over two axes, as the last axis."""
+        """Return the diagonal over two axes, as the last axis."""
     def trace(a, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
-        """The sum of a diagonal."""
+        """Return the sum of a diagonal."""
     def broadcast_to(array: Same, shape) -> Same:
-        """Repeat axes of length 1 to match a shape."""
+        """Broadcast an array to a shape."""
 
 class ndarray(Numpy, NDArray):
     """An array with np's semantics. Create it with `mx.np.array`."""
 
     composed: Any
     def as_np_ndarray(self: Same) -> Same:
-        """This array."""
+        """Return this array."""
     def as_nd_ndarray(self: Same) -> Same:
-        """The nd array with the same memory and place on the tape."""
+        """Return an nd array with the same memory and node on the tape."""
     @staticmethod
     def constant(values: Same) -> Same:
-        """A constant as an array to match this one."""
+        """Return a constant as an array of this class."""
     def on_device(self: Same, values) -> Same:
-        """A constant as an array on this one's device."""
+        """Return a constant as an array on this array's device."""
     def convert(self: Same, other, op) -> Same:
         """Convert a NumPy operand to an np.ndarray."""
     def __len__(self) -> int: ...
@@ -145,9 +145,9 @@ class ndarray(Numpy, NDArray):
     @property
     def dtype(self) -> Any: ...
     def item(self, *args) -> Any:
-        """One element as a Python number, by flat index or indices, or of a one-element array."""
+        """Return one element as a Python scalar; a one-element array needs no index."""
     def tolist(self) -> Any:
-        """The elements as nested lists."""
+        """Return the elements as nested lists."""
     def __getitem__(self: Same, key) -> Same: ...
     def __setitem__(self, key, value) -> None: ...
     @property
@@ -160,12 +160,12 @@ class _Symbol(Numpy, Symbol):
     def interpret(op, inputs, attrs, name=None) -> Any:
         """Record the application and return np's symbols."""
     def as_np_ndarray(self: Same) -> Same:
-        """This symbol."""
+        """Return this symbol."""
     def as_nd_ndarray(self: Same) -> Same:
-        """The nd symbol of the same value."""
+        """Return the nd symbol of the same value."""
     @staticmethod
     def constant(values: Same) -> Same:
-        """A constant of the graph being traced."""
+        """Return a constant of the graph being traced."""
     @staticmethod
     def beside(values: Same) -> Same:
-        """A constant of the graph being traced."""
+        """Return a constant of the graph being traced."""

@@ -1,10 +1,8 @@
-"""Operators in files of MXNet's np that are functions here.
+"""Operators of MXNet's np files that are composite functions here.
 
-Takes:   functions of `mx.np`, made of other operators.
-Gives:   operator definitions for them, under the names in MXNet's files.
-
-A trace of the function gives the shapes, and its operators the gradient.
-Left out: writing these names, because MXNet can also read the operators inside.
+Each becomes an operator definition under its name in MXNet's files. Tracing the function
+infers the shapes; its operators have the gradients.
+Not supported: writing these names; MXNet can also read the operators inside.
 """
 
 import numpy as onp
@@ -28,7 +26,7 @@ from minihybrid.ops.shapes import known
 
 
 def compound(name, inputs, function, **attrs):
-    """Register a function of np arrays as an operator."""
+    """Register a function of np arrays as an operator definition."""
 
     def expand(specs, *values, **given):
         return function(*(v.as_np_ndarray() for v in values), **given).as_nd_ndarray()
@@ -44,17 +42,17 @@ def compound(name, inputs, function, **attrs):
 
 
 def around(x, decimals):
-    """Round to a number of decimals."""
+    """Round to `decimals` decimal places."""
     return FUNCTIONS["around"](x, decimals)
 
 
 def trace_of(data, offset, axis1, axis2):
-    """The sum of a diagonal."""
+    """Return the sum of a diagonal."""
     return FUNCTIONS["trace"](data, offset, axis1, axis2)
 
 
 def average(a, weights=None, *, axis, weighted):
-    """The mean, or the mean with weights."""
+    """Return the mean or the weighted mean."""
     return FUNCTIONS["average"](a, axis=axis, weights=weights)
 
 
@@ -75,7 +73,7 @@ def tensordot_int_axes(a, b, axes):
 
 
 def diff(a, n, axis):
-    """The difference of adjacent elements, n times."""
+    """Return the n-th difference of adjacent elements."""
     if not 0 <= n <= 32:
         raise AttrError(
             f"diff: n={n} in a graph; 0 to 32 are possible, since each is two operators"
@@ -102,17 +100,17 @@ def nan_to_num(data, copy=True, nan=0.0, posinf=None, neginf=None):
 
 
 def where_lscalar(condition, x, scalar):
-    """A scalar where the condition isn't 0, else x."""
+    """Return a scalar where the condition isn't 0, else x."""
     return FUNCTIONS["where"](condition, scalar, x)
 
 
 def where_rscalar(condition, y, scalar):
-    """y where the condition isn't 0, else a scalar."""
+    """Return y where the condition isn't 0, else a scalar."""
     return FUNCTIONS["where"](condition, y, scalar)
 
 
 def where_scalar2(condition, x, y):
-    """One scalar where the condition isn't 0, else another."""
+    """Return one scalar where the condition isn't 0, else another."""
     first = FUNCTIONS["zeros_like"](condition).astype("float32")
     return FUNCTIONS["where"](condition, first + x, first + y)
 

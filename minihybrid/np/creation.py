@@ -1,10 +1,9 @@
 """The functions of `mx.np` that create arrays.
 
-Takes:   shapes and scalars.
-Gives:   `Creation` and `Random`: for arrays, and for symbols as `F.np` in a trace.
+Defines: `Creation` and `Random`: for arrays, and for symbols as `F.np` in a trace.
 
 The default dtype is float32, even for lists of integers. A NumPy array keeps its dtype.
-Left out: distributions that Gluon's tutorials don't use.
+Not supported: distributions that Gluon's tutorials don't use.
 """
 
 from functools import partial
@@ -30,12 +29,12 @@ FLOAT = onp.dtype("float32")
 
 
 def reader():
-    """The interpreter of operators without inputs: symbols while a `forward` is traced."""
+    """Return the interpreter of operators without inputs: symbols while `forward` is traced."""
     return _Symbol if is_direct() else ndarray
 
 
 def array(object, dtype=None, ctx=None):
-    """An array of the given elements, float32 unless the source has a dtype.
+    """Create an array of the given elements, float32 unless the source has a dtype.
 
     While a `forward` is traced, it's a constant of the graph.
 
@@ -44,7 +43,7 @@ def array(object, dtype=None, ctx=None):
     """
     context = check_context(ctx)
     if is_followed(object):
-        out = OPS["_np_copy"](object.as_np_ndarray())  # so that a gradient passes
+        out = OPS["_np_copy"](object.as_np_ndarray())  # differentiable
         out = out if dtype is None else out.astype(dtype)
         return out if ctx is None or out.level else out.as_in_context(context)
     refuse_followed("np.array", object)
@@ -59,7 +58,7 @@ def array(object, dtype=None, ctx=None):
 
 
 def _opened(values):
-    """Nested lists, with arrays replaced by NumPy arrays."""
+    """Replace the arrays in nested lists by NumPy arrays."""
     if isinstance(values, (list, tuple)):
         return [_opened(v) for v in values]
     return onp.asarray(values.data) if isinstance(values, NDArray) else values
@@ -77,21 +76,21 @@ class Creation:
             return self._reader().interpret(OPS[op], [], OPS[op].normalize(attrs))
 
     def zeros(self, shape, dtype=None, order="C", ctx=None):
-        """Zeros of a shape."""
+        """Return zeros."""
         row_major("zeros", order)
         return self._make("_npi_zeros", ctx, shape=shape, dtype=dtype)
 
     def empty(self, shape, dtype=None, order="C", ctx=None):
-        """The same as `zeros`, for arrays that will be overwritten."""
+        """Return zeros, for an array that will be overwritten."""
         return self.zeros(shape, dtype, order, ctx)
 
     def ones(self, shape, dtype=None, order="C", ctx=None):
-        """Ones of a shape."""
+        """Return ones."""
         row_major("ones", order)
         return self._make("_npi_ones", ctx, shape=shape, dtype=dtype)
 
     def full(self, shape, fill_value, dtype=None, order="C", ctx=None, out=None):
-        """A constant of a shape."""
+        """Return an array filled with one value."""
         row_major("full", order)
         if isinstance(fill_value, BOOLS) and dtype is None:
             dtype = bool
@@ -101,17 +100,17 @@ class Creation:
         return put("np.full", made, out)
 
     def arange(self, start, stop=None, step=1, dtype=None, ctx=None):
-        """start, start + step, ... below stop. A single argument is the stop."""
+        """Return start, start + step, ... below stop. A single argument is the stop."""
         return self._make("_npi_arange", ctx, start=start, stop=stop, step=step, dtype=dtype)
 
     def indices(self, dimensions, dtype="int32", ctx=None):
-        """The coordinates of all positions of a shape, one array per axis."""
+        """Return the coordinates of all positions of a shape, one array per axis."""
         return self._known(onp.indices(dimensions), dtype, ctx)
 
     def linspace(
         self, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, ctx=None
     ):
-        """`num` evenly spaced numbers from start to stop."""
+        """Return `num` evenly spaced values from start to stop."""
         _only_axis("linspace", axis)
         samples = self._make(
             "_linspace", ctx, start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype
@@ -120,20 +119,20 @@ class Creation:
         return (samples, step) if retstep else samples
 
     def logspace(self, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0, ctx=None):
-        """`num` powers of a base with evenly spaced exponents."""
+        """Return `num` powers of a base with evenly spaced exponents."""
         _only_axis("logspace", axis)
         return self._known(onp.logspace(start, stop, num, endpoint, base), dtype, ctx)
 
     def eye(self, N, M=None, k=0, dtype=None, ctx=None):
-        """Ones on a diagonal, else zeros."""
+        """Return ones on a diagonal, zeros elsewhere."""
         return self._make("_npi_eye", ctx, N=N, M=M, k=k, dtype=dtype)
 
     def identity(self, n, dtype=None, ctx=None):
-        """The identity matrix."""
+        """Return the identity matrix."""
         return self._make("_npi_identity", ctx, shape=(n, n), dtype=dtype)
 
     def _known(self, values, dtype, ctx):
-        """NumPy data as an array, or as a constant of the graph."""
+        """Convert NumPy data to an array or to a constant of the graph."""
         context, reader = check_context(ctx), self._reader()
         made = onp.asarray(values, dtype or FLOAT, order="C")
         return reader.constant(made) if reader is _Symbol else ndarray(copy_to(made, context))
@@ -148,8 +147,8 @@ def _only_axis(name, axis):
 class Random:
     """The functions of `np.random`. Parameters may be arrays, which broadcast.
 
-    Draws are differentiable with respect to location and scale, as in MXNet: they're computed
-    as the location plus the scale times a standard draw.
+    Draws are differentiable with respect to location and scale, as in MXNet: a sample is the
+    location plus the scale times a standard sample (reparameterization).
     """
 
     seed = staticmethod(seed)
@@ -170,7 +169,7 @@ class Random:
         return put(op.rpartition("_")[2], made, out)
 
     def _size(self, name, size, *params):
-        """The shape of a draw with array parameters, or `None` if all are scalars.
+        """Return the shape of a draw with array parameters, or `None` if all are scalars.
 
         Raises:  ShapeError for a size that they don't broadcast to.
         """
@@ -191,7 +190,7 @@ class Random:
         return size or shape
 
     def _spread(self, name, draw, place, scale, size, dtype, ctx, out):
-        """A location plus a scale times standard draws, for arrays of both."""
+        """Return location plus scale times standard samples; both are arrays."""
         size = out.shape if out is not None else size
         arrays = [p for p in (place, scale) if isinstance(p, Value)]
         ctx = arrays[0].context if ctx is None and not arrays[0].level else ctx
@@ -200,7 +199,7 @@ class Random:
         return put(name, draws, out)
 
     def _arrays_only(self, name):
-        """Reject symbols, because the draw would be the same in every call."""
+        """Reject symbols, because the sample would be the same in every call."""
         if self._reader() is _Symbol:
             raise HybridError(
                 f"np.random.{name} inside a hybridized block: it draws once, now, not in every "
@@ -208,27 +207,27 @@ class Random:
             )
 
     def uniform(self, low=0.0, high=1.0, size=None, dtype=None, ctx=None, out=None):
-        """Uniform draws from [low, high)."""
+        """Draw from the uniform distribution over [low, high)."""
         if (shape := self._size("uniform", size, low, high)) is not None:
             return self._spread("uniform", self.uniform, low, high - low, shape, dtype, ctx, out)
         return self._draw("_npi_uniform", size, dtype, ctx, out, low=low, high=high)
 
     def normal(self, loc=0.0, scale=1.0, size=None, dtype=None, ctx=None, out=None):
-        """Draws from the normal distribution."""
+        """Draw from the normal distribution."""
         if (shape := self._size("normal", size, loc, scale)) is not None:
             return self._spread("normal", self.normal, loc, scale, shape, dtype, ctx, out)
         return self._draw("_npi_normal", size, dtype, ctx, out, loc=loc, scale=scale)
 
     def rand(self, *size, dtype=None, ctx=None):
-        """Uniform draws from [0, 1), with the shape as separate arguments."""
+        """Draw uniformly from [0, 1); the lengths are separate arguments."""
         return self.uniform(0.0, 1.0, size, dtype, ctx)
 
     def randn(self, *size, dtype=None, ctx=None):
-        """Standard normal draws, with the shape as separate arguments."""
+        """Draw from the standard normal; the lengths are separate arguments."""
         return self.normal(0.0, 1.0, size, dtype, ctx)
 
     def randint(self, low, high=None, size=None, dtype="int64", ctx=None, out=None):
-        """Uniform integers from [low, high), or from [0, low)."""
+        """Draw integers uniformly from [low, high), or from [0, low)."""
         low, high = (0, low) if high is None else (low, high)
         return self._draw("_random_randint", size, dtype, ctx, out, low=low, high=high)
 
@@ -251,7 +250,7 @@ class Random:
             weights = onp.ones(n) / n if p is None else onp.asarray(p, float)
             draws = Random(lambda: ndarray).uniform(size=count, dtype="float64", ctx=CPU).data
             places = onp.searchsorted(onp.cumsum(weights) / onp.sum(weights), draws, side="right")
-        else:  # the smallest of independent waiting times, with rates p
+        else:  # the smallest of independent exponential variables with rates p
             draws = Random(lambda: ndarray).uniform(size=n, dtype="float64", ctx=CPU).data
             rates = onp.ones(n) if p is None else onp.asarray(p, float)
             with onp.errstate(divide="ignore"):
@@ -262,7 +261,7 @@ class Random:
         return made if out is None else out.copy_from(made)
 
     def permutation(self, x):
-        """A random permutation of an array's rows, or of 0 to x - 1."""
+        """Return a random permutation of an array's rows, or of 0 to x - 1."""
         order = self.choice(
             x if isinstance(x, int) else len(x),
             size=x if isinstance(x, int) else len(x),
@@ -275,7 +274,7 @@ class Random:
         x[:] = self.permutation(x)
 
     def multinomial(self, n, pvals, size=None):
-        """Counts of each outcome in n draws with probabilities `pvals`."""
+        """Return the count of each outcome in n draws with probabilities `pvals`."""
         weights = onp.asarray(pvals, float)
         shape = () if size is None else (size,) if isinstance(size, int) else size
         draws = self.choice(len(weights), size=(*shape, n), p=weights, ctx=CPU).data
@@ -284,7 +283,7 @@ class Random:
         return ndarray(copy_to(counts, check_context(None)))
 
     def gamma(self, shape, scale=1.0, size=None, dtype=None, ctx=None, out=None):
-        """Draws from the gamma distribution.
+        """Draw from the gamma distribution.
 
         Raises:  HybridError if the shape is a symbol or on the tape, because it has no gradient.
         """
@@ -293,7 +292,7 @@ class Random:
         return self._draw("_random_gamma", size, dtype, ctx, out, alpha=shape, beta=scale)
 
     def exponential(self, scale=1.0, size=None, ctx=None, out=None):
-        """Draws from the exponential distribution, whose mean is the scale."""
+        """Draw from the exponential distribution with mean `scale`."""
         if (shape := self._size("exponential", size, scale)) is not None:
             return self._spread("exponential", self.exponential, 0, scale, shape, None, ctx, out)
         return self._draw("_random_exponential", size, None, ctx, out, lam=1 / scale)
@@ -314,7 +313,7 @@ class Random:
 
 
 def _guard_all(kind, prefix):
-    """Name the functions of a class in errors as in a namespace."""
+    """Make a class's functions start their errors with the namespace."""
     for name, function in list(vars(kind).items()):
         if not name.startswith("_"):
             is_method = not isinstance(function, staticmethod)

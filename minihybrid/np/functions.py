@@ -1,11 +1,11 @@
 """The functions of `mx.np` that work on both arrays and symbols.
 
-Takes:   arrays, symbols and, where an operator has a form for them, Python numbers.
-Gives:   functions with NumPy's names and arguments, each a call of one operator: unary and
-         binary functions, sums, products.
+Defines: functions with NumPy's names and arguments, each a call of one operator: unary and
+         binary functions, reductions, products.
 
-For Python numbers alone, NumPy's own functions are used.
-Left out: NumPy's `where=`.
+An operand may be a Python scalar if the operator has a form for it. For scalars alone,
+NumPy's own functions are used.
+Not supported: NumPy's `where=`.
 """
 
 import numpy as onp
@@ -19,7 +19,7 @@ from minihybrid.ops.np.names import is_whole, with_number
 from minihybrid.ops.shapes import axes_of
 from minihybrid.ops.signatures import Called
 
-# -- of one number ---------------------------------------------------------------------
+# -- unary -----------------------------------------------------------------------------
 ALIASES = {
     "absolute": ("abs", "fabs"),
     "rint": (),
@@ -29,9 +29,9 @@ ALIASES = {
 
 
 def in_dtype(name, function, dtype, *values):
-    """A function's result in a dtype: NumPy's `dtype=`.
+    """Return a function's result in a dtype: NumPy's `dtype=`.
 
-    Raises:  DTypeError if the values are of another kind, or the function can't return
+    Raises:  DTypeError if the values have another kind, or the function can't return
              this dtype.
     """
     wanted = dtype_of(f"np.{name}", dtype)
@@ -76,11 +76,11 @@ for _name in """exp expm1 log log10 log2 log1p sqrt cbrt square reciprocal sin c
     _unary(_name, OPS[f"_npi_{_name}"])
 
 
-# -- of two ----------------------------------------------------------------------------
+# -- binary ----------------------------------------------------------------------------
 def pair(name, title=None):
-    """(apply, apply reversed) for a binary operation, where either side may be a number.
+    """Return (apply, apply reversed) for a binary operation; an operand may be a scalar.
 
-    title:   what errors begin with, if not with the name.
+    title:   the prefix of errors, by default the name.
     """
     title = title or name
     both = OPS[f"_npi_{name}"]
@@ -113,7 +113,7 @@ def pair(name, title=None):
 
 
 BOOLS = bool, onp.bool_
-MIRROR = {  # x > 2 is 2 < x
+MIRROR = {  # the comparison with swapped operands: x > 2 is 2 < x
     "greater": "less",
     "less": "greater",
     "greater_equal": "less_equal",
@@ -122,9 +122,9 @@ MIRROR = {  # x > 2 is 2 < x
 
 
 def beside(value, other, name):
-    """A number or a NumPy array as an operand of another value.
+    """Convert a scalar or a NumPy array to an operand for another value.
 
-    A number gets its dtype from that value (`with_number`).
+    A scalar's dtype depends on that value (`with_number`).
     """
     if not is_number(other):
         return value.convert(other, name)
@@ -134,12 +134,12 @@ def beside(value, other, name):
     if kind is not None:
         kind = with_number(kind, other, is_whole(other))
         return full(value, fill_value=other, dtype=kind)
-    zeros = full(value, fill_value=0)  # a symbol, whose dtype the sum finds when it is bound
+    zeros = full(value, fill_value=0)  # a symbol; the sum infers its dtype at bind time
     return OPS["_npi_add_scalar"](zeros, scalar=other, is_int=is_whole(other))
 
 
 def promote(value, *numbers):
-    """The value in its result dtype with these scalars. `None` isn't a scalar."""
+    """Promote the value to its result dtype with these scalars; `None` is ignored."""
     for number in numbers:
         kind = kind_of(value)
         if number is None or isinstance(number, BOOLS) or kind is not None and kind.kind in "fV":
@@ -181,7 +181,7 @@ for _name in """maximum minimum equal not_equal greater greater_equal less less_
 
 
 def _logical(name, bits):
-    """Of what isn't 0; as an operation on bools, for MXNet 1.9.1 has no other."""
+    """Define a logical function as a bool operation, the only form in MXNet 1.9.1."""
     plain, unequal = getattr(onp, name), FUNCTIONS["not_equal"]
 
     def call(x1, x2):
@@ -197,7 +197,7 @@ for _name in ("and", "or", "xor"):
     _logical(f"logical_{_name}", FUNCTIONS[f"bitwise_{_name}"])
 
 
-# -- many to one -----------------------------------------------------------------------
+# -- reductions ------------------------------------------------------------------------
 def _reduction(name, op, *names):
     def call(*args, **kwargs):
         return op.applied(args, kwargs)
@@ -216,31 +216,31 @@ for _name, *_names in (("max", "amax"), ("min", "amin"), ("any",), ("all",)):
 
 @public
 def var(a, axis=None, dtype=None, ddof=0, keepdims=False):
-    """The variance over the axes."""
+    """Return the variance over the axes."""
     return OPS["_npi_var"](a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
 
 
 @public
 def std(a, axis=None, dtype=None, ddof=0, keepdims=False):
-    """The standard deviation over the axes."""
+    """Return the standard deviation over the axes."""
     return OPS["_npi_std"](a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
 
 
 @public
 def argmax(a, axis=None, keepdims=False):
-    """The index of the largest element, int64, by default in the flattened array."""
+    """Return the index of the largest element, int64, by default in the flattened array."""
     return OPS["_npi_argmax"](a, axis=axis, keepdims=keepdims)
 
 
 @public
 def argmin(a, axis=None, keepdims=False):
-    """The index of the smallest element, int64, by default in the flattened array."""
+    """Return the index of the smallest element, int64, by default in the flattened array."""
     return OPS["_npi_argmin"](a, axis=axis, keepdims=keepdims)
 
 
 @public
 def average(a, axis=None, weights=None, returned=False):
-    """The weighted mean, with weights for all elements or one axis. `returned` adds their sum."""
+    """Return the mean, weighted per element or along one axis. `returned` adds their sum."""
     old = lengths(a)
     axes_of("average", axis, len(old))
     if weights is None:
@@ -258,7 +258,7 @@ def average(a, axis=None, weights=None, returned=False):
 
 
 def _along(axis, weights, old):
-    """Weights of one axis, reshaped to broadcast."""
+    """Reshape the weights of one axis, so that they broadcast."""
     one = lengths(weights)
     if not isinstance(axis, int) or len(one) != 1 or not -len(old) <= axis < len(old):
         raise ShapeError(
@@ -274,7 +274,7 @@ def _along(axis, weights, old):
 
 @public
 def broadcast_to(array, shape):
-    """Repeat axes of length 1 to match a shape."""
+    """Broadcast an array to a shape."""
     return OPS["_npi_broadcast_to"](array, shape=shape)
 
 
@@ -284,19 +284,19 @@ mean = FUNCTIONS["mean"]
 # -- products --------------------------------------------------------------------------
 @public
 def dot(a, b):
-    """The inner product of vectors; otherwise over a's last and b's second-to-last axis."""
+    """Return the dot product, over a's last and b's only or second-to-last axis."""
     return OPS["_np_dot"](a, b)
 
 
 @public
 def matmul(a, b):
-    """Matrix products over the last two axes. The other axes broadcast."""
+    """Multiply matrices in the last two axes. The other axes broadcast."""
     return OPS["_npi_matmul"](a, b)
 
 
 @public
 def tensordot(a, b, axes=2):
-    """Sum over pairs of axes: the last `axes` of a and the first of b, or two lists."""
+    """Contract pairs of axes: the last `axes` of a and the first of b, or two lists."""
     old_a, old_b = lengths(a), lengths(b)
     na, nb = len(old_a), len(old_b)
     if isinstance(axes, int):
@@ -317,13 +317,13 @@ def tensordot(a, b, axes=2):
 
 @public
 def outer(a, b):
-    """The outer product of two flattened arrays."""
+    """Return the outer product of two flattened arrays."""
     return a.reshape(-1, 1) * b.reshape(1, -1)
 
 
 @public
 def inner(a, b):
-    """The sum of products over the last axes, or the product with a scalar."""
+    """Return the inner product over the last axes, or the product with a scalar."""
     if () in (lengths(a), lengths(b)):
         return dot(a, b)
     return tensordot(a, b, axes=([-1], [-1]))
@@ -331,28 +331,28 @@ def inner(a, b):
 
 @public
 def vdot(a, b):
-    """The inner product of two flattened arrays."""
+    """Return the inner product of two flattened arrays."""
     return dot(a.reshape(-1), b.reshape(-1))
 
 
 @public
 def einsum(subscripts, *operands, optimize=False):
-    """Sums of products in Einstein notation: 'ij,jk->ik' is a matrix product.
+    """Sum products in Einstein notation: 'ij,jk->ik' is a matrix product.
 
-    `...` stands for axes that broadcast, as in '...ij,...jk->...ik'.
+    `...` means axes that broadcast, as in '...ij,...jk->...ik'.
     """
     return OPS["_npi_einsum"](*operands, subscripts=subscripts, optimize=int(optimize))
 
 
 @public
 def cumsum(a, axis=None, dtype=None):
-    """The cumulative sum along an axis, by default of the flattened array."""
+    """Return the cumulative sum along an axis, by default of the flattened array."""
     return OPS["_np_cumsum"](a, axis=axis, dtype=dtype)
 
 
 @public(names=("round", "round_"))
 def around(x, decimals=0):
-    """Round to a number of decimals, with halves to even.
+    """Round to `decimals` decimal places, with halves to even.
 
     Integers are unchanged unless `decimals` is negative.
     """
@@ -370,7 +370,7 @@ def around(x, decimals=0):
 
 @public
 def copysign(x1, x2):
-    """The magnitude of x1 with the sign of x2 (zeros are signed); integers become floats."""
+    """Return |x1| with the sign of x2 (zeros are signed); integers become floats."""
     if not isinstance(x2, Value):
         size = FUNCTIONS["absolute"](promote(x1, 1.0)) if isinstance(x1, Value) else x1
         if size is x1 or not is_number(x2):
@@ -379,11 +379,11 @@ def copysign(x1, x2):
     x2 = promote(x2, 1.0)
     x1 = promote(x1, 1.0) if isinstance(x1, Value) else beside(x2, x1, "copysign")
     size = FUNCTIONS["absolute"](x1) * FUNCTIONS["ones_like"](x2)
-    is_below = (x2 < 0) | (FUNCTIONS["reciprocal"](x2) < 0)  # one over -0 is below 0
+    is_below = (x2 < 0) | (FUNCTIONS["reciprocal"](x2) < 0)  # 1 / -0 is negative
     return FUNCTIONS["where"](is_below, -size, size)
 
 
 @public
 def ldexp(x1, x2):
-    """x1 times 2 to the power x2."""
+    """Return x1 * 2 ** x2."""
     return x1 * 2.0**x2

@@ -1,13 +1,11 @@
 """The functions of `mx.np` that call NumPy.
 
-Takes:   arrays.
-Gives:   arrays in NumPy's shapes, float32 where NumPy says float64 of float32.
-
-Their shapes depend on values, or no kernel computes them, so they reject symbols. Those that
-MXNet differentiates are operators with gradients. While recording, all others reject arrays
-on the tape, unless their results are integers, bools or piecewise constant. Arrays on a
-device are copied to the CPU, and the results back.
-Left out: the rest of NumPy. Use `x.asnumpy()`.
+They have data-dependent shapes or no kernel, so they reject symbols. Those that MXNet
+differentiates are operators with gradients. While recording, all others reject arrays on
+the tape, unless their results are integers, bools or piecewise constant. Results are
+float32 where NumPy turns float32 into float64. Arrays on a device are copied to the CPU,
+and the results back.
+Not supported: the rest of NumPy. Use `x.asnumpy()`.
 """
 
 import numpy as onp
@@ -28,11 +26,11 @@ NAMES = """allclose array_equal bincount count_nonzero histogram isclose lcm med
     nonzero percentile quantile searchsorted unique argwhere floor_divide isin
     cov corrcoef interp""".split()
 LINALG = "cond eigh eigvals matrix_rank pinv qr".split()
-STEPS = {"np.floor_divide"}  # whose slope is 0 wherever there is one
+STEPS = {"np.floor_divide"}  # piecewise constant: the derivative is 0
 
 
 def refuse_symbol(name):
-    """Raise the error that a NumPy function can't be traced."""
+    """Raise the error for a NumPy function in a trace."""
     raise HybridError(
         f"{name}: NumPy computes it, so a Symbol has no place "
         "in it; call it outside of the hybridized block"
@@ -40,7 +38,7 @@ def refuse_symbol(name):
 
 
 def computed_by_numpy(name, function):
-    """The function on our arrays.
+    """Return a NumPy function for our arrays.
 
     Raises:  HybridError for symbols and, if the result is a float, for arrays on the tape
              while recording.
@@ -52,7 +50,7 @@ def computed_by_numpy(name, function):
         if isinstance(value, (list, tuple)):
             return type(value)(map(plain, value))
         if is_number(value) and hasattr(value, "item") and not isinstance(value, NDArray):
-            return value.item()  # one of NumPy's has no width here, as beside other functions
+            return value.item()  # a NumPy scalar doesn't determine the result's dtype
         return onp.asarray(value.data) if isinstance(value, NDArray) else value
 
     def narrow(value, kind, context):
@@ -103,7 +101,7 @@ for _name in NAMES:
 
 # -- linear algebra with gradients -----------------------------------------------------
 def _by_lapack(function):
-    """A NumPy function on arrays of any device, in at least float32."""
+    """Apply a NumPy function to arrays of any device, in at least float32."""
 
     def eager(*datas, **attrs):
         kind = floating(onp.result_type(*(d.dtype for d in datas)))
@@ -136,7 +134,7 @@ def _solve_infer(specs):
 
 
 def _of_batch(gradient, like):
-    """A gradient, summed over the axes along which its array was broadcast."""
+    """Sum a gradient over the axes along which its array was broadcast."""
     more = gradient.ndim - like.ndim
     gone = [i for i, n in enumerate(gradient.shape) if i < more or n != like.shape[i - more] == 1]
     return FUNCTIONS["sum"](gradient, axis=tuple(gone)).reshape(like.shape) if gone else gradient
@@ -147,7 +145,7 @@ def _transposed(a):
 
 
 def _in_np(gradient):
-    """A gradient written with np's functions, for nd arrays."""
+    """Adapt a gradient written with np's functions to nd arrays."""
 
     def grad(g, out, *inputs, **attrs):
         def np_of(value):
@@ -163,7 +161,7 @@ def _in_np(gradient):
 
 @_in_np
 def _solve_grad(g, out, a, b):
-    """A X = B: G' = A^-T G for B, and -G' X^T for A."""
+    """Return the gradients of A X = B: G' = A^-T G for B, and -G' X^T for A."""
     db = SOLVE(_transposed(a), g)
     return _of_batch(-(db @ _transposed(out)), a), _of_batch(db, b)
 
@@ -191,7 +189,7 @@ def _svd_infer(specs):
 
 @_in_np
 def _svd_grad(g, out, a):
-    """A = U S V^T: the gradient from the factors and the singular values.
+    """Return the gradient of A = U S V^T from the factors and the singular values.
 
     Source:  Townsend, Differentiating the Singular Value Decomposition (2016).
     """
@@ -207,7 +205,7 @@ def _svd_grad(g, out, a):
     core = left * row + column * right + one * row_of(gs)
     grad = u @ core @ vt
     m, n = a.shape[-2:]
-    if m > n:  # outside of U's columns
+    if m > n:  # the part outside of U's column space
         rest = gu / row
         grad = grad + (rest - u @ (_transposed(u) @ rest)) @ vt
     if n > m:
@@ -234,22 +232,22 @@ SVD = Op(
 
 
 def det(a):
-    """The determinant of square matrices (..., N, N)."""
+    """Return the determinant of square matrices (..., N, N)."""
     return OPS["_linalg_det"](a).reshape(lengths(a)[:-2])
 
 
 def slogdet(a):
-    """The sign of the determinant, and the logarithm of its absolute value."""
+    """Return the sign of the determinant and the logarithm of its absolute value."""
     return tuple(v.reshape(lengths(a)[:-2]) for v in OPS["_linalg_slogdet"](a))
 
 
 def inv(a):
-    """The inverse of square matrices (..., N, N)."""
+    """Return the inverse of square matrices (..., N, N)."""
     return OPS["_linalg_inverse"](a)
 
 
 def cholesky(a):
-    """The lower triangle L of symmetric positive definite matrices A = L L^T."""
+    """Return the Cholesky factor L of positive definite matrices A = L L^T."""
     return OPS["_linalg_potrf"](a)
 
 
@@ -263,9 +261,9 @@ def solve(a, b):
 
 
 def svd(a, full_matrices=False, compute_uv=True):
-    """U, the singular values S, and V^T of A = U S V^T, (..., M, N), reduced as in MXNet.
+    """Return U, the singular values S, and V^T of A = U S V^T, reduced as in MXNet.
 
-    Shapes:  U (..., M, K), S (..., K), V^T (..., K, N), K the smaller of M and N; with
+    Shapes:  A (..., M, N), U (..., M, K), S (..., K), V^T (..., K, N), K = min(M, N); with
              full_matrices U (..., M, M) and V^T (..., N, N), which have no gradient if M
              isn't N.
     """

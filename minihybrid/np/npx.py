@@ -1,14 +1,13 @@
-"""`mx.npx`: the operators of neural networks under np's names.
+"""The `mx.npx` namespace: neural-network operators for np arrays and symbols.
 
-Takes:   np arrays or symbols.
-Gives:   a table of names; each is the operator that `nd` and `sym` have, too. And the
-         switch `set_np`, devices, files.
+Each name refers to an operator that `nd` and `sym` also have. There are also the switch
+`set_np`, devices and files.
 
 >>> from minihybrid import np, npx
 >>> npx.relu(np.array([-1, 2]))
 array([0., 2.])
 
-What is left out: image and bounding box operators.
+Not supported: image and bounding box operators.
 """
 
 import sys
@@ -42,7 +41,7 @@ __all__ = [
     "waitall",
 ]
 
-# What npx calls it -> the operator's name in files.
+# name in npx -> the operator's name in files
 NAMES = {
     "activation": "Activation",
     "arange_like": "_contrib_arange_like",
@@ -88,7 +87,7 @@ class _RandomSeed:
 
     @staticmethod
     def seed(seed, ctx="all"):
-        """Start the random numbers anew."""
+        """Seed the random number generator."""
         _seed(seed, ctx)
 
 
@@ -101,7 +100,7 @@ def save(file, arr):
 
 
 def load(file):
-    """The arrays of a file, as `save` got them."""
+    """Load the arrays that `save` wrote, as a list or a dict."""
     with np_shape():
         arrays = _nd.load(file)
     if isinstance(arrays, dict):
@@ -116,7 +115,7 @@ def _function(name, base, module):
 
 
 def _looked_up(names):
-    """The module's `__getattr__`, which enters functions among its names."""
+    """Return the module's `__getattr__`, which caches functions as attributes."""
 
     def __getattr__(name):
         names[name] = function = _function(name, ndarray, "npx")

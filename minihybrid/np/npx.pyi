@@ -232,7 +232,7 @@ def leaky_relu(
     """a where it is positive, else `slope` a (leaky), gamma a with one gamma a channel (prelu), slope (e^a - 1) (elu), the same with fixed factors (selu), or a times a random slope in training and the mean slope otherwise (rrelu); or a Phi(a) with the normal distribution's Phi (gelu). MXNet 1.9's gradient of selu is wrong below 0; this one is not."""
 
 def load(file) -> Any:
-    """The arrays of a file, as `save` got them."""
+    """Load the arrays that `save` wrote, as a list or a dict."""
 
 def log_softmax(
     data, axis: Any = -1, temperature=None, dtype=None, *, name=None, out=None, ctx=None, attr=None
@@ -293,7 +293,7 @@ def pooling(
 class _random:
     @staticmethod
     def seed(seed, ctx: Any = "all") -> None:
-        """Start the random numbers anew."""
+        """Seed the random number generator."""
 
 random: _random
 

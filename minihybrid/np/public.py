@@ -1,11 +1,10 @@
 """Public functions of `mx.np`: names, arguments and errors.
 
-Takes:   functions of values, under NumPy's names.
-Gives:   `FUNCTIONS`, all registered by `public`; `guarded`, which starts each error with the
+Defines: `FUNCTIONS`, all registered by `public`; `guarded`, which starts each error with the
          public name; and properties of values: `lengths`, `kind_of`, `on_tape`.
 
-Left out: NumPy arguments that a function doesn't support. They're rejected by name unless
-they have their default.
+Limits: NumPy arguments that a function doesn't support are rejected by name unless they
+have their default.
 """
 
 import functools
@@ -17,8 +16,8 @@ from minihybrid.core.call_errors import misfit
 from minihybrid.core.op import UNEXPECTED, AttrError, DTypeError, HybridError, ShapeError, described
 from minihybrid.ops.infix import Value, put, said_by
 
-FUNCTIONS = {}  # name -> function, of all that `mx.np` offers for values
-# Arguments of NumPy's functions that change nothing with these values.
+FUNCTIONS = {}  # name -> function of values in `mx.np`
+# NumPy arguments that have no effect with these values.
 NEUTRAL = {
     "casting": ("same_kind",),
     "dtype": (None,),
@@ -31,13 +30,13 @@ NEUTRAL = {
 
 
 def guarded(owner, function, is_method=False, parents=(), has_out=False):
-    """The function with errors that start with its public name.
+    """Wrap a function so that its errors start with its public name.
 
     An unsupported NumPy argument may have its default value. Any other value is rejected.
 
-    parents:  as `misfit` has them: functions whose arguments it takes as well.
+    parents:  functions whose arguments it also accepts (see `misfit`).
     has_out:  whether `out=` is added to the function's arguments.
-    Raises:  AttrError for arguments that it doesn't take, or can't compute with.
+    Raises:  AttrError for unknown or invalid arguments.
     """
 
     @functools.wraps(function)
@@ -74,7 +73,7 @@ def guarded(owner, function, is_method=False, parents=(), has_out=False):
 
 
 def _is_idle(name, value):
-    """Whether a NumPy argument has its default value."""
+    """Return whether a NumPy argument has a value without effect."""
     return any(
         value is neutral or isinstance(value, str) and value == neutral
         for neutral in NEUTRAL.get(name, ())
@@ -82,7 +81,7 @@ def _is_idle(name, value):
 
 
 def _brief(value):
-    """An argument as text for an error, where arrays are shown by shape."""
+    """Describe an argument for an error; arrays are shown by shape."""
     shape = (
         getattr(value, "shape", None) if not isinstance(value, Value) or not value.level else None
     )
@@ -90,7 +89,7 @@ def _brief(value):
 
 
 def _takes_out(function, out=None):
-    """The arguments common to all these functions."""
+    """The signature of `out=`, which all these functions accept."""
 
 
 def public(function=None, *, names=()):
@@ -107,14 +106,14 @@ def public(function=None, *, names=()):
 
 
 def as_method(name):
-    """A public function as a method of arrays, which its errors name."""
+    """Return a public function as a method of arrays, with the method's name in errors."""
     call = guarded(f"ndarray.{name}", FUNCTIONS[name].__wrapped__, True, (_takes_out,), True)
     call.__name__ = call.__qualname__ = name
     return call
 
 
 def lengths(a):
-    """The shape of an array or, if known, of a symbol.
+    """Return the shape of an array or, if known, of a symbol.
 
     Raises:  ShapeError for a symbol of unknown shape.
     """
@@ -139,17 +138,17 @@ def refuse_narrower(what, result, into):
 
 
 def on_tape(value):
-    """Whether an operator on this value would be recorded."""
+    """Return whether an operator on this value would be recorded."""
     return STATE.recording and getattr(value, "node", None) is not None
 
 
 def flat(value):
-    """The flattened values of nested lists and tuples."""
+    """Flatten nested lists and tuples."""
     if isinstance(value, (list, tuple)):
         return [leaf for v in value for leaf in flat(v)]
     return [value]
 
 
 def kind_of(value):
-    """The dtype of a value, or `None` if a symbol's is unknown."""
+    """Return the dtype of a value, or `None` if a symbol's is unknown."""
     return value.spec.dtype if value.level else value.data.dtype

@@ -1,9 +1,7 @@
 """The functions of `mx.np` for shapes, joining and selecting.
 
-Takes:   arrays and symbols.
-Gives:   more functions for the table of `minihybrid.np.functions`.
-
-Left out: lists of symbols as indices.
+They are registered in the same table as those of `minihybrid.np.functions`.
+Not supported: lists of symbols as indices.
 """
 
 import numpy as onp
@@ -21,9 +19,9 @@ from minihybrid.ops.shapes import axis_of
 # -- shapes ----------------------------------------------------------------------------
 @public
 def reshape(a, newshape, reverse=False, order="C"):
-    """The same elements with another shape, in which one length may be -1.
+    """Return the same elements with another shape; one length may be -1.
 
-    order:   "F" means column by column.
+    order:   "F" means column-major.
     """
     if reverse:
         raise AttrError("reshape: reverse=True belongs to npx.reshape; call that")
@@ -36,7 +34,7 @@ def reshape(a, newshape, reverse=False, order="C"):
 
 @public
 def ravel(a, order="C"):
-    """The same elements along one axis, column by column for order="F"."""
+    """Flatten to one axis, in column-major order for order="F"."""
     return reshape(a, -1, order=order)
 
 
@@ -85,9 +83,9 @@ for _n in (1, 2, 3):
     _at_least_of(_n)
 
 
-# -- joining and cutting ---------------------------------------------------------------
+# -- joining and splitting -------------------------------------------------------------
 def _all_arrays(owner, seq):
-    """The arrays of a sequence, with NumPy's converted to ours.
+    """Return the arrays of a sequence, with NumPy arrays converted to ours.
 
     Raises:  AttrError for other objects.
     """
@@ -134,7 +132,7 @@ for _name in ("vstack", "hstack", "dstack", "column_stack"):
 
 
 def _cuts(n, indices_or_sections, equal, name):
-    """The (begin, end) pairs of an axis of length n, split into parts."""
+    """Return the (begin, end) pairs that split an axis of length n."""
     if not isinstance(indices_or_sections, int):
         ends = [slice(0, i).indices(n)[1] for i in indices_or_sections]
         return list(zip([0, *ends], [*ends, n], strict=True))
@@ -179,16 +177,16 @@ def vsplit(ary, indices_or_sections):
 
 @public
 def hsplit(ary, indices_or_sections):
-    """Split along the second axis, or a vector along its only one."""
+    """Split along the second axis, or a vector along its only axis."""
     return split(ary, indices_or_sections, min(len(lengths(ary)) - 1, 1))
 
 
-# -- choosing --------------------------------------------------------------------------
+# -- selecting -------------------------------------------------------------------------
 @public
 def where(condition, x=None, y=None):
-    """x where the condition isn't 0, else y. Each may be a number.
+    """Select x where the condition isn't 0, else y. Each may be a scalar.
 
-    Two numbers give float32, as everywhere in `mx.np`. True and False give bool. With the
+    Two scalars give float32, as everywhere in `mx.np`. True and False give bool. With the
     condition alone, return the indices of its nonzero elements, like `nonzero`.
     """
     if (x is None) != (y is None):
@@ -214,13 +212,13 @@ def where(condition, x=None, y=None):
 
 @public
 def clip(a, a_min=None, a_max=None):
-    """Limit a to between a_min and a_max. `None` means no limit.
+    """Clip a to [a_min, a_max]. `None` means no limit.
 
     Integers with float limits become float32.
     """
     bounds = [v for v in (a_min, a_max) if is_number(v) and not isinstance(v, Value)]
     a = promote(a, *bounds)
-    if (kind := kind_of(a)) is not None:  # no element is above 300 or below -1 in uint8
+    if (kind := kind_of(a)) is not None:  # in uint8, a_min=300 and a_max=-1 don't fit
         for number, is_out in ((a_min, onp.greater), (a_max, onp.less)):
             if is_number(number) and is_out(number, 0):
                 fitting("clip", number, kind)
@@ -236,19 +234,19 @@ def row_major(name, order):
 
 @public
 def zeros_like(a, dtype=None, order="C", ctx=None):
-    """Zeros with the shape of a."""
+    """Return zeros with the shape of a."""
     return full_like(a, 0, dtype, order, ctx)
 
 
 @public
 def ones_like(a, dtype=None, order="C", ctx=None):
-    """Ones with the shape of a."""
+    """Return ones with the shape of a."""
     return full_like(a, 1, dtype, order, ctx)
 
 
 @public(names=("empty_like",))
 def full_like(a, fill_value=0, dtype=None, order="C", ctx=None):
-    """A constant with the shape of a and, by default, its dtype."""
+    """Return a constant with the shape of a and, by default, its dtype."""
     row_major("full_like", order)
     out = OPS["_npi_full_like"](a, fill_value=fill_value, dtype=dtype)
     return out if ctx is None or a.level else out.as_in_context(ctx)
@@ -256,30 +254,30 @@ def full_like(a, fill_value=0, dtype=None, order="C", ctx=None):
 
 @public
 def copy(a, order="C"):
-    """Copy the elements."""
+    """Return a copy."""
     row_major("copy", order)
     return OPS["_np_copy"](a)
 
 
 @public
 def shape(a):
-    """The length of each axis."""
+    """Return the length of each axis."""
     return a.shape
 
 
 @public
 def ndim(a):
-    """The number of axes."""
+    """Return the number of axes."""
     return a.ndim
 
 
 @public
 def size(a):
-    """The number of elements."""
+    """Return the number of elements."""
     return a.size
 
 
-# -- picking and ordering --------------------------------------------------------------
+# -- indexing and sorting --------------------------------------------------------------
 @public
 def take(a, indices, axis=None, mode="raise"):
     """Select elements at indices along an axis, by default of the flattened array."""
@@ -291,7 +289,7 @@ def take(a, indices, axis=None, mode="raise"):
 
 
 def _sorting(name, kind, order):
-    """Reject unsupported arguments of NumPy's sorting. All kinds give the same result."""
+    """Reject unsupported arguments of NumPy's sorting. All kinds have the same result."""
     if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
         raise AttrError(f"{name}: kind={kind!r}; there are quicksort, mergesort, heapsort, stable")
     if order is not None:
@@ -307,7 +305,7 @@ def sort(a, axis=-1, kind=None, order=None):
 
 @public
 def argsort(a, axis=-1, kind=None, order=None):
-    """The indices that would sort along an axis, int64."""
+    """Return the indices that would sort along an axis, int64."""
     _sorting("argsort", kind, order)
     return OPS["argsort"](a, axis=axis, dtype="int64")
 
@@ -344,43 +342,43 @@ def repeat(a, repeats, axis=None):
 
 @public
 def tile(A, reps):
-    """Repeat the whole array along each axis."""
+    """Tile the array along each axis."""
     return OPS["tile"](A, reps=reps)
 
 
 @public
 def diag(v, k=0):
-    """The diagonal k of a matrix, or a matrix with a vector on its diagonal k."""
+    """Return the diagonal k of a matrix, or a matrix with a vector on its diagonal k."""
     return OPS["_np_diag"](v, k=k)
 
 
 @public
 def diagonal(a, offset=0, axis1=0, axis2=1):
-    """The diagonal over two axes, as the last axis."""
+    """Return the diagonal over two axes, as the last axis."""
     return OPS["_np_diagonal"](a, offset=offset, axis1=axis1, axis2=axis2)
 
 
 @public
 def trace(a, offset=0, axis1=0, axis2=1):
-    """The sum of a diagonal."""
+    """Return the sum of a diagonal."""
     return FUNCTIONS["sum"](diagonal(a, offset, axis1, axis2), axis=-1)
 
 
 @public
 def tril(m, k=0):
-    """The lower triangle, zeros elsewhere."""
+    """Return the lower triangle, with zeros elsewhere."""
     return OPS["_npi_tril"](m, k=k)
 
 
 @public
 def triu(m, k=0):
-    """The upper triangle, zeros elsewhere."""
-    return swapaxes(tril(swapaxes(m, -1, -2), -k), -1, -2)  # a file of MXNet has tril
+    """Return the upper triangle, with zeros elsewhere."""
+    return swapaxes(tril(swapaxes(m, -1, -2), -k), -1, -2)  # MXNet's files have only tril
 
 
 @public
 def pad(x, pad_width, mode="constant", constant_values=0):
-    """Pad the ends of axes with a constant, the edge, or a reflection."""
+    """Pad the ends of axes with a constant, the edge or a reflection."""
     n = len(lengths(x))
     if isinstance(pad_width, int):
         pad_width = ((pad_width, pad_width),) * n
@@ -392,7 +390,7 @@ def pad(x, pad_width, mode="constant", constant_values=0):
 
 @public
 def meshgrid(*xi, indexing="xy"):
-    """Coordinate arrays of a grid, one per vector, all of the same shape."""
+    """Return the coordinate arrays of a grid, one per vector, all of the same shape."""
     n = len(xi)
     if n < 2:
         return list(xi)
@@ -405,7 +403,7 @@ def meshgrid(*xi, indexing="xy"):
 
 @public
 def diff(a, n=1, axis=-1):
-    """The difference of adjacent elements, n times."""
+    """Return the n-th difference of adjacent elements."""
     for _ in range(n):
         a = OPS["slice_axis"](a, axis=axis, begin=1, end=None) - OPS["slice_axis"](
             a, axis=axis, begin=0, end=-1
@@ -414,7 +412,7 @@ def diff(a, n=1, axis=-1):
 
 
 def norm(x, ord=None, axis=None, keepdims=False):
-    """The norm of a vector or matrix: `np.linalg.norm`."""
+    """Return the norm of a vector or matrix: `np.linalg.norm`."""
     if axis is None and ord not in (None, "fro") and len(lengths(x)) != 1:
         axis = tuple(range(len(lengths(x))))
     flag = -1 if ord not in (None, "fro") else -2 if axis is None else 1
