@@ -1,7 +1,6 @@
 """Gluon: networks as Python classes.
 
-Takes:   everything before.
-Gives:   `Block`, `HybridBlock`, `SymbolBlock`, `Parameter`, `nn`, `loss`, `Trainer`,
+Defines: `Block`, `HybridBlock`, `SymbolBlock`, `Parameter`, `nn`, `loss`, `Trainer`,
          `data`, `utils`, `contrib`, `model_zoo`.
 """
 

@@ -1,9 +1,8 @@
 """Activation functions as layers.
 
-Takes:   slopes, where they have any.
-Gives:   `LeakyReLU`, `PReLU`, `ELU`, `SELU`, `GELU`, `Swish`.
+Defines: `LeakyReLU`, `PReLU`, `ELU`, `SELU`, `GELU`, `Swish`.
 
-What is left out: activations that later releases of MXNet added (SiLU is Swish).
+Not supported: activations of later MXNet releases (SiLU is Swish).
 """
 
 from minihybrid.core.block import HybridBlock
@@ -75,7 +74,7 @@ class SELU(HybridBlock):
 
 
 class GELU(HybridBlock):
-    """x Phi(x), where Phi is the cumulative normal distribution.
+    """x Phi(x), where Phi is the cumulative distribution function of the standard normal.
 
     Source:  Hendrycks and Gimpel, arXiv 1606.08415.
     """

@@ -1,12 +1,11 @@
-"""Loss scaling: multiply the loss so that gradients of float16 don't underflow.
+"""Loss scaling: multiply the loss so that float16 gradients don't underflow.
 
-Takes:   a Trainer, and the losses of a net that was cast to float16.
-Gives:   `init_trainer`, `scale_loss`, `unscale` and `LossScaler`, as `mx.contrib.amp`.
+Defines: `init_trainer`, `scale_loss`, `unscale` and `LossScaler`, as in `mx.contrib.amp`.
 
-The scale is dynamic: a step with a gradient that overflowed is skipped and halves the scale,
-and many steps without one double it.
-Source:  MXNet's mxnet.contrib.amp; Micikevicius and others, Mixed Precision Training, 2018.
-Left out: `amp.init`, which inserts casts into nets; use `net.cast("float16")`.
+The scale is dynamic: an overflow in a gradient skips the step and halves the scale, and many
+steps without overflow double it.
+Source:  MXNet's mxnet.contrib.amp; Micikevicius et al., Mixed Precision Training, 2018.
+Not supported: `amp.init`, which inserts casts into nets; use `net.cast("float16")`.
 """
 
 from collections.abc import Iterator
@@ -21,11 +20,11 @@ from minihybrid.gluon.trainer import Trainer
 
 
 class LossScaler:
-    """The scale of a loss, adapted to the gradients that it gives.
+    """A dynamic loss scale.
 
-    loss_scale: by which the next loss is multiplied.
-    applied:    by which the present gradients are too large; 1 if they aren't scaled.
-    skipped:    how many steps were skipped because a gradient overflowed.
+    loss_scale: the factor of the next loss.
+    applied:    the factor in the current gradients; 1 if they aren't scaled.
+    skipped:    the number of steps skipped because a gradient overflowed.
 
     >>> scaler = LossScaler(8.0)
     >>> scaler.update([np.array([np.inf])]), scaler.loss_scale, scaler.skipped
@@ -34,10 +33,10 @@ class LossScaler:
 
     def __init__(self, loss_scale: float = 2.0**16, factor: float = 2.0, window: int = 2000):
         self.loss_scale, self.factor, self.window = loss_scale, factor, window
-        self.applied, self.skipped, self.clean = 1.0, 0, 0  # clean: steps since an overflow
+        self.applied, self.skipped, self.clean = 1.0, 0, 0  # clean: steps since the last overflow
 
     def update(self, grads: list) -> bool:
-        """Whether all gradients are finite; adapts the scale to that."""
+        """Adapt the scale; return whether all gradients are finite."""
         self.applied, finite = 1.0, all(np.isfinite(grad).all() for grad in grads)
         self.clean = self.clean + 1 if finite else 0
         if not finite:
@@ -49,10 +48,10 @@ class LossScaler:
 
 
 def init_trainer(trainer: Trainer) -> None:
-    """Give a Trainer a `LossScaler`; its steps then skip gradients that overflowed.
+    """Attach a `LossScaler` to a Trainer, whose steps then skip gradients that overflowed.
 
-    Raises:  AttrError for weights of float16 that the optimizer would update in float16, in
-             which gradients divided by the scale underflow again.
+    Raises:  AttrError for float16 weights that the optimizer would update in float16, where
+             unscaled gradients underflow again.
     """
     if not isinstance(trainer, Trainer):
         raise AttrError(f"amp.init_trainer: a gluon.Trainer is needed, found {described(trainer)}")
@@ -73,7 +72,7 @@ def _scaler(owner: str, trainer: Trainer) -> LossScaler:
 
 @contextmanager
 def scale_loss(loss: NDArray | list, trainer: Trainer) -> Iterator[NDArray | list]:
-    """The loss, or each of a list, times the scale; use it inside `autograd.record()`.
+    """Multiply the loss, or a list's losses, by the scale, inside `autograd.record()`.
 
     Example: with autograd.record():
                  loss = loss_fn(net(x), y)
@@ -88,7 +87,7 @@ def scale_loss(loss: NDArray | list, trainer: Trainer) -> Iterator[NDArray | lis
 
 
 def unscale(trainer: Trainer) -> None:
-    """Divide the gradients by the scale at once, for instance to clip them before the step."""
+    """Divide the gradients by the scale now, for instance to clip them before the step."""
     scaler = _scaler("amp.unscale", trainer)
     for param in trainer._params:
         for grad in param.list_grad() if param.grad_req != "null" else ():

@@ -1,10 +1,9 @@
-"""Gradients, as MXNet's programs name them; and functions of one's own.
+"""Automatic differentiation under MXNet's names.
 
-Takes:   arrays that were computed under `record()`, or symbols.
-Gives:   what the core's `autograd` gives; `grad` and `mark_variables`; `get_symbol`,
-         the tape as a symbol; and `Function`, whose gradient a user writes.
+Defines: the names of the core's `autograd`; `grad` and `mark_variables`; `get_symbol`, the
+         tape as a symbol; and `Function`, a differentiable function with its own gradient.
 
-What is left out: gradients through in-place writes.
+Not supported: gradients through in-place writes.
 """
 
 import sys
@@ -50,17 +49,17 @@ __all__ = [
 
 
 def is_recording():
-    """Whether the tape is kept now."""
+    """Return whether operators are being recorded."""
     return STATE.recording
 
 
 def is_training():
-    """Whether the mode is training now."""
+    """Return whether the mode is training."""
     return STATE.training
 
 
 def set_training(train):
-    """Set the mode; returns the one before."""
+    """Set the mode; return the previous one."""
     train = checked("set_training", "train", train, boolean)
     before, STATE.training = STATE.training, train
     STREAM.repeats = STREAM.repeats or train
@@ -68,7 +67,7 @@ def set_training(train):
 
 
 def set_recording(recording):
-    """Keep the tape or not; returns what held before."""
+    """Turn recording on or off; return the previous state."""
     recording = checked("set_recording", "recording", recording, boolean)
     before, STATE.recording = STATE.recording, recording
     STREAM.repeats = STREAM.repeats or recording
@@ -76,9 +75,9 @@ def set_recording(recording):
 
 
 def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=False, train_mode=True):
-    """The gradients of the heads' sum with respect to the variables: a list of arrays.
+    """Return the gradients of the heads' sum with respect to the variables: a list of arrays.
 
-    `create_graph` records the gradient's own operators, so that it can be
+    `create_graph` records the backward pass, so that the gradients can be
     differentiated again.
     """
     variables = arrays("autograd.grad", variables)
@@ -88,7 +87,7 @@ def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=Fals
             "arrays whose gradients you want"
         )
     heads = heads if isinstance(heads, (list, tuple)) else [heads]
-    refs_of(variables)  # of what was written since
+    refs_of(variables)  # rejects stale views of arrays written since
     for v in variables:
         if v.node is None:
             raise HybridError(
@@ -101,7 +100,7 @@ def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=Fals
         result = [grads.get((v.node, v.index)) for v in variables]
         for k, (g, v) in enumerate(zip(result, variables, strict=True)):
             if g is None or create_graph and g.node is None:
-                zeros = zeros_like(v)  # a constant can be differentiated, too: it is 0
+                zeros = zeros_like(v)  # zeros on the tape, so that they're differentiable
                 g = zeros if g is None else zeros + g
             result[k] = type(v)(g.data, g.node, g.index)
     if not (create_graph if retain_graph is None else retain_graph):
@@ -110,7 +109,7 @@ def grad(heads, variables, head_grads=None, retain_graph=None, create_graph=Fals
 
 
 def mark_variables(variables, gradients, grad_reqs="write"):
-    """Make arrays variables whose gradients go to given arrays."""
+    """Make arrays variables with the given arrays as gradient buffers."""
     variables = arrays("mark_variables", variables)
     gradients = arrays("mark_variables", gradients)
     reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else grad_reqs
@@ -127,10 +126,10 @@ def mark_variables(variables, gradients, grad_reqs="write"):
 
 
 def get_symbol(x):
-    """The symbol of what was computed under `record()` up to this array.
+    """Return the recorded computation of this array as a symbol.
 
-    Variables and other arrays that it read are called var0, var1, ...
-    Raises:  HybridError if the array is not on the tape.
+    Variables and other inputs are named var0, var1, ...
+    Raises:  HybridError if the array isn't on the tape.
 
     >>> from minihybrid import autograd
     >>> from minihybrid.core import nd
@@ -161,20 +160,20 @@ def get_symbol(x):
         ins = [Symbol([made[n].refs[i]]) for n, i in node.inputs]
         if OPS.get(node.op.name) is node.op:
             made[node] = Symbol.interpret(node.op, ins, node.attrs, name)
-        else:  # a compiled net: write down what it was made of
+        else:  # a compiled net: inline its graph
             with Prefix(f"{name}_"):
                 made[node] = as_symbol(node.op.expand(None, *ins))
     return Symbol([made[x.node].refs[x.index]])
 
 
 class Function:
-    """A step of a computation whose gradient you write yourself.
+    """A differentiable function whose gradient you write yourself.
 
-    A subclass has `forward(*arrays)` and `backward(*head_grads)`, which takes a
-    gradient an output of `forward` and returns one an input. Each instance is called
-    once. Inside them the tape is not kept; they may use NumPy.
-    Source:  MXNet's mxnet.autograd.Function; here, too, without second derivatives,
-             but grad_req="add" adds, which MXNet 1.9.1 forgets.
+    A subclass defines `forward(*arrays)` and `backward(*head_grads)`, which takes a
+    gradient per output of `forward` and returns one per input. Each instance is called
+    once. Neither method is recorded, and both may use NumPy.
+    Source:  MXNet's mxnet.autograd.Function, also without second derivatives. Here,
+             grad_req="add" accumulates, unlike in MXNet 1.9.1.
 
     >>> from minihybrid.core import nd
     >>> class Straight(Function):
@@ -193,23 +192,23 @@ class Function:
         self.saved_tensors, self._used = (), False
 
     def save_for_backward(self, *args):
-        """Keep arrays in `saved_tensors`, for `backward` to read."""
+        """Save arrays in `saved_tensors` for `backward`."""
         self.saved_tensors = args
 
     def forward(self, *inputs):
-        """The computation; subclasses write it."""
+        """Compute the outputs; defined by subclasses."""
         raise NotImplementedError(
             f"{type(self).__name__} has no forward method; write def forward(self, x): ..."
         )
 
     def backward(self, *output_grads):
-        """The gradients of the inputs; subclasses write it."""
+        """Compute the gradients of the inputs; defined by subclasses."""
         raise NotImplementedError(
             f"{type(self).__name__} has no backward method; write def backward(self, dy): ..."
         )
 
     def __call__(self, *inputs):
-        """What `forward` returns, as one step of the tape."""
+        """Call `forward`, and record it as one operator."""
         name = type(self).__name__
         if getattr(self, "_used", False):
             raise HybridError(
@@ -244,7 +243,7 @@ class Function:
         return type(result)(outs) if isinstance(result, (list, tuple)) else outs[0]
 
     def _grad(self, g, out, *inputs):
-        """The record's gradient: what `backward` says, checked."""
+        """Return the operator's gradient: the validated result of `backward`."""
         name = type(self).__name__
         if STATE.recording:
             raise HybridError(
@@ -272,7 +271,7 @@ class Function:
 
 
 def __getattr__(name):
-    """The sentence about a name that PyTorch has, or Python's own."""
+    """Raise an AttributeError that suggests our name for PyTorch's."""
     message = hooks.instead("autograd", name) or f"module '{__name__}' has no attribute '{name}'"
     raise AttributeError(message, name=name, obj=sys.modules[__name__])
 

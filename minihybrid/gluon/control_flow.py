@@ -1,14 +1,13 @@
-"""Control flow: loops and branches that arrays and symbols both read.
+"""Control flow: loops and branches for arrays and symbols.
 
-Takes:   Python functions of arrays, or of symbols.
-Gives:   `foreach`, `while_loop`, `cond`, `boolean_mask`, and `isnan`, `isinf`,
-         `isfinite`, as `nd.contrib`, `sym.contrib`, `F.contrib`.
+Defines: `foreach`, `while_loop`, `cond`, `boolean_mask`, and `isnan`, `isinf`,
+         `isfinite`, in `nd.contrib`, `sym.contrib`, `F.contrib`.
 
-With arrays they are Python's own loop and branch, which the tape follows. With symbols each
-function is traced once, and the loop or branch is one node with graphs inside
+With arrays, they run Python's own loop or branch, and the tape records the operators. With
+symbols, each function is traced once, and the loop or branch is one node with subgraphs
 (`passes/foreach.py`, `passes/control.py`). Only the branch that is taken runs, in the backward
 pass as well. GPUs, and NumPy and WebAssembly files, compute both branches and select one.
-What is left out: in eager mode, checking the branch that isn't taken.
+Not supported: in eager mode, checking the branch that isn't taken.
 """
 
 import numpy as np
@@ -34,14 +33,14 @@ from minihybrid.passes.scan import captured
 
 
 def foreach(body, data, init_states, name=None):
-    """Run `body` over the first axis of `data` and stack what it gives.
+    """Run `body` over the first axis of `data` and stack its outputs.
 
     body:    (slice of data, states) -> (output, new states).
     data, init_states: an array or a (nested) list of arrays; so are the results.
-    name:    of the node, with symbols: the body is called once, and the loop is one node.
-             A body that moves states of layers, such as BatchNorm's running mean, or whose
-             states change their shapes, is written down turn by turn.
-    Returns: (outputs, with a new first axis that counts the steps; the last states).
+    name:    of the node, with symbols: the body is traced once, and the loop is one node.
+             A loop is unrolled if its body updates states of layers, such as BatchNorm's
+             running mean, or if its states change shape.
+    Returns: (outputs, stacked along a new first axis; the last states).
 
     >>> from minihybrid.core import nd
     >>> outs, total = foreach(lambda x, s: (x + s, x + s), nd.arange(4), nd.zeros(1))
@@ -70,14 +69,14 @@ def foreach(body, data, init_states, name=None):
 
 
 def while_loop(cond, func, loop_vars, max_iterations=None, name=None):
-    """Run `func` while `cond` holds, `max_iterations` times at most.
+    """Run `func` while `cond` is true, for at most `max_iterations` iterations.
 
-    cond:    (*loop_vars) -> a single number, true or false.
+    cond:    (*loop_vars) -> a single element, true or false.
     func:    (*loop_vars) -> (output, new loop_vars).
     Returns: (outputs, stacked; the last loop_vars). The stack has `max_iterations`
-             rows: those of steps that were not run are 0, where MXNet leaves what was
-             in memory. Arrays that never take a step give no outputs, `[]`; symbols
-             give zeros.
+             rows: those of iterations that didn't run are 0, while MXNet leaves them
+             uninitialized. If none ran, the outputs are `[]` for arrays, zeros for
+             symbols.
 
     >>> from minihybrid.core import nd
     >>> powers, last = while_loop(lambda x: x < 5, lambda x: (x, x * 2), nd.ones(1), 5)
@@ -108,22 +107,22 @@ def while_loop(cond, func, loop_vars, max_iterations=None, name=None):
 
 
 def _no_rows(body, data, states):
-    """The outputs of a loop over no rows, for which the body runs on rows of zeros.
+    """Return the outputs of a loop over no rows, by running the body on rows of zeros.
 
-    What it computes from arrays on the tape is there, too, with a gradient of zeros.
+    Outputs that depend on arrays on the tape are on it as well, with zero gradients.
     """
     rows = []
     for x in arrays_in((data,)):
         row = type(x)(copy_to(np.zeros(x.shape[1:] or (1,), x.dtype), x.context))
-        rows.append(row + x.sum().astype(x.dtype) if x.node else row)  # of nothing: 0
-    with modes(training=False):  # no state moves
+        rows.append(row + x.sum().astype(x.dtype) if x.node else row)  # an empty sum: 0
+    with modes(training=False):  # updates no running statistics
         out, _ = body(restore(data, iter(rows)), states)
     stacks = [OPS["stack"](OPS["zeros_like"](x), axis=0) for x in arrays_in((out,))]
     return restore(out, iter([OPS["slice_axis"](x, axis=0, begin=0, end=0) for x in stacks]))
 
 
 def _traced_while(cond, func, now, max_iterations, name):
-    """(outputs, last values) as one node; `None` if Python knows what `cond` gives."""
+    """Return (outputs, last values) of one node; `None` if `cond` returns no symbol."""
     name = NameManager.current().get(name, "_while_loop")
     _, test = _side(cond, f"{name}_cond", now)
     if not test:
@@ -139,7 +138,7 @@ def _traced_while(cond, func, now, max_iterations, name):
 
 
 def _step(func, now):
-    """One step: (output, list of new values), checked."""
+    """Run one iteration; return (output, list of new values), validated."""
     out, new = func(*now)
     new = list(new) if isinstance(new, (list, tuple)) else [new]
     if len(new) != len(now):
@@ -153,11 +152,11 @@ def _step(func, now):
 
 
 def cond(pred, then_func, else_func, name=None):
-    """What `then_func()` gives if `pred` is true, else what `else_func()` gives.
+    """Return `then_func()` if `pred` is true, else `else_func()`.
 
-    pred:    one element.
+    pred:    an array of one element.
     Symbols: both branches are traced, and their results must agree in shape and dtype. Only the
-             one that is taken runs.
+             branch that is taken runs.
 
     >>> from minihybrid.core import nd
     >>> x = nd.array([-3]); cond(x < 0, lambda: -x, lambda: x).asnumpy()
@@ -189,10 +188,10 @@ def cond(pred, then_func, else_func, name=None):
 
 
 def _side(func, name, arguments=()):
-    """(what a function gives, its graph): (graph, what its variables are outside), or `None` if it
-    gives no symbols.
+    """Trace a function; return (its results, (graph, captured values)), or (results, None) if
+    they aren't symbols.
 
-    arguments: symbols in whose place the function is called with variables.
+    arguments: symbols that the trace replaces by variables.
     """
     variables = [_variable(x, f"var{j}", x.spec) for j, x in enumerate(arguments)]
     with AttrScope(**{OWNER: name}):
@@ -207,7 +206,7 @@ def _side(func, name, arguments=()):
 
 
 def _taken(refs, name, variables):
-    """The nodes of a function, which leave the trace."""
+    """Remove the nodes of a function from the trace, and return them."""
     mine = {x.refs[0][0] for x in variables}
     inside = [n for n in topological(refs) if n.op and (n.info or {}).get(OWNER) == name]
     if trace := CURRENT.trace:
@@ -218,9 +217,9 @@ def _taken(refs, name, variables):
 
 
 def _joined(sides, inputs, first):
-    """(graphs, for each the inputs that its variables are); `inputs` grows by what they read.
+    """Return (graphs, input indices of each graph's variables); append captures to `inputs`.
 
-    first:   how many variables of each are the first inputs.
+    first:   the number of leading inputs, which every graph shares.
     """
     locs = []
     for _, others in sides:
@@ -231,11 +230,11 @@ def _joined(sides, inputs, first):
 
 # -- loops as one node -----------------------------------------------------------------
 def traced(body, data, init_states, name):
-    """What `foreach` gives with symbols; `None` if the turns must be written down.
+    """Return the results of `foreach` for symbols, or `None` if it must be unrolled.
 
-    The body is called once, on variables for a row and for the states. What it applies is
-    the loop's; what else it reads stands before the loop. As in MXNet, a node attribute
-    tells whose it is.
+    The body is traced once, on variables for a row and for the states. Its nodes, marked
+    by an attribute as in MXNet, form the subgraph; other values it reads become inputs of
+    the loop.
     """
     given, init = arrays_in((data,)), arrays_in((init_states,))
     if not given or not all(isinstance(x, Symbol) and len(x.refs) == 1 for x in (*given, *init)):
@@ -265,7 +264,7 @@ def traced(body, data, init_states, name):
     op = Foreach(graph, ins, len(rows), len(states))
     made = Symbol.interpret(op, [*given, *init, *(Symbol([ref]) for ref in others)], {}, name)
     results = [type(x)([ref]) for x, ref in zip((*outs, *news), made.refs, strict=True)]
-    if all(x.spec.known and not x.spec.shape[0] for x in given):  # no rows: nothing to run
+    if all(x.spec.known and not x.spec.shape[0] for x in given):  # no rows: the loop doesn't run
         results = [OPS["zeros_like"](x) for x in results[: len(outs)]] + init
     return restore(out, iter(results)), restore(new, iter(results[len(outs) :]))
 
@@ -278,14 +277,14 @@ def _variable(like, name, spec):
 
 
 def _unmarked(node, inputs):
-    """A node of a body, without shapes, which follow from the loop's inputs."""
+    """Copy a node of a body, without shapes, which are inferred from the loop's inputs."""
     info = {k: v for k, v in node.info.items() if k != OWNER}
     return Node(node.op, inputs, node.attrs, node.name, info=info or None)
 
 
-# -- steps and stacks ------------------------------------------------------------------
+# -- iterations and stacks -------------------------------------------------------------
 def _rows(x):
-    """The slices of an array or symbol along its first axis."""
+    """Return the slices of an array or symbol along its first axis."""
     shape = x.shape if not isinstance(x, Symbol) else x.spec.shape
     if shape is None or -1 in shape:
         (shape,) = x.infer_shape_partial()[1]
@@ -299,7 +298,7 @@ def _rows(x):
 
 
 def _stacked(what, steps, missing=0):
-    """Each output of all steps in one array; rows of steps not taken are 0."""
+    """Stack each output over all iterations; append `missing` rows of zeros."""
     flat = [arrays_in((out,)) for out in steps]
     if len({len(outs) for outs in flat}) > 1:
         raise AttrError(
@@ -314,9 +313,9 @@ def _stacked(what, steps, missing=0):
 
 
 def _same_variables(what, step, seen, *results):
-    """Refuse a body that makes new variables, not shared weights, in its second step.
+    """Reject a body that creates new variables, not shared weights, in its second iteration.
 
-    Returns: the variables behind the results of the first step.
+    Returns: the variables that the results of the first iteration depend on.
     """
     symbols = [s for s in arrays_in(results) if isinstance(s, Symbol)]
     if step > 2 or not symbols or is_tracing():
@@ -332,10 +331,10 @@ def _same_variables(what, step, seen, *results):
 
 
 def boolean_mask(data, index, axis=0):
-    """The parts of `data` along an axis at which `index`, one number a part, is not 0.
+    """Select the slices of `data` along an axis where the vector `index` isn't 0.
 
-    Raises:  TraceError for symbols, hybridized calls included: the result's shape depends
-             on values, and a graph is made before there are any.
+    Raises:  TraceError for symbols, including hybridized calls: the result's shape is
+             data-dependent, and a graph is traced without data.
     Source:  MXNet's contrib.boolean_mask.
 
     >>> from minihybrid.core import nd
@@ -359,7 +358,7 @@ def boolean_mask(data, index, axis=0):
 
 
 def isnan(data):
-    """1 where it is not a number, else 0.
+    """Return 1 where an element is NaN, else 0.
 
     >>> from minihybrid.core import nd
     >>> isnan(nd.array([1, float("nan"), float("inf")])).asnumpy()
@@ -369,7 +368,7 @@ def isnan(data):
 
 
 def isinf(data):
-    """1 where it is infinite, else 0.
+    """Return 1 where an element is infinite, else 0.
 
     >>> from minihybrid.core import nd
     >>> isinf(nd.array([1, float("nan"), float("inf")])).asnumpy()
@@ -379,7 +378,7 @@ def isinf(data):
 
 
 def isfinite(data):
-    """1 where it is neither infinite nor NaN, else 0.
+    """Return 1 where an element is finite, else 0.
 
     >>> from minihybrid.core import nd
     >>> isfinite(nd.array([1, float("nan"), float("inf")])).asnumpy()
@@ -400,7 +399,7 @@ for _face in ("nd.contrib", "sym.contrib"):  # beside operators such as _contrib
     )
 
 
-# where MXNet has them, too
+# as in MXNet
 LATER = {"amp": "gluon.amp", "onnx": "formats.onnx", "quantization": "gluon.quantization"}
 __getattr__ = lazy.face(globals(), LATER)
 

@@ -1,12 +1,11 @@
 """Convolution and pooling layers.
 
-Takes:   channels and kernel sizes. The first call infers the number of input channels
-         if it isn't given.
-Gives:   `Conv1D` to `Conv3D`, `Conv1DTranspose` to `Conv3DTranspose`, `MaxPool1D` to
+Defines: `Conv1D` to `Conv3D`, `Conv1DTranspose` to `Conv3DTranspose`, `MaxPool1D` to
          `GlobalAvgPool3D`, `ReflectionPad2D`.
 
-A length that's equal along all axes may be a single integer.
-Left out: channels-last layouts.
+The first call infers the number of input channels if it isn't given. A length that's equal
+along all axes may be a single integer.
+Not supported: channels-last layouts.
 """
 
 from numbers import Integral
@@ -18,7 +17,7 @@ from minihybrid.ops.convolution import LAYOUTS
 
 
 def _lengths(layer, name, value, n, lowest):
-    """One integer per axis, from one integer or several."""
+    """Return one integer per axis, from one integer or several."""
     given = (value,) * n if isinstance(value, Integral) else value
     if (
         not isinstance(given, (tuple, list))
@@ -33,7 +32,7 @@ def _lengths(layer, name, value, n, lowest):
 
 
 def _layout(layer, layout, n):
-    """The layout, if channels come before the other axes."""
+    """Validate the layout: channels before the spatial axes."""
     if layout is not None and not (isinstance(layout, str) and layout == LAYOUTS[n]):
         raise AttrError(
             f"{layer}: layout={layout!r} does not fit; needed: "
@@ -43,7 +42,7 @@ def _layout(layer, layout, n):
 
 
 class _Conv(HybridBlock):
-    """The parent of all convolutions, with `_n` axes and the operator `_op`."""
+    """The base class of convolutions, with `_n` spatial axes and the operator `_op`."""
 
     _n, _op = 2, "Convolution"
 
@@ -156,7 +155,7 @@ class Conv3D(_Conv):
 
 
 class _ConvTranspose(_Conv):
-    """The parent of transposed convolutions, with `output_padding`.
+    """The base class of transposed convolutions, with `output_padding`.
 
     Its repr names the weight's second length first, as MXNet's does.
     """
@@ -224,7 +223,7 @@ class Conv3DTranspose(_ConvTranspose):
 
 
 class _Pooling(HybridBlock):
-    """The parent of all pooling layers, with `_n` axes and the pooling type.
+    """The base class of pooling layers, with `_n` spatial axes and the pooling type.
 
     The order of `layout` and `ceil_mode` in each layer is MXNet's.
     """
@@ -362,7 +361,7 @@ class AvgPool3D(AvgPool2D):
 
 
 class _GlobalPooling(_Pooling):
-    """The parent of global pooling layers, whose window is the whole input."""
+    """The base class of global pooling layers, whose window is the whole input."""
 
     _global = True
 

@@ -1,10 +1,9 @@
 """Chapter 03. function: hybridize a plain Python function of arrays.
 
-Takes:   a function written with infix operators and `nd` operators.
-Gives:   a callable that traces it once per signature and then runs compiled plans; and
-         `CachedOp`, the same of a symbol.
+Defines: `function`, which traces a function once per signature and then runs compiled
+         plans; and `CachedOp`, the same for a symbol.
 
-Left out: functions that use arrays from outside. Pass them as arguments.
+Not supported: functions that capture arrays. Pass them as arguments.
 """
 
 import functools
@@ -52,11 +51,11 @@ class HybridFunction:
 
     @property
     def plans(self):
-        """All compiled plans, by signature."""
+        """The compiled plans, by signature."""
         return self.hybrid.plans
 
     def plan_for(self, *args, **kwargs):
-        """(plan, input arrays, bound parameters) for these arguments."""
+        """Return (plan, input arrays, bound parameters) for these arguments."""
         return self.hybrid.plan_for(*args, *[Keywords(kwargs)] * bool(kwargs))
 
 
@@ -103,7 +102,7 @@ class CachedOp:
         return CachedOp, (self._symbol,)
 
     def __call__(self, *args, out=None):
-        """One array, or a list of all outputs; `out` takes the result."""
+        """Return one array, or a list of all outputs; `out` receives the result."""
         if len(args) != len(self._names):
             raise AttrError(
                 f"CachedOp: {len(self._names)} arrays are needed "

@@ -1,11 +1,10 @@
-"""Chapter 14. Initialisers: the first numbers of a parameter.
+"""Chapter 14. Initializers: the initial values of parameters.
 
-Takes:   the parameter's name and its array.
-Gives:   classes whose objects fill an array; names such as "xavier" for some. The
-         simplest of them, and `register`, are the core's.
+An initializer is called with a parameter's name and its array, and fills the array. Some
+have names, such as "xavier". The simplest of them, and `register`, are in the core.
 
-Random initialisers draw from the global stream, so `random.seed` repeats them.
-What is left out: `FusedRNN`, for layers whose parameters are one array.
+Random initializers draw from the global stream, so `random.seed` makes them reproducible.
+Not supported: `FusedRNN`, for layers whose parameters are one array.
 """
 
 import re
@@ -38,7 +37,7 @@ __all__ = [
 
 
 class Normal(Initializer):
-    """Normally distributed around 0 with standard deviation sigma."""
+    """Normal distribution with mean 0 and standard deviation sigma."""
 
     def __init__(self, sigma=0.01):
         super().__init__(sigma=sigma)
@@ -77,7 +76,7 @@ class Xavier(Initializer):
 
 
 class MSRAPrelu(Xavier):
-    """Xavier for layers that a leaky relu with this slope follows; normal numbers.
+    """Xavier with normal values, for layers followed by a leaky ReLU with this slope.
 
     Source:  He et al., ICCV 2015.
     """
@@ -89,9 +88,9 @@ class MSRAPrelu(Xavier):
 
 
 class Orthogonal(Initializer):
-    """The rows (or columns, if they are fewer) are orthogonal and of length `scale`.
+    """Orthogonal rows (or columns, if they are fewer) of norm `scale`.
 
-    Shapes:  axes after the first count as one.
+    Shapes:  all axes after the first are flattened.
     Source:  Saxe, McClelland and Ganguli, ICLR 2014.
     """
 
@@ -115,9 +114,9 @@ class Orthogonal(Initializer):
 
 
 class Bilinear(Initializer):
-    """The weight of a deconvolution that enlarges images by linear interpolation.
+    """The weight of a transposed convolution that upsamples by linear interpolation.
 
-    Shapes:  (channels, 1, H, W): each kernel is a tent, highest in the middle.
+    Shapes:  (channels, 1, H, W): each kernel is a tent function, highest in the middle.
     """
 
     def _init_weight(self, name, array):
@@ -126,14 +125,14 @@ class Bilinear(Initializer):
                 f"Bilinear: '{name}' has shape {array.shape}, but the four "
                 "axes of a 2-D convolution's weight are needed"
             )
-        half = np.ceil(array.shape[3] / 2)  # MXNet measures both axes by the width
+        half = np.ceil(array.shape[3] / 2)  # MXNet uses the width for both axes
         centre = (2 * half - 1 - half % 2) / (2 * half)
         y, x = (1 - np.abs(np.arange(n) / half - centre) for n in array.shape[2:])
         array[...] = np.broadcast_to(np.outer(y, x), array.shape)
 
 
 class LSTMBias(Initializer):
-    """The bias of an LSTM's gates: the forget gate's is `forget_bias`, all others 0.
+    """The bias of an LSTM's gates: `forget_bias` for the forget gate, else 0.
 
     Source:  Jozefowicz, Zaremba and Sutskever, ICML 2015.
 
@@ -148,11 +147,11 @@ class LSTMBias(Initializer):
     def _init_weight(self, name, array):
         units = array.shape[0] // 4
         array[...] = 0
-        array[units : 2 * units] = self.forget_bias  # the second gate
+        array[units : 2 * units] = self.forget_bias  # the second gate is the forget gate
 
 
 class Mixed(Initializer):
-    """The first initialiser whose pattern (a regular expression) fits the name's start.
+    """The first initializer whose regular expression matches the start of the name.
 
     >>> w = nd.zeros((2,)); Mixed(["fc1", ".*"], [One(), Zero()])("fc1_weight", w)
     >>> w.asnumpy()
@@ -172,7 +171,7 @@ class Mixed(Initializer):
         self.map = [(re.compile(p), create(i)) for p, i in zip(patterns, initializers, strict=True)]
 
     def init_array(self, name, array, chosen=False):
-        """Fill an array by the initialiser that its name calls for."""
+        """Fill an array with the initializer that matches its name."""
         for pattern, init in self.map:
             if pattern.match(name):
                 return init.init_array(name, array, chosen=chosen)
@@ -182,7 +181,7 @@ class Mixed(Initializer):
 class Load(Initializer):
     """Arrays by name, from a dict or a file; `default_init` for all other names.
 
-    verbose:  has no effect; it is there for the signature.
+    verbose:  ignored, for compatibility.
     """
 
     def __init__(self, param, default_init=None, verbose=False):
@@ -197,7 +196,7 @@ class Load(Initializer):
         self.default_init = create(default_init)
 
     def init_array(self, name, array, chosen=False):
-        """Fill an array by the one of its name."""
+        """Fill an array with the array of that name."""
         if name not in self.param:
             if self.default_init is None:
                 raise AttrError(f"Load: there is no array '{name}', and no default_init")

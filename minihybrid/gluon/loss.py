@@ -1,18 +1,15 @@
 """Chapter 07. Losses: one value per sample that measures its error.
 
-Takes:   predictions and labels, with samples along the first axis.
-Gives:   hybrid blocks like any other, one class per loss.
-
-Each loss is a few operators, so it's traced and differentiated like a network, and fused
-with it. Names, arguments and values are those of MXNet 1.9's
-`gluon.loss`; the arguments of all of them:
+Each loss is a hybrid block of a few operators, so it's traced and differentiated like a
+network, and fused with it. Predictions and labels have samples along the first axis. Names,
+arguments and values are those of MXNet 1.9's `gluon.loss`. All constructors accept:
 
 weight:      a factor for all losses, or None.
 batch_axis:  the axis of the samples; the loss is averaged over all others.
 
-and of all calls but those of TripletLoss and SDMLLoss: `sample_weight`, an array that
+All calls except those of TripletLoss and SDMLLoss accept `sample_weight`, an array that
 broadcasts to the loss.
-Left out: checks of labels in compiled code.
+Not supported: checks of labels in compiled code.
 """
 
 import math
@@ -36,7 +33,7 @@ from minihybrid.core.op import (
 
 
 class Loss(HybridBlock):
-    """The parent: a weight for all samples, and a mean over all axes except the first."""
+    """The base class: a weight for all samples, and a mean over all axes except the first."""
 
     def __init__(self, weight=None, batch_axis=0, **kwargs):
         super().__init__(**kwargs)
@@ -44,14 +41,14 @@ class Loss(HybridBlock):
         self._batch_axis = self.setting("batch_axis", batch_axis, integer)
 
     def setting(self, name, value, kind):
-        """A validated setting."""
+        """Validate and return a setting."""
         return checked(type(self).__name__, name, value, kind)
 
     def __repr__(self):
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
     def weigh(self, F, loss, sample_weight=None):
-        """The losses times the samples' weights and the common weight."""
+        """Multiply the losses by the samples' weights and the common weight."""
         if sample_weight is not None:
             loss = F.broadcast_mul(loss, sample_weight)
         return loss if self._weight is None else loss * self._weight
@@ -62,7 +59,7 @@ class Loss(HybridBlock):
         return F.mean(loss, axis=self._batch_axis, exclude=True)
 
 
-# -- numbers ---------------------------------------------------------------------------
+# -- regression ------------------------------------------------------------------------
 class L2Loss(Loss):
     """Half the squared distance: 0.5 * weight * (pred - label)^2, averaged per sample.
 
@@ -75,7 +72,7 @@ class L2Loss(Loss):
         super().__init__(weight, batch_axis, **kwargs)
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
-        """The loss of each sample."""
+        """Return the loss of each sample."""
         loss = F.square(F.reshape_like(label, pred) - pred) * 0.5
         return self.per_sample(F, loss, sample_weight)
 
@@ -84,7 +81,7 @@ class L1Loss(Loss):
     """The absolute distance |pred - label|, averaged per sample."""
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
-        """The loss of each sample."""
+        """Return the loss of each sample."""
         loss = F.abs(F.reshape_like(label, pred) - pred)
         return self.per_sample(F, loss, sample_weight)
 
@@ -101,7 +98,7 @@ class HuberLoss(Loss):
         self._rho = self.setting("rho", rho, positive)
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
-        """The loss of each sample."""
+        """Return the loss of each sample."""
         d = F.abs(F.reshape_like(label, pred) - pred)
         small, large = F.square(d) * (0.5 / self._rho), d - 0.5 * self._rho
         loss = F.where(d > self._rho, large, small)
@@ -122,7 +119,7 @@ class PoissonNLLLoss(Loss):
         self._from_logits, self._compute_full = from_logits, compute_full
 
     def hybrid_forward(self, F, pred, target, sample_weight=None, epsilon=1e-8):
-        """The mean loss of all samples, (1,)."""
+        """Return the mean loss of all samples, (1,)."""
         target = F.reshape_like(target, pred)
         if self._from_logits:
             loss = F.exp(pred) - target * pred
@@ -135,7 +132,7 @@ class PoissonNLLLoss(Loss):
         return F.mean(self.weigh(F, loss, sample_weight))
 
 
-# -- classes ---------------------------------------------------------------------------
+# -- classification --------------------------------------------------------------------
 class SoftmaxCrossEntropyLoss(Loss):
     """-log(softmax(pred)[label]).
 
@@ -156,7 +153,7 @@ class SoftmaxCrossEntropyLoss(Loss):
         self._from_logits = from_logits
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
-        """The loss of each sample."""
+        """Return the loss of each sample."""
         if not self._from_logits:
             pred = F.log_softmax(pred, axis=self._axis)
         if self._sparse_label:
@@ -197,7 +194,7 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
         self._from_sigmoid = from_sigmoid
 
     def hybrid_forward(self, F, pred, label, sample_weight=None, pos_weight=None):
-        """The loss of each sample."""
+        """Return the loss of each sample."""
         label = F.reshape_like(label, pred)
         if self._from_sigmoid:
             hit = F.log(pred + 1e-12) * label
@@ -227,7 +224,7 @@ class KLDivLoss(Loss):
         self._axis = self.setting("axis", axis, integer)
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
-        """The loss of each sample."""
+        """Return the loss of each sample."""
         if not self._from_logits:
             pred = F.log_softmax(pred, axis=self._axis)
         loss = self.weigh(F, label * (F.log(label + 1e-12) - pred), sample_weight)
@@ -242,7 +239,7 @@ class HingeLoss(Loss):
         self._margin = self.setting("margin", margin, finite)
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
-        """The loss of each sample."""
+        """Return the loss of each sample."""
         loss = F.relu(self._margin - pred * F.reshape_like(label, pred))
         return self.per_sample(F, loss, sample_weight)
 
@@ -251,7 +248,7 @@ class SquaredHingeLoss(HingeLoss):
     """max(0, margin - pred * label)^2, with labels -1 and 1."""
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
-        """The loss of each sample."""
+        """Return the loss of each sample."""
         loss = F.square(F.relu(self._margin - pred * F.reshape_like(label, pred)))
         return self.per_sample(F, loss, sample_weight)
 
@@ -271,7 +268,7 @@ class LogisticLoss(Loss):
         self._label_format = label_format
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
-        """The loss of each sample."""
+        """Return the loss of each sample."""
         label = F.reshape_like(label, pred)
         if self._label_format == "signed":
             label = (label + 1) / 2
@@ -281,7 +278,7 @@ class LogisticLoss(Loss):
         return self.per_sample(F, loss, sample_weight)
 
 
-# -- distances -------------------------------------------------------------------------
+# -- embeddings ------------------------------------------------------------------------
 class TripletLoss(Loss):
     """The positive example must be closer than the negative one by a margin.
 
@@ -293,7 +290,7 @@ class TripletLoss(Loss):
         self._margin = self.setting("margin", margin, finite)
 
     def hybrid_forward(self, F, pred, positive, negative):
-        """The loss of each sample."""
+        """Return the loss of each sample."""
         near = F.square(F.reshape_like(positive, pred) - pred)
         far = F.square(F.reshape_like(negative, pred) - pred)
         distance = F.sum(near - far, axis=self._batch_axis, exclude=True)
@@ -311,7 +308,7 @@ class CosineEmbeddingLoss(Loss):
         self._margin = self.setting("margin", margin, finite)
 
     def hybrid_forward(self, F, input1, input2, label, sample_weight=None):
-        """The loss of each pair."""
+        """Return the loss of each pair."""
         input1, label = F.reshape_like(input1, input2), F.reshape(label, shape=(-1, 1))
 
         def over_last(x):
@@ -338,7 +335,7 @@ class SDMLLoss(Loss):
         self.smoothing_parameter = self.setting("smoothing_parameter", smoothing_parameter, rate)
 
     def hybrid_forward(self, F, x1, x2):
-        """The loss of each pair."""
+        """Return the loss of each pair."""
         apart = F.broadcast_sub(F.expand_dims(x1, axis=1), F.expand_dims(x2, axis=0))
         logits = F.log_softmax(-F.sum(F.square(apart), axis=2), axis=1)
         numbers = F.contrib.arange_like(logits, axis=0)
@@ -371,7 +368,7 @@ class CTCLoss(Loss):
     def hybrid_forward(
         self, F, pred, label, pred_lengths=None, label_lengths=None, sample_weight=None
     ):
-        """The loss of each label sequence."""
+        """Return the loss of each label sequence."""
         if label_lengths is None and isinstance(label, NDArray):
             check_classes(self.name, label, pred.shape[2] - 1, first=-1)
         loss = F.CTCLoss(

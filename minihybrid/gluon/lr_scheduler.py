@@ -1,11 +1,10 @@
 """Schedules: the learning rate as a function of the number of updates.
 
-Takes:   a base rate and, if wanted, a warm-up: a slow start.
-Gives:   `FactorScheduler`, `MultiFactorScheduler`, `PolyScheduler`, `CosineScheduler`.
+Defines: `FactorScheduler`, `MultiFactorScheduler`, `PolyScheduler`, `CosineScheduler`.
 
 A schedule is called with the number of updates so far: `schedule(num_update)`.
 Source:  MXNet 1.9's `lr_scheduler`; names, arguments and values are the same.
-What is left out: messages when the rate changes.
+Not supported: messages when the rate changes.
 """
 
 import math
@@ -17,11 +16,11 @@ from minihybrid.core.op import AttrError, checked, finite, integer
 
 
 class LRScheduler(Settings):
-    """The parent: a base rate, reached after `warmup_steps` updates.
+    """The base class: a base rate, reached after `warmup_steps` updates.
 
-    warmup_mode:  "linear" climbs from `warmup_begin_lr` to the base rate, "constant"
-                  stays at `warmup_begin_lr` until the warm-up is over.
-    Raises:       AttrError for steps, rates or modes that make no schedule.
+    warmup_mode:  "linear" increases from `warmup_begin_lr` to the base rate, "constant"
+                  stays at `warmup_begin_lr` until the end of the warm-up.
+    Raises:       AttrError for invalid steps, rates or modes.
     """
 
     KINDS = {
@@ -52,25 +51,25 @@ class LRScheduler(Settings):
         )
 
     def require(self, condition, mismatch):
-        """Raise an AttrError saying what was found and what is needed."""
+        """Raise an AttrError with the found and the required value."""
         if not condition:
             raise AttrError(f"{type(self).__name__}: {mismatch} is needed")
 
     def get_warmup_lr(self, num_update):
-        """The rate at an update of the warm-up."""
+        """Return the rate at an update during the warm-up."""
         if self.warmup_mode == "constant":
             return self.warmup_begin_lr
         climb = self.warmup_final_lr - self.warmup_begin_lr
         return self.warmup_begin_lr + climb * num_update / self.warmup_steps
 
     def __call__(self, num_update):
-        """The rate after `num_update` updates."""
+        """Return the rate after `num_update` updates."""
         if num_update < self.warmup_steps:
             return self.get_warmup_lr(num_update)
         return self.after_warmup(num_update)
 
     def after_warmup(self, num_update):
-        """The rate when the warm-up is over."""
+        """Return the rate after the warm-up."""
         raise NotImplementedError
 
 
@@ -97,10 +96,10 @@ class FactorScheduler(LRScheduler):
         self.factor, self.stop_factor_lr = factor, stop_factor_lr
         self.require(self.step >= 1, f"step={step}, but at least 1")
         self.require(self.factor <= 1, f"factor={factor}, but at most 1")
-        self.count = 0  # the updates whose factor is in base_lr already
+        self.count = 0  # the updates already included in base_lr
 
     def after_warmup(self, num_update):
-        """The rate: base_lr itself changes, so setting it has an effect any time."""
+        """Return the rate. It's stored in base_lr, so setting base_lr has an effect any time."""
         while num_update > self.count + self.step:
             self.count += self.step
             self.base_lr = max(self.base_lr * self.factor, self.stop_factor_lr)
@@ -108,7 +107,7 @@ class FactorScheduler(LRScheduler):
 
 
 class MultiFactorScheduler(LRScheduler):
-    """Multiply the rate by `factor` after each number of updates in the list `step`."""
+    """Multiply the rate by `factor` at each of the update counts in the list `step`."""
 
     def __init__(
         self, step, factor=1, base_lr=0.01, warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"
@@ -125,7 +124,7 @@ class MultiFactorScheduler(LRScheduler):
         self.require(self.factor <= 1, f"factor={factor}, but at most 1")
 
     def after_warmup(self, num_update):
-        """The rate: base_lr itself changes, so setting it has an effect any time."""
+        """Return the rate. It's stored in base_lr, so setting base_lr has an effect any time."""
         while self.cur_step_ind < len(self.step) and num_update > self.step[self.cur_step_ind]:
             self.cur_step_ind += 1
             self.base_lr *= self.factor
@@ -133,7 +132,7 @@ class MultiFactorScheduler(LRScheduler):
 
 
 class _Decay(LRScheduler):
-    """From the base rate to `final_lr` at `max_update`, along a curve from 1 to 0."""
+    """Decay from the base rate to `final_lr` at `max_update`, along a curve from 1 to 0."""
 
     def __init__(
         self,
@@ -154,7 +153,7 @@ class _Decay(LRScheduler):
         self.max_steps = max_update - self.warmup_steps
 
     def after_warmup(self, num_update):
-        """The rate; after `max_update` it stays."""
+        """Return the rate, which is constant after `max_update`."""
         if num_update <= self.max_update:
             share = self.curve((num_update - self.warmup_steps) / self.max_steps)
             self.base_lr = self.final_lr + (self.base_lr_orig - self.final_lr) * share
@@ -178,18 +177,18 @@ class PolyScheduler(_Decay):
         self.power = pwr
 
     def curve(self, t):
-        """What is left of the way at time t."""
+        """Return the value of the curve at time t."""
         return (1 - t) ** self.power
 
 
 class CosineScheduler(_Decay):
-    """Decay like half a wave of the cosine between warm-up and max_update.
+    """Decay like half a period of the cosine between warm-up and max_update.
 
     Source:  Loshchilov and Hutter, ICLR 2017, here without restarts.
     """
 
     def curve(self, t):
-        """What is left of the way at time t."""
+        """Return the value of the curve at time t."""
         return (1 + math.cos(math.pi * t)) / 2
 
 

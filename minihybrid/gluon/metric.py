@@ -1,11 +1,11 @@
-"""Metrics: how good a net is, added up over batches.
+"""Evaluation metrics, accumulated over batches.
 
-Takes:   lists of labels and of predictions, batch by batch: `update(labels, preds)`.
-Gives:   `get()`, a name and a number; `create`, which finds a metric by its name.
+`update(labels, preds)` adds a batch, `get()` returns a name and a value, and `create` finds a
+metric by name.
 
-Names, arguments and numbers are those of MXNet 1.9's `metric`. Each counts twice: since the
-last `reset_local`, which `callback.Speedometer` calls every few batches, and since `reset`.
-What is left out: metrics read from JSON texts.
+Names, arguments and values are those of MXNet 1.9's `metric`. Each accumulates twice: since
+the last `reset_local`, which `callback.Speedometer` calls every few batches, and since `reset`.
+Not supported: metrics from JSON.
 """
 
 import math
@@ -29,12 +29,12 @@ REGISTRY = {}  # name in lower case -> class
 
 
 def register(klass):
-    """Enter a metric's class under its own name in lower case; a decorator."""
+    """Register a metric's class under its lower-case name (a decorator)."""
     return alias(klass.__name__)(klass)
 
 
 def alias(*names):
-    """Enter a class under other names, too; a decorator."""
+    """Register a class under further names (a decorator)."""
 
     def enter(klass):
         REGISTRY.update(dict.fromkeys(map(str.lower, names), klass))
@@ -44,7 +44,7 @@ def alias(*names):
 
 
 def create(metric, *args, **kwargs):
-    """The metric with a name; of a list, all of them; of a function, its mean.
+    """Create a metric by name; a list makes a composite, a function a `CustomMetric`.
 
     Raises:  AttrError if no metric has the name.
 
@@ -63,11 +63,11 @@ def create(metric, *args, **kwargs):
 
 
 class EvalMetric(metaclass=CheckedCall):
-    """The parent: a sum and the number of things in it, whose quotient is the metric.
+    """The base class: a sum divided by a count.
 
-    A child gives `measure`: one batch -> what is added to the sum and to the number. One that
-    has its own `update`, as in MXNet, adds to `sum_metric` and `num_inst`; where it adds to
-    `global_sum_metric` and `global_num_inst`, too, it says has_global_stats=True.
+    A subclass defines `measure`: one batch -> increments of the sum and the count. One that
+    defines `update` instead, as in MXNet, adds to `sum_metric` and `num_inst`; if it also adds
+    to `global_sum_metric` and `global_num_inst`, it passes has_global_stats=True.
     """
 
     def __init__(self, name, output_names=None, label_names=None, **kwargs):
@@ -85,32 +85,32 @@ class EvalMetric(metaclass=CheckedCall):
         return f"EvalMetric: {dict(self.get_name_value())}"
 
     def reset(self):
-        """Forget all batches."""
+        """Reset the local and global sums."""
         self.num_inst, self.sum_metric = 0, 0.0
         self.global_num_inst, self.global_sum_metric = 0, 0.0
 
     def reset_local(self):
-        """Forget all batches, but for `get_global`."""
+        """Reset the local sums, but not those of `get_global`."""
         self.num_inst, self.sum_metric = 0, 0.0
 
     def add_up(self, total, count):
-        """Add to the sum and to the number, here and for `get_global`."""
+        """Add to the sum and the count, both local and global."""
         self.sum_metric += total
         self.num_inst += count
         self.global_sum_metric += total
         self.global_num_inst += count
 
     def measure(self, label, pred):
-        """(added to the sum, added to the number) for NumPy arrays of one batch."""
+        """Return increments of (sum, count) for NumPy arrays of one batch."""
         raise NotImplementedError
 
     def update(self, labels, preds):
-        """Add batches: arrays, or lists of as many labels as predictions."""
+        """Add a batch: arrays, or equally long lists of labels and predictions."""
         for total, count in self.each(self.measure, labels, preds):
-            self.add_up(float(total), int(count))  # in double precision
+            self.add_up(float(total), int(count))  # accumulate in float64
 
     def each(self, measure, labels, preds):
-        """What a function of NumPy arrays, such as `measure`, gives for each label."""
+        """Yield `measure(label, prediction)` for each pair, as NumPy arrays."""
         labels, preds = self.pairs(labels, preds)
         for label, pred in zip(map(as_numpy, labels), map(as_numpy, preds), strict=True):
             try:
@@ -125,9 +125,9 @@ class EvalMetric(metaclass=CheckedCall):
                 ) from None
 
     def pairs(self, labels, preds):
-        """Labels and predictions as lists of one length.
+        """Return labels and predictions as lists of equal length.
 
-        Raises:  ShapeError if there are more of one than of the other.
+        Raises:  ShapeError if their lengths differ.
         """
         must_be_arrays(self.name, labels, preds)
         labels = [labels] if isinstance(labels, NDArray) else list(labels)
@@ -140,36 +140,36 @@ class EvalMetric(metaclass=CheckedCall):
         return labels, preds
 
     def update_dict(self, label, pred):
-        """Add a batch given by names; `label_names` and `output_names` choose."""
+        """Add a batch given by names, selected by `label_names` and `output_names`."""
         self.update(
             [label[n] for n in self.label_names or label],
             [pred[n] for n in self.output_names or pred],
         )
 
     def get(self):
-        """(name, value) since `reset_local`; NaN before the first batch."""
+        """Return (name, value) since `reset_local`; NaN before the first batch."""
         return self.name, self.value(self.sum_metric, self.num_inst)
 
     def get_global(self):
-        """(name, value) since `reset`."""
+        """Return (name, value) since `reset`."""
         if not self._has_global_stats:
             return self.get()
         return self.name, self.value(self.global_sum_metric, self.global_num_inst)
 
     def value(self, total, count):
-        """The metric of a sum and the number of things in it."""
+        """Return the metric for a sum and a count."""
         return float(total / count) if count else float("nan")
 
     def get_name_value(self):
-        """[(name, value)] since `reset_local`."""
+        """Return [(name, value)] since `reset_local`."""
         return _pairs(*self.get())
 
     def get_global_name_value(self):
-        """[(name, value)] since `reset`."""
+        """Return [(name, value)] since `reset`."""
         return _pairs(*self.get_global())
 
     def get_config(self):
-        """What `create` needs to make this metric again."""
+        """Return the arguments with which `create` recreates this metric."""
         return {
             "metric": type(self).__name__,
             "name": self.name,
@@ -179,7 +179,7 @@ class EvalMetric(metaclass=CheckedCall):
         }
 
     def same_length(self, label, pred):
-        """Raise a ShapeError unless there is one label for each prediction."""
+        """Raise a ShapeError unless there is one label per prediction."""
         if len(label) != len(pred):
             raise ShapeError(
                 f"{self.name}: {len(label)} labels for {len(pred)} "
@@ -188,7 +188,7 @@ class EvalMetric(metaclass=CheckedCall):
 
 
 def must_be_arrays(owner, *values):
-    """Raise an AttrError unless all values are arrays, or lists."""
+    """Raise an AttrError unless all values are arrays or lists."""
     for given in values:
         if not isinstance(given, (NDArray, list, tuple, numpy.ndarray, numpy.flatiter)):
             raise AttrError(
@@ -198,19 +198,19 @@ def must_be_arrays(owner, *values):
 
 
 def _pairs(name, value):
-    """[(name, value)] of one of both, or of lists of them."""
+    """Return [(name, value)] for one name and value, or for lists of them."""
     return list(zip(name, value, strict=True)) if isinstance(name, list) else [(name, value)]
 
 
 def as_numpy(array):
-    """The numbers of an NDArray, or of anything NumPy understands."""
+    """Convert an NDArray, or anything NumPy accepts, to a NumPy array."""
     return array.asnumpy() if isinstance(array, NDArray) else numpy.asarray(array)
 
 
 @register
 @alias("composite")
 class CompositeEvalMetric(EvalMetric):
-    """Several metrics as one; `get` gives a list of names and a list of values."""
+    """Several metrics as one; `get` returns a list of names and a list of values."""
 
     def __init__(self, metrics=None, name="composite", output_names=None, label_names=None):
         metrics = [] if metrics is None else metrics
@@ -223,66 +223,66 @@ class CompositeEvalMetric(EvalMetric):
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def add(self, metric):
-        """Add a metric, or one by its name."""
+        """Add a metric, given as an object or by name."""
         self.metrics.append(create(metric))
 
     def get_metric(self, index):
-        """One of the metrics."""
+        """Return a metric by its index."""
         return self.metrics[index]
 
     def reset(self):
-        """Forget all batches."""
+        """Reset the local and global sums."""
         for metric in self.metrics:
             metric.reset()
 
     def reset_local(self):
-        """Forget all batches, but for `get_global`."""
+        """Reset the local sums, but not those of `get_global`."""
         for metric in self.metrics:
             metric.reset_local()
 
     def update(self, labels, preds):
-        """Add batches to every metric."""
+        """Update every metric."""
         for metric in self.metrics:
             metric.update(labels, preds)
 
     def update_dict(self, labels, preds):
-        """Add a batch given by names to every metric; each chooses among those chosen here."""
+        """Update every metric with a batch given by names, selected first here, then by each."""
         labels = {n: labels[n] for n in self.label_names or labels}
         preds = {n: preds[n] for n in self.output_names or preds}
         for metric in self.metrics:
             metric.update_dict(labels, preds)
 
     def get(self):
-        """(names, values) since `reset_local`."""
+        """Return (names, values) since `reset_local`."""
         return _lists(pair for metric in self.metrics for pair in metric.get_name_value())
 
     def get_global(self):
-        """(names, values) since `reset`."""
+        """Return (names, values) since `reset`."""
         return _lists(pair for metric in self.metrics for pair in metric.get_global_name_value())
 
     def get_config(self):
-        """What `create` needs to make this metric again."""
+        """Return the arguments with which `create` recreates this metric."""
         return {**super().get_config(), "metrics": [metric.get_config() for metric in self.metrics]}
 
 
 def _lists(pairs):
-    """(names, values) of pairs."""
+    """Return (names, values) from pairs."""
     pairs = list(pairs)
     return [name for name, _ in pairs], [value for _, value in pairs]
 
 
-# -- classes ---------------------------------------------------------------------------
+# -- classification --------------------------------------------------------------------
 @register
 @alias("acc")
 class Accuracy(EvalMetric):
-    """The share of predictions that are right: classes, or scores along `axis`."""
+    """The fraction of correct predictions: classes, or scores along `axis`."""
 
     def __init__(self, axis=1, name="accuracy", output_names=None, label_names=None):
         super().__init__(name, output_names, label_names, axis=axis)
         self.axis = axis
 
     def measure(self, label, pred):
-        """(right ones, all)."""
+        """Return (number of correct predictions, number of predictions)."""
         if pred.shape != label.shape:
             pred = pred.argmax(axis=self.axis)
         label, pred = label.astype(numpy.int32).ravel(), pred.astype(numpy.int32).ravel()
@@ -293,7 +293,7 @@ class Accuracy(EvalMetric):
 @register
 @alias("top_k_accuracy", "top_k_acc")
 class TopKAccuracy(EvalMetric):
-    """The share of samples whose label is among the k highest scores, (N, C)."""
+    """The fraction of samples whose label is among the k highest scores, (N, C)."""
 
     def __init__(self, top_k=1, name="top_k_accuracy", output_names=None, label_names=None):
         if checked("TopKAccuracy", "top_k", top_k, integer) <= 1:
@@ -302,10 +302,10 @@ class TopKAccuracy(EvalMetric):
             )
         super().__init__(f"{name}_{top_k}", output_names, label_names, top_k=top_k)
         self.top_k = top_k
-        self._kwargs["name"] = name  # to make it again: the number is added again
+        self._kwargs["name"] = name  # for `get_config`: the constructor appends k again
 
     def measure(self, label, pred):
-        """(right ones, all)."""
+        """Return (number of correct predictions, number of predictions)."""
         if pred.ndim != 2:
             raise ShapeError(
                 f"{self.name}: predictions have shape {pred.shape}, but scores (N, C) are needed"
@@ -316,25 +316,25 @@ class TopKAccuracy(EvalMetric):
 
 
 class _Table(EvalMetric):
-    """The parent of scores of a table: how often class i was predicted where j was right.
+    """The base class of scores of a confusion matrix (predicted class, label).
 
-    average:  "macro" is the mean over calls of `update`, "micro" that of all samples together.
+    average:  "macro" is the mean over calls of `update`, "micro" is over all samples.
     """
 
     average = "micro"
 
     def reset(self):
-        """Forget all batches."""
+        """Reset the local and global sums."""
         super().reset()
         self.table = self.global_table = numpy.zeros((2, 2))
 
     def reset_local(self):
-        """Forget all batches, but for `get_global`."""
+        """Reset the local sums, but not those of `get_global`."""
         super().reset_local()
         self.table = numpy.zeros((2, 2))
 
     def update(self, labels, preds):
-        """Add batches: arrays, or lists of as many labels as predictions."""
+        """Add a batch: arrays, or equally long lists of labels and predictions."""
         batch = _sum_of_tables(self.each(self.count, labels, preds))
         self.table = _sum_of_tables([self.table, batch])
         self.global_table = _sum_of_tables([self.global_table, batch])
@@ -345,7 +345,7 @@ class _Table(EvalMetric):
         self.global_sum_metric = self.score(self.global_table) * self.global_num_inst
 
     def count(self, label, pred):
-        """The table of one batch; scores (N, C), or classes in the shape of the labels."""
+        """Return the confusion matrix of a batch; `pred`: scores (N, C), or classes as labels."""
         chosen = pred.argmax(axis=1) if pred.shape != label.shape else pred
         label, chosen = label.astype(numpy.int32).ravel(), chosen.astype(numpy.int32).ravel()
         self.same_length(label, chosen)
@@ -356,14 +356,14 @@ class _Table(EvalMetric):
 
 
 def _sum_of_tables(tables):
-    """The sum of square tables; missing rows and columns count as zeros."""
+    """Add confusion matrices, padded with zeros to the same size."""
     tables = [numpy.zeros((2, 2)), *tables]
     size = max(map(len, tables))
     return sum(numpy.pad(t, (0, size - len(t))) for t in tables)
 
 
 class _TwoClasses(_Table):
-    """The parent of scores of two classes, scores (N, 2); class 1 is what is looked for."""
+    """The base class of binary scores, from scores (N, 2); class 1 is the positive class."""
 
     def __init__(self, name=None, output_names=None, label_names=None, average="macro"):
         self.average = average
@@ -371,7 +371,7 @@ class _TwoClasses(_Table):
         super().__init__(name, output_names, label_names, has_global_stats=True, average=average)
 
     def count(self, label, pred):
-        """The table of one batch: all but class 1 is class 0."""
+        """Return the confusion matrix of a batch: all classes except 1 are 0."""
         label = label.astype(numpy.int32).ravel()
         self.same_length(label, pred)
         if len(numpy.unique(label)) > 2:
@@ -383,23 +383,23 @@ class _TwoClasses(_Table):
 
 @register
 class F1(_TwoClasses):
-    """2 precision recall / (precision + recall) of two classes, scores (N, 2).
+    """The F1 score, 2 precision recall / (precision + recall), from scores (N, 2).
 
-    average:  "macro" is the mean over batches, "micro" that of all samples together.
+    average:  "macro" is the mean over batches, "micro" is over all samples.
     """
 
     @staticmethod
     def score(table):
-        """The score of a table; 0 without any hit."""
+        """Return the score of a confusion matrix; 0 without true positives."""
         (_, misses), (alarms, hits) = table
         return 2 * hits / (2 * hits + alarms + misses) if hits else 0.0
 
 
 @register
 class MCC(_TwoClasses):
-    """Matthews' correlation of two classes, scores (N, 2): 1 all right, 0 guessed, -1 all wrong.
+    """Matthews correlation coefficient, scores (N, 2): 1 all correct, 0 chance, -1 all wrong.
 
-    average:  "macro" is the mean over batches, "micro" that of all samples together.
+    average:  "macro" is the mean over batches, "micro" is over all samples.
 
     >>> from minihybrid.core import nd
     >>> mcc = MCC()
@@ -410,7 +410,7 @@ class MCC(_TwoClasses):
 
     @staticmethod
     def score(table):
-        """The score of a table; sums that are 0 count as 1."""
+        """Return the score of a confusion matrix; sums of 0 are replaced by 1."""
         (right, misses), (alarms, hits) = table
         sums = numpy.append(table.sum(axis=0), table.sum(axis=1))
         return (right * hits - misses * alarms) / math.sqrt(sums[sums != 0].prod())
@@ -418,10 +418,10 @@ class MCC(_TwoClasses):
 
 @register
 class PCC(_Table):
-    """The correlation of labels and predictions of any number of classes; of two, it is MCC's.
+    """The multiclass Matthews correlation; for two classes, it equals MCC.
 
-    It is that of all samples since the start; NaN while there is one class only. Scores are
-    (N, C), or classes in the shape of the labels.
+    It's computed over all samples since the start; NaN while there is only one class.
+    Predictions are scores (N, C), or classes in the shape of the labels.
     """
 
     def __init__(self, name="pcc", output_names=None, label_names=None, has_global_stats=True):
@@ -429,7 +429,7 @@ class PCC(_Table):
 
     @staticmethod
     def score(table):
-        """The score of a table."""
+        """Return the score of a confusion matrix."""
         n, predicted, right = table.sum(), table.sum(axis=1), table.sum(axis=0)
         spread = (predicted * (n - predicted)).sum() * (right * (n - right)).sum()
         return (table.trace() * n - predicted @ right) / math.sqrt(spread) if spread else math.nan
@@ -445,7 +445,7 @@ class CrossEntropy(EvalMetric):
         self.eps = eps
 
     def measure(self, label, pred):
-        """(sum over the samples, samples)."""
+        """Return (sum over the samples, number of samples)."""
         label = label.ravel().astype(numpy.int64)
         self.same_length(label, pred)
         return -numpy.log(pred[numpy.arange(len(label)), label] + self.eps).sum(), len(label)
@@ -454,7 +454,7 @@ class CrossEntropy(EvalMetric):
 @register
 @alias("nll_loss")
 class NegativeLogLikelihood(CrossEntropy):
-    """The same number as CrossEntropy under another name."""
+    """CrossEntropy under another name."""
 
     def __init__(self, eps=1e-12, name="nll-loss", output_names=None, label_names=None):
         super().__init__(eps, name, output_names, label_names)
@@ -462,7 +462,7 @@ class NegativeLogLikelihood(CrossEntropy):
 
 @register
 class Perplexity(EvalMetric):
-    """e to the power of the mean cross-entropy; `ignore_label` does not count."""
+    """The exponential of the mean cross-entropy; labels equal to `ignore_label` are skipped."""
 
     def __init__(
         self, ignore_label, axis=-1, name="perplexity", output_names=None, label_names=None
@@ -471,25 +471,25 @@ class Perplexity(EvalMetric):
         self.ignore_label, self.axis = ignore_label, axis
 
     def measure(self, label, pred):
-        """(sum of the cross-entropies, samples)."""
+        """Return (sum of the cross-entropies, number of samples)."""
         scores = numpy.moveaxis(pred, self.axis, -1).reshape(-1, pred.shape[self.axis])
         label = label.ravel().astype(numpy.int64)
         self.same_length(label, scores)
-        kept = label != self.ignore_label  # every label differs from None
+        kept = label != self.ignore_label  # with None, all are kept
         chosen = scores[kept, label[kept]]
         return -numpy.log(numpy.maximum(chosen, 1e-10)).sum(), kept.sum()
 
     def value(self, total, count):
-        """The perplexity of a sum of cross-entropies."""
+        """Return the perplexity for a sum of cross-entropies and a count."""
         return math.exp(super().value(total, count))
 
 
-# -- numbers ---------------------------------------------------------------------------
+# -- regression ------------------------------------------------------------------------
 class _Distance(EvalMetric):
-    """The parent of metrics that average a distance over batches."""
+    """The base class of metrics that average a distance over batches."""
 
     def measure(self, label, pred):
-        """(distance, 1); of one-dimensional arrays, each number is a row."""
+        """Return (distance, 1). In a one-dimensional array, each element is a row."""
         label = label.reshape(-1, 1) if label.ndim == 1 else label
         pred = pred.reshape(-1, 1) if pred.ndim == 1 else pred
         return self.distance(label - pred), 1
@@ -503,7 +503,7 @@ class MAE(_Distance):
         super().__init__(name, output_names, label_names)
 
     def distance(self, difference):
-        """Of one batch."""
+        """Return the distance of a batch."""
         return numpy.abs(difference).mean()
 
 
@@ -515,30 +515,30 @@ class MSE(_Distance):
         super().__init__(name, output_names, label_names)
 
     def distance(self, difference):
-        """Of one batch."""
+        """Return the distance of a batch."""
         return (difference**2).mean()
 
 
 @register
 class RMSE(_Distance):
-    """The root of a batch's mean of (label - pred)^2, averaged over batches."""
+    """The root mean square of label - pred, averaged over batches."""
 
     def __init__(self, name="rmse", output_names=None, label_names=None):
         super().__init__(name, output_names, label_names)
 
     def distance(self, difference):
-        """Of one batch."""
+        """Return the distance of a batch."""
         return numpy.sqrt((difference**2).mean())
 
 
 class _Moments:
-    """Means and products of deviations of pairs of numbers, merged batch after batch."""
+    """Running means and (co)variance sums of pairs, merged batch by batch."""
 
     def __init__(self):
         self.count, self.means, self.products = 0, numpy.zeros(2), numpy.zeros((2, 2))
 
     def add(self, both):
-        """Add pairs of numbers (2, N)."""
+        """Add pairs (2, N)."""
         means, n = both.mean(axis=1), both.shape[1]
         away, shift = both - means[:, None], means - self.means
         weight = self.count * n / (self.count + n)
@@ -547,7 +547,7 @@ class _Moments:
         self.count += n
 
     def correlation(self):
-        """Of all pairs so far; NaN where all numbers of a side are one."""
+        """Return the correlation of all pairs so far; NaN if either variance is 0."""
         (aa, ab), (_, bb) = self.products
         return ab / math.sqrt(aa * bb) if aa * bb else math.nan
 
@@ -555,9 +555,9 @@ class _Moments:
 @register
 @alias("pearsonr")
 class PearsonCorrelation(EvalMetric):
-    """The correlation of labels and predictions.
+    """Pearson's correlation of labels and predictions.
 
-    average:  "macro" is the mean over batches, "micro" that of all numbers together.
+    average:  "macro" is the mean over batches, "micro" is over all elements.
     """
 
     def __init__(self, name="pearsonr", output_names=None, label_names=None, average="macro"):
@@ -565,17 +565,17 @@ class PearsonCorrelation(EvalMetric):
         super().__init__(name, output_names, label_names, has_global_stats=True, average=average)
 
     def reset(self):
-        """Forget all batches."""
+        """Reset the local and global sums."""
         super().reset()
         self.moments, self.global_moments = _Moments(), _Moments()
 
     def reset_local(self):
-        """Forget all batches, but for `get_global`."""
+        """Reset the local sums, but not those of `get_global`."""
         super().reset_local()
         self.moments = _Moments()
 
     def measure(self, label, pred):
-        """(correlation, 1) of a batch."""
+        """Return (correlation, 1) of a batch."""
         if label.shape != pred.shape:
             raise ShapeError(
                 f"{self.name}: labels of shape {label.shape} for "
@@ -587,7 +587,7 @@ class PearsonCorrelation(EvalMetric):
         return batch.correlation(), 1
 
     def update(self, labels, preds):
-        """Add batches: arrays, or lists of as many labels as predictions."""
+        """Add a batch: arrays, or equally long lists of labels and predictions."""
         super().update(labels, preds)
         if self.average != "macro":
             self.sum_metric = self.moments.correlation() * self.num_inst
@@ -596,7 +596,7 @@ class PearsonCorrelation(EvalMetric):
 
 @register
 class Loss(EvalMetric):
-    """The mean of the predictions, which are losses; labels are not read."""
+    """The mean of the predictions, which are losses; labels are ignored."""
 
     def __init__(self, name="loss", output_names=None, label_names=None):
         super().__init__(name, output_names, label_names, has_global_stats=True)
@@ -610,7 +610,7 @@ class Loss(EvalMetric):
 
 @register
 class Torch(Loss):
-    """The same number as Loss under another name."""
+    """Loss under another name."""
 
     def __init__(self, name="torch", output_names=None, label_names=None):
         super().__init__(name, output_names, label_names)
@@ -618,7 +618,7 @@ class Torch(Loss):
 
 @register
 class Caffe(Loss):
-    """The same number as Loss under another name."""
+    """Loss under another name."""
 
     def __init__(self, name="caffe", output_names=None, label_names=None):
         super().__init__(name, output_names, label_names)
@@ -627,7 +627,7 @@ class Caffe(Loss):
 class CustomMetric(EvalMetric):
     """The mean of feval(label, pred), a function of NumPy arrays.
 
-    feval:  gives a number, or (sum, count).
+    feval:  returns a scalar, or (sum, count).
     """
 
     def __init__(
@@ -645,17 +645,17 @@ class CustomMetric(EvalMetric):
         self._feval, self._extra = feval, allow_extra_outputs
 
     def pairs(self, labels, preds):
-        """As many predictions as labels; more may be allowed."""
+        """Return pairs of labels and predictions; extra predictions may be allowed."""
         return super().pairs(labels, preds[: len(labels)] if self._extra else preds)
 
     def measure(self, label, pred):
-        """(sum, count)."""
+        """Return (sum, count)."""
         result = self._feval(label, pred)
         return result if isinstance(result, tuple) else (result, 1)
 
 
 def np(numpy_feval, name=None, allow_extra_outputs=False):
-    """A metric of a function of NumPy arrays: `CustomMetric` under another name.
+    """Create a metric from a function of NumPy arrays: a `CustomMetric`.
 
     >>> from minihybrid.core import nd
     >>> def most(label, pred):
@@ -668,11 +668,11 @@ def np(numpy_feval, name=None, allow_extra_outputs=False):
 
 
 def check_label_shapes(labels, preds, wrap=False, shape=False):
-    """Labels and predictions, if they are equally many.
+    """Return labels and predictions after checking that their lengths match.
 
-    wrap:   a single array becomes a list of one.
-    shape:  their shapes must be equal, rather than their lengths.
-    Raises: ShapeError if they are not.
+    wrap:   wrap a single array in a list.
+    shape:  compare their shapes instead of their lengths.
+    Raises: ShapeError if they don't match.
     """
     must_be_arrays("check_label_shapes", labels, preds)
     many = [v.shape if shape else len(v) for v in (labels, preds)]

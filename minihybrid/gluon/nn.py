@@ -1,10 +1,10 @@
 """Layers: reusable blocks.
 
-Takes:   sizes. The first call infers the number of inputs if it isn't given.
-Gives:   `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Flatten`, `Dropout`,
-         `Lambda`, `HybridLambda`; and the layers of the files beside this one.
+Defines: `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Flatten`, `Dropout`,
+         `Lambda`, `HybridLambda`, and re-exports the layers of the neighboring modules.
 
-Left out: recurrent layers, which are in `gluon.rnn`.
+The first call infers the number of inputs if it isn't given. Recurrent layers are in
+`gluon.rnn`.
 """
 
 import sys
@@ -150,7 +150,7 @@ class Flatten(HybridBlock):
 
 
 class Dropout(HybridBlock):
-    """In training, set each element to 0 with probability `rate` and scale the rest.
+    """In training, set each element to 0 with probability `rate` and scale the others.
 
     Source:  Srivastava et al., JMLR 2014.
     """
@@ -219,7 +219,7 @@ class HybridLambda(HybridBlock):
 
 
 def __getattr__(name):
-    """An error that suggests our name for a PyTorch layer."""
+    """Raise an AttributeError that suggests our name for a PyTorch layer."""
     message = hooks.instead("nn", name) or f"module '{__name__}' has no attribute '{name}'"
     raise AttributeError(message, name=name, obj=sys.modules[__name__])
 

@@ -1,9 +1,9 @@
 """Normalization layers: subtract a mean and divide by a standard deviation.
 
-Takes:   the axis of the channels. The first call infers their number if it isn't given.
-Gives:   `BatchNorm`, `BatchNormReLU`, `LayerNorm`, `GroupNorm`, `InstanceNorm`.
+Defines: `BatchNorm`, `BatchNormReLU`, `LayerNorm`, `GroupNorm`, `InstanceNorm`.
 
-Left out: statistics over several devices (`SyncBatchNorm`).
+The first call infers the number of channels if it isn't given.
+Not supported: statistics over several devices (`SyncBatchNorm`).
 """
 
 from minihybrid.core.block import HybridBlock
@@ -13,7 +13,7 @@ from minihybrid.ops import OPS
 
 
 class _Norm(HybridBlock):
-    """The parent of all: gamma and beta, each of which may be fixed."""
+    """The base class: gamma and beta, each of which may be fixed."""
 
     def _settle(self, op, **given):
         """Store the settings, validated by the operator definition."""
@@ -48,8 +48,8 @@ class BatchNorm(_Norm):
 
     In training mode, mean and variance are the batch's, and the running ones are updated:
     running = momentum * running + (1 - momentum) * batch. In prediction mode, or with
-    `use_global_stats`, the running ones are used. A parameter that `scale` or `center`
-    fixes is still saved to files.
+    `use_global_stats`, the running ones are used. A parameter fixed by `scale` or `center`
+    is still saved to files.
 
     Shapes:  those of the input, with channels along `axis`.
     Source:  Ioffe and Szegedy, ICML 2015; the variance is divided by N, as in MXNet.

@@ -1,14 +1,13 @@
-"""Chapter 07. Optimisers: how a gradient changes a weight.
+"""Chapter 07. Optimizers: update rules for weights.
 
-Takes:   weights, gradients, and an optimiser's memory of earlier steps (its state).
-Gives:   `SGD`, `NAG`, `Adam`, `AdamW`, `RMSProp`, `AdaGrad`, `AdaDelta`, `Adamax`,
+Defines: `SGD`, `NAG`, `Adam`, `AdamW`, `RMSProp`, `AdaGrad`, `AdaDelta`, `Adamax`,
          `Nadam`, `FTML`, `Ftrl`, `Signum`, `LAMB`, `LARS`, `DCASGD`, `SGLD`,
          `GroupAdaGrad`, `LBSGD`; `create`, `register`, `Updater`.
 
-An optimiser is one `rule`, written with operators: it computes on arrays, one weight
-after the other, and the Trainer traces it over all weights into one compiled call.
-Source:  the rules, names and defaults are those of MXNet 1.9.1, whose numbers they
-         give; here without sparse gradients.
+An optimizer is one `rule`, written with operators: it runs eagerly on the arrays of one
+weight, and the Trainer traces it over all weights into one compiled call.
+Source:  the rules, names, defaults and results are those of MXNet 1.9.1.
+Not supported: sparse gradients.
 """
 
 import math
@@ -44,17 +43,17 @@ maximum, minimum = FUNCTIONS["maximum"], FUNCTIONS["minimum"]
 
 
 class Optimizer(Settings):
-    """The parent: learning rate, weight decay, and how often each weight was updated.
+    """The base class: learning rate, weight decay, and update counts.
 
-    rescale_grad:   every gradient is multiplied by it, usually 1 / batch size.
-    clip_gradient:  then each of its numbers is cut to [-clip_gradient, clip_gradient].
+    rescale_grad:   a factor for every gradient, usually 1 / batch size.
+    clip_gradient:  then each element is clipped to [-clip_gradient, clip_gradient].
     wd:             weight decay: wd * weight is added to the gradient.
     lr_scheduler:   the learning rate as a function of the number of updates.
-    param_dict:     index -> Parameter, whose lr_mult and wd_mult hold.
+    param_dict:     index -> Parameter, whose lr_mult and wd_mult apply.
 
-    A child gives `n_states`, `rule` and, if they change with time, `rates`. A child
-    that overrides `update` and `create_state` instead works, too, without being
-    compiled. `decay_first` rules want the weight decay in before the clipping.
+    A subclass defines `n_states`, `rule` and, if scalars change over time, `rates`. A
+    subclass may override `update` and `create_state` instead, and isn't compiled then.
+    With `decay_first`, the weight decay is added before clipping.
 
     >>> w, g = nd.array([1.0]), nd.array([0.5])
     >>> SGD(learning_rate=0.1).update(0, w, g, None); w.asnumpy()
@@ -109,32 +108,32 @@ class Optimizer(Settings):
     def __repr__(self):
         shown = {"learning_rate": self.learning_rate}
         shown |= {name: vars(self).get(name) for name in self.KINDS if name not in self.CALLED}
-        usual = {"rescale_grad": 1}  # others are off where they are 0
+        usual = {"rescale_grad": 1}  # the others default to 0 (off)
         settings = [f"{k}={v:g}" for k, v in shown.items() if v and v != usual.get(k)]
         if self.lr_scheduler is not None:
             settings.append(f"lr_scheduler={type(self.lr_scheduler).__name__}")
         return f"{type(self).__name__}({', '.join(settings)})"
 
-    # -- the rule
+    # -- update rule
     def rule(self, weight, grad, *states, lr, wd):
-        """(new weight, *new states), written with operators.
+        """Return (new weight, *new states), computed with operators.
 
-        grad:    multiplied by `rescale_grad` and clipped already; with `decay_first`,
-                 it has the weight decay, too, and the rule gets no `wd`.
-        lr, wd:  of shape (1,), like all that `rates` gives: new rates, same program.
+        grad:    already rescaled and clipped; with `decay_first`, it includes the weight
+                 decay, and the rule has no `wd`.
+        lr, wd:  inputs of shape (1,), like all `rates`, so that new values don't retrace.
         """
         raise NotImplementedError
 
     def rates(self, index):
-        """name -> number: what changes with time and with the weight, for `rule`."""
+        """Return name -> scalar: the inputs of `rule` that depend on time or weight."""
         return {"lr": self._get_lr(index), "wd": self._get_wd(index)}
 
     def numbers(self, index):
-        """Everything that one step passes to the compiled program as numbers."""
+        """Return name -> scalar: all scalar inputs of one compiled step."""
         return {"rescale_grad": self.rescale_grad, **self.rates(index)}
 
     def apply(self, weight, grad, states, numbers):
-        """Rescale and clip the gradient, then apply the rule; on arrays or symbols."""
+        """Rescale and clip the gradient, then apply the rule, on arrays or symbols."""
         numbers = dict(numbers)
         grad = grad * numbers.pop("rescale_grad")
         if self.decay_first:
@@ -144,18 +143,18 @@ class Optimizer(Settings):
         return self.rule(weight, grad, *states, **numbers)
 
     def settings(self, names):
-        """The values of these attributes now, to be compared with those of later."""
+        """Return a snapshot of these attributes, for guards."""
         own = vars(self)
         return tuple([frozen(own.get(name)) for name in names])
 
     def watched(self):
-        """(the same optimiser, a set): it notes which of its attributes are read.
+        """Return (a proxy of the optimizer, the set of its attributes that were read).
 
-        A traced rule contains their values: others, and it must be traced again.
+        A traced rule contains their values as constants; if one changes, it is retraced.
         """
 
         class Watched(type(self)):
-            __slots__ = ("read",)  # in the object: a class is dropped late
+            __slots__ = ("read",)  # per instance, because classes are freed late
 
             def __getattribute__(self, name):
                 if name in object.__getattribute__(self, "__dict__"):
@@ -167,16 +166,16 @@ class Optimizer(Settings):
         object.__setattr__(twin, "read", set())
         return twin, twin.read
 
-    # -- one weight
+    # -- update of one weight
     def create_state(self, index, weight):
-        """The memory of one weight: None, an array, or a tuple; zeros at first."""
+        """Return the state of one weight: None, an array or a tuple, initially zeros."""
         states = tuple(
             nd.zeros(weight.shape, weight.context, weight.dtype) for _ in range(self.n_states)
         )
         return states if len(states) > 1 else states[0] if states else None
 
     def update(self, index, weight, grad, state):
-        """One step of one weight, in place; `state` is what `create_state` gave."""
+        """Update one weight and its `state` (from `create_state`) in place."""
         self._update_count(index)
         states = states_in(state)
         numbers = {
@@ -184,19 +183,19 @@ class Optimizer(Settings):
             for name, value in self.numbers(index).items()
         }
         new = self.apply(weight.detach(), grad.detach(), states, numbers)
-        # States first: the new one may be the old weight itself.
+        # States first: a new state may alias the old weight.
         for array, value in reversed(list(zip((weight, *states), new, strict=True))):
             overwrite(array, value.data)
 
     def create_state_multi_precision(self, index, weight):
-        """The state; of a 16-bit weight in mixed precision, (float32 copy, state)."""
+        """Return the state; for a 16-bit weight in mixed precision, (float32 copy, state)."""
         if not self._is_mixed(weight):
             return self.create_state(index, weight)
         master = weight.detach().astype("float32")
         return master, self.create_state(index, master)
 
     def update_multi_precision(self, index, weight, grad, state):
-        """One step; in mixed precision, 16-bit weights are computed in float32."""
+        """Update one weight; in mixed precision, 16-bit weights are updated in float32."""
         if not self._is_mixed(weight):
             return self.update(index, weight, grad, state)
         master, state = state
@@ -209,13 +208,13 @@ class Optimizer(Settings):
     # -- rates
     @property
     def learning_rate(self):
-        """The learning rate now: the schedule's, if there is one."""
+        """The current learning rate, from the schedule if there is one."""
         return self.lr_scheduler(self.num_update) if self.lr_scheduler else self.lr
 
     def set_learning_rate(self, lr):
-        """Change the learning rate.
+        """Set the learning rate.
 
-        Raises:  AttrError if a schedule decides it.
+        Raises:  AttrError if there's a schedule.
         """
         if self.lr_scheduler is not None:
             raise AttrError(
@@ -225,13 +224,13 @@ class Optimizer(Settings):
         self.lr = lr
 
     def set_lr_mult(self, args_lr_mult):
-        """Factors of the learning rate, by a weight's name or index."""
+        """Set factors of the learning rate, by weight name or index."""
         self.lr_mult = self._from_symbol("__lr_mult__") | args_lr_mult
 
     def set_wd_mult(self, args_wd_mult):
-        """Factors of the weight decay, by a weight's name or index.
+        """Set factors of the weight decay, by weight name or index.
 
-        Weights with known names that end neither in _weight nor in _gamma have 0.
+        The factor is 0 for known names that end neither in _weight nor in _gamma.
         """
         plain = {n: 0.0 for n in self.idx2name.values() if not n.endswith(("_weight", "_gamma"))}
         self.wd_mult = plain | self._from_symbol("__wd_mult__") | args_wd_mult
@@ -240,7 +239,7 @@ class Optimizer(Settings):
         return {name: float(a[key]) for name, a in self._told.items() if key in a}
 
     def _factor(self, index, kind):
-        """lr_mult or wd_mult of a weight: its Parameter's, or by its index or name."""
+        """Return a weight's lr_mult or wd_mult: its Parameter's, or by index or name."""
         given = getattr(self, kind)
         if index in self.param_dict:
             return getattr(self.param_dict[index], kind)
@@ -253,7 +252,7 @@ class Optimizer(Settings):
         return self.wd * self._factor(index, "wd_mult")
 
     def _update_count(self, index):
-        """Count one more update of a weight, or of each in a list."""
+        """Increment the update count of a weight, or of each in a list."""
         for i in index if isinstance(index, (list, tuple)) else [index]:
             count = self._index_update_count.get(i, self.begin_num_update) + 1
             self._index_update_count[i] = count
@@ -264,7 +263,7 @@ class Optimizer(Settings):
 
     @staticmethod
     def register(klass):
-        """Enter a class under its name in lower case; usable as a decorator."""
+        """Register a class under its lower-case name (a decorator)."""
         if not isinstance(klass, type):
             raise AttrError(f"optimizer.register: {described(klass)} is no class")
         Optimizer.opt_registry[klass.__name__.lower()] = klass
@@ -272,9 +271,9 @@ class Optimizer(Settings):
 
     @staticmethod
     def create_optimizer(name, **kwargs):
-        """The optimiser with a name, upper or lower case, and these settings.
+        """Create an optimizer by its case-insensitive name, with these settings.
 
-        Raises:  AttrError for a name or a setting that does not exist.
+        Raises:  AttrError for an unknown name or setting.
         """
         klass = Optimizer.opt_registry.get(str(name).lower())
         if klass is None:
@@ -289,7 +288,7 @@ register, create = Optimizer.register, Optimizer.create_optimizer
 
 
 def frozen(value):
-    """A setting as it is now: equal to a later one only if that says the same.
+    """Return a hashable snapshot of a setting, equal only for identical values.
 
     >>> frozen([1, 2.5]), frozen(0.0) == frozen(-0.0)
     ((<class 'list'>, 1, 2.5), False)
@@ -301,11 +300,11 @@ def frozen(value):
     if isinstance(value, (NDArray, np.ndarray, np.generic)):
         array = np.asarray(value.asnumpy() if isinstance(value, NDArray) else value)
         return type(value), array.dtype, array.shape, array.tobytes()
-    return value or repr(value)  # 0.0 is not -0.0
+    return value or repr(value)  # distinguishes 0.0 from -0.0
 
 
 def states_in(state):
-    """The arrays of what `create_state` gave: of None, an array, or nested tuples."""
+    """Return the arrays in a state: None, an array, or nested tuples."""
     if state is None or isinstance(state, NDArray):
         return () if state is None else (state,)
     if not isinstance(state, (list, tuple)):
@@ -331,7 +330,7 @@ class SGD(Optimizer):
     n_states = property(lambda self: int(self.momentum != 0))
 
     def rule(self, weight, grad, *mom, lr, wd):
-        """One step."""
+        """Compute one step."""
         step = (grad + weight * wd) * lr
         if not mom:
             return (weight - step,)
@@ -341,18 +340,18 @@ class SGD(Optimizer):
 
 @register
 class NAG(SGD):
-    """Nesterov's accelerated gradient: SGD that looks one step of momentum ahead.
+    """Nesterov's accelerated gradient: SGD with a look-ahead of one momentum step.
 
     g += wd w;   m = momentum m - lr g;   w += momentum m - lr g
     Source:  Sutskever, Martens, Dahl and Hinton, ICML 2013. MXNet 1.9.1 overwrites w
-             before it computes m, which decays by the new w then; here by the old one.
+             before it computes m, so m decays by the new w; here, by the old one.
     """
 
     def __init__(self, momentum=0.0, **kwargs):
         super().__init__(momentum, **kwargs)
 
     def rule(self, weight, grad, *mom, lr, wd):
-        """One step."""
+        """Compute one step."""
         step = (grad + weight * wd) * lr
         if not mom:
             return (weight - step,)
@@ -379,33 +378,33 @@ class Adam(Optimizer):
         self.lazy_update = lazy_update
 
     def correction(self, index):
-        """What makes up for means that began at 0, in update t of this weight."""
+        """Return the bias correction for zero-initialized means, in update t of this weight."""
         t = self._index_update_count[index]
         return math.sqrt(1 - self.beta2**t) / (1 - self.beta1**t)
 
     def rates(self, index):
-        """The learning rate is corrected for means that began at 0."""
+        """Return the scalars, with a bias-corrected learning rate."""
         rates = super().rates(index)
         return rates | {"lr": rates["lr"] * self.correction(index)}
 
     def moments(self, grad, mean, var):
-        """The means of the gradients and of their squares, one step on."""
+        """Return the updated running means of the gradients and of their squares."""
         return (
             mean * self.beta1 + grad * (1 - self.beta1),
             var * self.beta2 + square(grad) * (1 - self.beta2),
         )
 
     def rule(self, weight, grad, mean, var, lr):
-        """One step."""
+        """Compute one step."""
         mean, var = self.moments(grad, mean, var)
         return weight - mean * lr / (sqrt(var) + self.epsilon), mean, var
 
 
 @register
 class AdamW(Adam):
-    """Adam whose weight decay does not pass through the means: w -= lr (step + wd w).
+    """Adam with decoupled weight decay: w -= lr (step + wd w).
 
-    correct_bias:  correct the step for means that began at 0.
+    correct_bias:  correct the step for zero-initialized means.
     Source:  Loshchilov and Hutter, ICLR 2019; MXNet 1.9's operator `adamw_update`, with
              the settings of MXNet 2's class.
     """
@@ -419,7 +418,7 @@ class AdamW(Adam):
         self.correct_bias = correct_bias
 
     def rates(self, index):
-        """The correction is of the step alone, not of the weight decay."""
+        """Return the scalars; bias correction applies to the step, not to the weight decay."""
         return {
             "lr": self._get_lr(index),
             "wd": self._get_wd(index),
@@ -427,7 +426,7 @@ class AdamW(Adam):
         }
 
     def rule(self, weight, grad, mean, var, lr, wd, correct):
-        """One step."""
+        """Compute one step."""
         mean, var = self.moments(grad, mean, var)
         step = mean * correct / (sqrt(var) + self.epsilon)
         return weight - (step + weight * wd) * lr, mean, var
@@ -439,9 +438,9 @@ class RMSProp(Optimizer):
 
     g += wd w;   n = gamma1 n + (1 - gamma1) g^2;   w -= lr g / sqrt(n + epsilon)
 
-    centered:      subtract the square of the gradients' mean from n, and keep a
-                   momentum gamma2 of the steps.
-    clip_weights:  then cut each weight to [-clip_weights, clip_weights].
+    centered:      subtract the squared mean gradient from n, and use a momentum of
+                   gamma2 for the steps.
+    clip_weights:  then clip each weight to [-clip_weights, clip_weights].
     Source:  Tieleman and Hinton 2012; centered: Graves, arXiv:1308.0850.
     """
 
@@ -462,15 +461,15 @@ class RMSProp(Optimizer):
     n_states, decay_first = property(lambda self: 3 if self.centered else 1), True
 
     def mean(self, old, new):
-        """The running mean, one step on."""
+        """Return the updated running mean."""
         return new * (1 - self.gamma1) + old * self.gamma1
 
     def rule(self, weight, grad, n, *rest, lr):
-        """One step."""
+        """Compute one step."""
         n = self.mean(n, square(grad))
         if rest:
             g = self.mean(rest[0], grad)
-            # Of equal gradients both squares are the same, but for their last digits.
+            # For constant gradients, the difference is 0, or negative by rounding.
             spread = sqrt(maximum(n - square(g), 0.0) + self.epsilon)
             step = rest[1] * self.gamma2 - grad * lr / spread
             weight, rest = weight + step, (g, step)
@@ -496,7 +495,7 @@ class AdaGrad(Optimizer):
         self.float_stable_eps = eps
 
     def rule(self, weight, grad, history, lr, wd):
-        """One step."""
+        """Compute one step."""
         history = history + square(grad)
         step = grad / sqrt(history + self.float_stable_eps)
         return weight - (step + weight * wd) * lr, history
@@ -518,11 +517,11 @@ class AdaDelta(Optimizer):
         self.rho, self.epsilon = rho, epsilon
 
     def rates(self, index):
-        """There is no learning rate."""
+        """Return the scalars; there's no learning rate."""
         return {"wd": self._get_wd(index)}
 
     def rule(self, weight, grad, acc_g, acc_delta, wd):
-        """One step."""
+        """Compute one step."""
         acc_g = acc_g * self.rho + square(grad) * (1 - self.rho)
         step = sqrt(acc_delta + self.epsilon) / sqrt(acc_g + self.epsilon) * grad
         acc_delta = acc_delta * self.rho + square(step) * (1 - self.rho)
@@ -545,28 +544,28 @@ class Adamax(Optimizer):
         self.beta1, self.beta2 = beta1, beta2
 
     def rates(self, index):
-        """The learning rate is corrected for a mean that began at 0."""
+        """Return the scalars, with a learning rate corrected for the zero-initialized mean."""
         rates, t = super().rates(index), self._index_update_count[index]
         return rates | {"lr": rates["lr"] / (1 - self.beta1**t)}
 
     def rule(self, weight, grad, mean, top, lr):
-        """One step."""
+        """Compute one step."""
         mean = mean * self.beta1 + grad * (1 - self.beta1)
         top = maximum(top * self.beta2, abs_(grad))
-        # Where no gradient was yet, both are 0; their quotient would stay NaN for ever.
+        # Without a gradient so far, both are 0, and the quotient would be NaN from then on.
         step = where(top, mean * lr / top, zeros_like(top))
         return weight - step, mean, top
 
 
 @register
 class Nadam(Adam):
-    """Adam that looks one step of momentum ahead, with a momentum that grows.
+    """Adam with Nesterov momentum, which increases over time.
 
     b(t) = beta1 (1 - 0.96^(t schedule_decay) / 2);   B(t) = b(1) b(2) ... b(t)
     g' = (1 - b(t)) g / (1 - B(t)) + b(t + 1) m / (1 - B(t + 1))
     w -= lr g' / (sqrt(v / (1 - beta2^t)) + epsilon)
-    Source:  Dozat, ICLR 2016 workshop. MXNet 1.9.1 goes on with B at each weight, so that
-             its steps depend on how many there are; here each weight has its own.
+    Source:  Dozat, ICLR 2016 workshop. MXNet 1.9.1 shares B among the weights, so that its
+             steps depend on their number; here, each weight has its own.
     """
 
     KINDS = Optimizer.KINDS | {"schedule_decay": not_negative}
@@ -582,14 +581,14 @@ class Nadam(Adam):
     ):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.schedule_decay = schedule_decay
-        self._products = {}  # index -> (t, B(t)), so that a step does not begin at 1
+        self._products = {}  # index -> (t, B(t)), a cache
 
     def momentum(self, t):
-        """b(t), of a number or of several."""
+        """Return b(t) for a scalar or an array."""
         return self.beta1 * (1 - 0.5 * 0.96 ** (t * self.schedule_decay))
 
     def rates(self, index):
-        """The factors of the gradient, of the mean and of the mean of squares."""
+        """Return the factors of the gradient, of the mean and of the mean of squares."""
         t = self._index_update_count[index]
         before, product = self._products.get(index, (0, 1.0))
         if before != t - 1:  # after load_states, or out of order
@@ -604,7 +603,7 @@ class Nadam(Adam):
         }
 
     def rule(self, weight, grad, mean, var, lr, of_grad, of_mean, of_var):
-        """One step."""
+        """Compute one step."""
         mean, var = self.moments(grad, mean, var)
         step = (grad * of_grad + mean * of_mean) * lr
         return weight - step / (sqrt(var * of_var) + self.epsilon), mean, var
@@ -627,7 +626,7 @@ class FTML(Optimizer):
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
     def rates(self, index):
-        """The learning rate, and what makes up for means that began at 0."""
+        """Return the inverse learning rate and the bias correction."""
         rates, t = super().rates(index), self._index_update_count[index]
         return rates | {
             "per_lr": (1 - self.beta1**t) / rates.pop("lr"),
@@ -635,7 +634,7 @@ class FTML(Optimizer):
         }
 
     def rule(self, weight, grad, d, v, z, per_lr, of_var):
-        """One step."""
+        """Compute one step."""
         v = v * self.beta2 + square(grad) * (1 - self.beta2)
         new = (sqrt(v * of_var) + self.epsilon) * per_lr
         z = z * self.beta1 + grad * (1 - self.beta1) - (new - d * self.beta1) * weight
@@ -644,7 +643,7 @@ class FTML(Optimizer):
 
 @register
 class Ftrl(Optimizer):
-    """Steps that set weights to 0 where gradients say little.
+    """Follow the regularized leader: small accumulated gradients set weights to exactly 0.
 
     z += g - (sqrt(n + g^2) - sqrt(n)) w / lr;   n += g^2
     w = (sign(z) lamda1 - z) / ((beta + sqrt(n)) / lr + wd) where |z| > lamda1, else 0
@@ -659,7 +658,7 @@ class Ftrl(Optimizer):
         self.lamda1, self.beta = lamda1, beta
 
     def rule(self, weight, grad, z, n, lr, wd):
-        """One step."""
+        """Compute one step."""
         new = n + square(grad)
         z = z + grad - (sqrt(new) - sqrt(n)) * weight / lr
         step = (sign(z) * self.lamda1 - z) / ((sqrt(new) + self.beta) / lr + wd)
@@ -668,7 +667,7 @@ class Ftrl(Optimizer):
 
 @register
 class Signum(Optimizer):
-    """Steps of one length: lr times the sign of the gradients' mean.
+    """Steps of constant size: lr times the sign of the mean gradient.
 
     m = momentum m - (1 - momentum) (g + wd w);   w = (1 - lr wd_lh) w + lr sign(m)
     Without momentum, w = (1 - lr wd) w - lr sign(g).
@@ -684,7 +683,7 @@ class Signum(Optimizer):
     n_states = property(lambda self: int(self.momentum != 0))
 
     def rule(self, weight, grad, *mom, lr, wd):
-        """One step."""
+        """Compute one step."""
         if not mom:
             return (weight - (weight * wd + sign(grad)) * lr,)
         m = mom[0] * self.momentum - (grad + weight * wd) * (1 - self.momentum)
@@ -693,13 +692,13 @@ class Signum(Optimizer):
 
 @register
 class LAMB(Adam):
-    """Adam whose steps are as long as a share of the weight: for large batches.
+    """Adam with steps proportional to each weight's norm, for large batches.
 
     g' = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon) + wd w
     w -= lr |w| / |g'| g';   where either is 0, w -= lr g'
 
-    lower_bound, upper_bound:  of |w| in the share.
-    bias_correction:           correct means that began at 0.
+    lower_bound, upper_bound:  bounds of |w| in the ratio.
+    bias_correction:           correct zero-initialized means.
     Source:  You and others, ICLR 2020.
     """
 
@@ -725,13 +724,13 @@ class LAMB(Adam):
         self.bias_correction = bias_correction
 
     def rates(self, index):
-        """The corrections are of the means, not of the learning rate."""
+        """Return the scalars; bias correction applies to the means, not to the learning rate."""
         t = self._index_update_count[index] if self.bias_correction else math.inf
         corrections = {"of_mean": 1 / (1 - self.beta1**t), "of_var": 1 / (1 - self.beta2**t)}
         return Optimizer.rates(self, index) | corrections
 
     def rule(self, weight, grad, mean, var, lr, wd, of_mean, of_var):
-        """One step."""
+        """Compute one step."""
         mean, var = self.moments(grad, mean, var)
         step = mean * of_mean / (sqrt(var * of_var) + self.epsilon) + weight * wd
         long, wide = norm_of(weight), norm_of(step)
@@ -744,18 +743,18 @@ class LAMB(Adam):
 
 
 def norm_of(array):
-    """The root of the sum of all squares, of shape (1,)."""
+    """Return the 2-norm, of shape (1,)."""
     return sqrt(sum_(square(reshape(array, shape=(-1,))), axis=0, keepdims=True))
 
 
 @register
 class LARS(SGD):
-    """SGD with a rate for each weight: steps are a share of its length, for large batches.
+    """SGD with steps proportional to each weight's norm, for large batches.
 
     lr' = lr eta |w| / (|g| + wd |w| + eps);   where |w| or |g| is 0, lr' = lr
     Weights whose known names end in gamma, beta or bias keep the learning rate.
 
-    momentum_correction:  where the learning rate changes, momentum does as much, once.
+    momentum_correction:  when the learning rate changes, scale the momentum by the ratio.
     Source:  You, Gitman and Ginsburg, arXiv:1708.03888; Goyal and others, arXiv:1706.02677.
     """
 
@@ -766,15 +765,15 @@ class LARS(SGD):
     ):
         super().__init__(momentum, lazy_update, **kwargs)
         self.eta, self.eps, self.momentum_correction = eta, eps, momentum_correction
-        self._lrs = None  # (update, learning rate then, learning rate before)
+        self._lrs = None  # (update, its learning rate, the previous one)
 
     def set_wd_mult(self, args_wd_mult):
-        """Factors of the weight decay; of known names, only those in _weight have one."""
+        """Set factors of the weight decay, 0 for known names that don't end in _weight."""
         plain = {n: 0.0 for n in self.idx2name.values() if not n.endswith("_weight")}
         super().set_wd_mult(plain | args_wd_mult)
 
     def rates(self, index):
-        """Whether the weight has a rate of its own, and how the learning rate changed."""
+        """Return the scalars, whether to scale by norms, and the learning rate's change."""
         now = self.learning_rate
         if self._lrs is None:
             self._lrs = self.num_update, now, now
@@ -788,7 +787,7 @@ class LARS(SGD):
         }
 
     def apply(self, weight, grad, states, numbers):
-        """The learning rate is that of the weight, by the gradient before it is clipped."""
+        """Scale the learning rate by the norms of weight and unclipped gradient; apply the rule."""
         numbers = dict(numbers)
         layered, change = numbers.pop("layered"), numbers.pop("change")
         long, steep = norm_of(weight), norm_of(grad * numbers["rescale_grad"])
@@ -799,9 +798,9 @@ class LARS(SGD):
 
 @register
 class DCASGD(Optimizer):
-    """SGD that makes up for gradients of an older weight.
+    """Delay-compensated SGD, for gradients of an older weight.
 
-    s = g + wd w + lamda g^2 (w - the weight of the step before);   w -= lr s
+    s = g + wd w + lamda g^2 (w - the previous weight);   w -= lr s
     With momentum, m = momentum m - lr s; w += m.
     Source:  Zheng and others, ICML 2017.
     """
@@ -813,12 +812,12 @@ class DCASGD(Optimizer):
         self.momentum, self.lamda = momentum, lamda
 
     def create_state(self, index, weight):
-        """The weight of the step before, and the momentum, if there is one."""
+        """Return the previous weight and the momentum, if there is one."""
         before = weight.detach().copy()
         return (before, nd.zeros_like(before)) if self.momentum else before
 
     def rule(self, weight, grad, before, *mom, lr, wd):
-        """One step."""
+        """Compute one step."""
         step = (grad + weight * wd + square(grad) * (weight - before) * self.lamda) * lr
         if not mom:
             return weight - step, weight
@@ -828,14 +827,14 @@ class DCASGD(Optimizer):
 
 @register
 class SGLD(Optimizer):
-    """Steps with noise, so that the weights are draws from what the data leave possible.
+    """Stochastic gradient Langevin dynamics: the weights are samples from the posterior.
 
-    w -= lr / 2 (g + wd w) - noise;   noise is normal, of the variance lr
+    w -= lr / 2 (g + wd w) - noise;   noise is normal with variance lr
     Source:  Welling and Teh, ICML 2011.
     """
 
     def update(self, index, weight, grad, state):
-        """One step of one weight; it draws, and so it is not compiled."""
+        """Update one weight, uncompiled because it draws random numbers."""
         self._update_count(index)
         lr, wd = self._get_lr(index), self._get_wd(index)
         grad = grad.detach() * self.rescale_grad
@@ -848,10 +847,10 @@ class SGLD(Optimizer):
 
 @register
 class GroupAdaGrad(AdaGrad):
-    """AdaGrad with one rate for each row of a weight, such as each word of an embedding.
+    """AdaGrad with one rate per row of a weight, such as a word's embedding.
 
     h += mean(g^2) of the row;   w -= lr g / sqrt(h + eps)
-    Weights have two axes, and no decay.
+    Weights have two axes. Weight decay isn't supported.
     Source:  MXNet's mxnet.optimizer.contrib.
     """
 
@@ -859,7 +858,7 @@ class GroupAdaGrad(AdaGrad):
         super().__init__(eps, **kwargs)
 
     def create_state(self, index, weight):
-        """The sum of each row."""
+        """Return the sum per row."""
         if weight.ndim != 2:
             raise ShapeError(
                 f"GroupAdaGrad: a weight of shape {weight.shape}, but two axes are needed; other "
@@ -868,12 +867,12 @@ class GroupAdaGrad(AdaGrad):
         return nd.zeros((weight.shape[0], 1), weight.context, weight.dtype)
 
     def rule(self, weight, grad, history, lr, wd):
-        """One step."""
+        """Compute one step."""
         history = history + mean(square(grad), axis=1, keepdims=True)
         return weight - grad * lr / sqrt(history + self.float_stable_eps), history
 
     def rates(self, index):
-        """The rate; a decay is refused."""
+        """Return the learning rate; reject weight decay."""
         rates = super().rates(index)
         if rates["wd"]:
             raise AttrError(f"GroupAdaGrad: wd={rates['wd']}, but it has no weight decay; give 0")
@@ -882,13 +881,13 @@ class GroupAdaGrad(AdaGrad):
 
 @register
 class LBSGD(SGD):
-    """SGD for large batches: gradients of some updates are one step, whose rate grows first.
+    """SGD for large batches: accumulate the gradients of several updates, with a warm-up.
 
-    batch_scale:   how many updates are one step; the others change nothing.
-    warmup_epochs, updates_per_epoch:  over how many updates the rate grows.
-    warmup_strategy:  "linear", "power2" or "sqrt": the rate grows to batch_scale times
-                   itself; "lars": it is times |w| / sqrt(|g|^2 + wd |w|^2), 0.01 to 100.
-    begin_epoch:   counts updates from there;  num_epochs: not read.
+    batch_scale:   the number of updates that accumulate into one step.
+    warmup_epochs, updates_per_epoch:  their product is the number of warm-up updates.
+    warmup_strategy:  "linear", "power2" or "sqrt": increase the rate by up to batch_scale;
+                   "lars": scale it by |w| / sqrt(|g|^2 + wd |w|^2), from 0.01 to 100.
+    begin_epoch:   the first epoch;  num_epochs: ignored.
     Source:  MXNet's mxnet.optimizer.LBSGD; You, Gitman and Ginsburg, arXiv:1708.03888.
     """
 
@@ -915,10 +914,10 @@ class LBSGD(SGD):
         self.warmup_strategy, self.warmup_epochs = warmup_strategy, warmup_epochs
         self.batch_scale, self.updates_per_epoch = batch_scale, updates_per_epoch
         self.init_updates = begin_epoch * updates_per_epoch
-        self._gathered = {}  # index -> (number of updates, the sum since the last step)
+        self._gathered = {}  # index -> (number of updates, accumulated gradient)
 
     def update(self, index, weight, grad, state):
-        """One update of one weight; it reads lengths, and so it is not compiled."""
+        """Accumulate or update one weight, uncompiled because it reads norms."""
         lr, wd = self._get_lr(index), self._get_wd(index)
         self._update_count(index)
         n, total = self._gathered.get(index, (self.init_updates, 0))
@@ -937,7 +936,7 @@ class LBSGD(SGD):
             overwrite(array, value.data)
 
     def _grown(self, n, weight, grad, wd):
-        """By what the rate is multiplied at update n."""
+        """Return the factor of the rate at update n."""
         if self.warmup_strategy == "lars":
             long, steep = ((a.detach() ** 2).sum().asscalar() for a in (weight, grad))
             return min(max(math.sqrt(long / (steep + wd * long + 1e-18)), 0.01), 100)
@@ -950,14 +949,14 @@ class LBSGD(SGD):
 
 @register
 class ccSGD(SGD):  # noqa: N801  (MXNet's name)
-    """The same as `SGD`, under the name of old programs."""
+    """`SGD` under its old name."""
 
 
-contrib = SimpleNamespace(GroupAdaGrad=GroupAdaGrad)  # where MXNet has it
+contrib = SimpleNamespace(GroupAdaGrad=GroupAdaGrad)  # as in MXNet
 
 
 class Updater:
-    """An optimiser together with the states of the weights that it has met.
+    """An optimizer with the states of its weights.
 
     >>> update = Updater(create("sgd", momentum=0.9))
     >>> update(0, nd.array([1.0]), nd.array([2.0])); len(update.states)
@@ -968,14 +967,14 @@ class Updater:
         self.optimizer, self.states = optimizer, {}
 
     def __call__(self, index, grad, weight):
-        """One step of a weight, or of each in a list."""
+        """Update a weight, or each weight in a list."""
         if not isinstance(index, (list, tuple)):
             index, grad, weight = [index], [grad], [weight]
         for i, g, w in zip(index, grad, weight, strict=True):
             self.optimizer.update_multi_precision(i, w, g, self.state(i, w))
 
     def state(self, index, weight):
-        """The state of a weight, made when it is met first; it moves with its weight."""
+        """Return a weight's state, created on first use and kept on the weight's device."""
         if index not in self.states:
             make = self.optimizer.create_state_multi_precision
             self.states[index] = make(index, weight)
@@ -986,14 +985,14 @@ class Updater:
 
 
 def _moved(state, context):
-    """What `create_state` gave, on another device."""
+    """Copy a state to another device."""
     if isinstance(state, tuple):
         return tuple(_moved(part, context) for part in state)
     return state if state is None else state.as_in_context(context)
 
 
 def get_updater(optimizer):
-    """The function (index, gradient, weight) that updates weights with an optimiser."""
+    """Return a function (index, gradient, weight) that updates weights with an optimizer."""
     return Updater(optimizer)
 
 

@@ -1,10 +1,9 @@
-"""What PyTorch's names are called here: the sentence behind a missing attribute.
+"""Suggestions for PyTorch names, in the error of a missing attribute.
 
-Takes:   an object or a namespace without a name, and the name.
-Gives:   `instead`, the sentence; `HERE`, the table.
+Defines: `instead`, the error message; `HERE`, the table.
 
-It is read only after a name was missing, so a name that exists costs nothing.
-What is left out: a whole program of PyTorch's (the book has a page for its users).
+It's used only after an attribute lookup failed, so existing names have no overhead.
+Not supported: whole PyTorch programs (the book has a page for PyTorch users).
 """
 
 from minihybrid.core import hooks
@@ -201,7 +200,7 @@ AUTOGRAD = {
     "no_grad": "autograd.pause()",
     "set_grad_enabled": "autograd.set_recording(is_recording)",
 }
-HERE = {  # kind -> name in PyTorch -> what does the same here; behind "- ", why nothing must
+HERE = {  # kind -> PyTorch name -> our equivalent or, after "- ", why none is needed
     "array": ARRAYS,
     "block": BLOCKS,
     "parameter": PARAMETERS,
@@ -219,7 +218,7 @@ KINDS = {Block: "block", Parameter: "parameter", Value: "array"}  # all others a
 
 @hooks.instead.implement
 def instead(owner, name):
-    """The sentence that an object, or a namespace such as "nd", lacks PyTorch's name, or `None`.
+    """Return the message that an object or namespace lacks a PyTorch name, or `None`.
 
     >>> instead(Block(), "eval")
     "Block has no 'eval', as PyTorch has; it isn't needed: outside of autograd.record() a net \

@@ -1,9 +1,8 @@
-"""Post-training quantization: a trained net whose dense layers and convolutions are int8.
+"""Post-training quantization of dense layers and convolutions to int8.
 
-Takes:   a HybridBlock, and batches that are typical of its inputs.
-Gives:   `quantize_net`, as `mx.contrib.quantization` has it; `data_scales`, the calibration.
+Defines: `quantize_net`, as in `mx.contrib.quantization`; `data_scales`, the calibration.
 
-Left out: entropy calibration, uint8, and training with rounded weights.
+Not supported: entropy calibration, uint8, and quantization-aware training.
 """
 
 from collections.abc import Iterable
@@ -20,10 +19,10 @@ from minihybrid.passes.int8 import STEPS, int8_layers, layers_of
 
 
 def data_scales(layers: list, run: HybridBlock, batches: Iterable, most: int | None) -> dict:
-    """layer -> the scale of its data: the largest number seen becomes 127.
+    """Return layer -> scale of its input: the largest absolute value becomes 127.
 
-    run:     computes the data of all layers.
-    most:    how many samples are enough.
+    run:     computes the inputs of all layers.
+    most:    the number of samples to use, or None for all.
     """
     largest, seen = np.zeros(len(layers)), 0
     for batch in batches:
@@ -51,13 +50,13 @@ def quantize_net(
     calib_mode: str = "naive",
     num_calib_examples: int | None = None,
 ) -> SymbolBlock:
-    """A net that computes what `network` computes with dense layers and convolutions of int8.
+    """Return a copy of `network` with dense layers and convolutions quantized to int8.
 
     exclude_layers: names of layers that stay float32, such as "dense0".
-    calib_data: batches, such as a DataLoader gives; a batch's first array is the input.
-    calib_mode: "naive": the largest absolute value that a layer's data has in these batches
+    calib_data: typical batches, such as a DataLoader; a batch's first array is the input.
+    calib_mode: "naive": the largest absolute value of a layer's input in these batches
              becomes 127.
-    num_calib_examples: how many samples are enough. Without it, all are used.
+    num_calib_examples: the number of samples to use, by default all.
 
     Raises:  HybridError if the net has no layer to quantize; AttrError for other modes.
     Source:  MXNet's mxnet.contrib.quantization; Jacob and others, CVPR 2018.

@@ -1,14 +1,13 @@
 """Chapter 07. Trainer: update parameters by their gradients.
 
-Takes:   parameters, an optimizer or its name, and its settings.
-Gives:   `Trainer`, whose `step(batch_size)` updates every parameter once.
+Defines: `Trainer`, whose `step(batch_size)` updates every parameter once.
 
 The optimizer's rule is traced over all parameters into one plan, which reads weights,
 gradients, states and learning rates by address. So a step is one compiled call per device.
 If parameters have copies on several devices, each copy's gradient covers its part of the
-batch. A step adds these gradients, so that the copies stay equal. With
-`kvstore="dist_sync"`, it also adds those of several processes (`kvstore`).
-Left out: communication that overlaps with the backward pass.
+batch. A step sums these gradients (all-reduce), so that the copies stay equal. With
+`kvstore="dist_sync"`, it also sums those of several processes (`kvstore`).
+Not supported: communication that overlaps with the backward pass.
 """
 
 import re
@@ -53,7 +52,7 @@ class CompiledUpdate:
         self.given, self.n_states = memory(weights), [len(w[2]) for w in weights]
         self.rule, names = optimizer.watched()
         self._gather(weights, numbers)
-        self.targets, arrays = {}, {}  # arrays: what the plan reads, by name
+        self.targets, arrays = {}, {}  # arrays: the plan's inputs by name
         for i, ((weight, grad, states), own) in enumerate(zip(weights, self.read, strict=True)):
             written = {f"weight{i}": weight.data}
             written |= {f"state{i}_{k}": state.data for k, state in enumerate(states)}
@@ -64,7 +63,7 @@ class CompiledUpdate:
         graph, _ = trace(
             self.steps, {name: Spec(a.shape, a.dtype) for name, a in arrays.items()}, False
         )
-        self.names = tuple(sorted(names))  # of the settings that the program contains
+        self.names = tuple(sorted(names))  # of the settings that are constants of the plan
         self.settings, self.rule = optimizer.settings(self.names), None
         title = f"{type(optimizer).__name__} of {len(weights)} parameters"
         job = Job(
@@ -89,14 +88,14 @@ class CompiledUpdate:
     def _gather(self, weights, numbers):
         """Gather all scalars of a step in one array, so that a device gets them in one copy.
 
-        Each has a row of the widest vector load, aligned for any kernel.
+        Each has a row as wide as the widest vector load, aligned for any kernel.
         """
         places = [(i, name) for i, own in enumerate(numbers) for name in own]
         self.host = np.zeros((len(places), WIDE), np.uint8)
         context = weights[0][0].context
         self.rows = self.host if context.device_type == "cpu" else copy_to(self.host, context)
-        self.numbers = [{} for _ in numbers]  # what a step writes
-        self.read = [{} for _ in numbers]  # what the plan reads: the same, or a copy
+        self.numbers = [{} for _ in numbers]  # written by each step
+        self.read = [{} for _ in numbers]  # inputs of the plan: the same memory, or a device copy
         for row, (i, name) in enumerate(places):
             dtype = weights[i][0].data.dtype
             self.numbers[i][name] = number = self.host[row].view(dtype)[:1]
@@ -132,19 +131,19 @@ class CompiledUpdate:
                 old[...] = new
 
     def reads(self, arrays):
-        """Whether the plan reads the memory of these ndarrays."""
+        """Return whether the plan reads the memory of these ndarrays."""
         return all(a is b for a, b in zip(self.given, arrays, strict=True))
 
 
 def _is_fresh(param):
-    """Whether backward has written a gradient of a parameter since the last step."""
+    """Return whether backward has written a gradient of the parameter since the last step."""
     return param.grad_req != "null" and any(
         array.node.info.fresh for array in (param.list_data() if param._arrays else ())
     )
 
 
 def memory(weights):
-    """The ndarrays of [(weight, gradient, states)], in order."""
+    """Return the ndarrays of [(weight, gradient, states)], in order."""
     return [a.data for weight, grad, states in weights for a in (weight, grad, *states)]
 
 
@@ -207,22 +206,22 @@ class Trainer(metaclass=CheckedCall):
             self._optimizer = create(optimizer, **(optimizer_params or {}))
         self._optimizer.param_dict = dict(enumerate(self._params))
         self._scale = self._optimizer.rescale_grad
-        self._scaler = None  # a `LossScaler`, once `amp.init_trainer` gives it one
+        self._scaler = None  # a `LossScaler`, set by `amp.init_trainer`
         self._update_on_kvstore = update_on_kvstore
-        self._apart = self._params  # whose copies were not made alike yet
+        self._apart = self._params  # whose copies aren't synchronized yet
         from minihybrid.mxnet.kvstore import processes_of
 
         self._processes = processes_of(kvstore, compression_params)
         self._unspread = self._params if self._processes.size > 1 else []
-        self._elsewhere = ()  # parameters whose gradients only other processes had
+        self._elsewhere = ()  # parameters with gradients only in other processes
         self._spread()
-        self._updaters = [Updater(self._optimizer)]  # one for each copy
-        self._counts = [self._optimizer._index_update_count]  # so for its updates
-        self._compiled = LRUCache(KEPT)  # copy and indices -> the newest CompiledUpdates
-        self._programs = LRUCache(KEPT)  # of graphs whose settings are inputs
+        self._updaters = [Updater(self._optimizer)]  # one per copy
+        self._counts = [self._optimizer._index_update_count]  # one per copy
+        self._compiled = LRUCache(KEPT)  # copy and indices -> recent CompiledUpdates
+        self._programs = LRUCache(KEPT)  # plans with settings as inputs
 
     def __getstate__(self):
-        """The state for pickling and copying, without the compiled updates."""
+        """Return the state for pickling and copying, without the compiled updates."""
         return vars(self) | {"_compiled": LRUCache(KEPT), "_programs": LRUCache(KEPT)}
 
     def __repr__(self):
@@ -281,7 +280,7 @@ class Trainer(metaclass=CheckedCall):
         """Sum the gradients of all processes, with zeros where a process has none."""
         fresh = [_is_fresh(param) for param in self._params]
         counts = self._processes.agree(fresh)
-        grad_lists = []  # the gradients of each parameter that some process has one of
+        grad_lists = []  # per parameter with a gradient in any process
         for param, own, n in zip(self._params, fresh, counts, strict=True):
             if n:
                 grad_lists.append(param.list_grad())
@@ -327,7 +326,7 @@ class Trainer(metaclass=CheckedCall):
 
     @signed
     def update(self, batch_size, ignore_stale_grad=False):
-        """The second half of `step`, after `allreduce_grads`: update each copy by its gradient."""
+        """Update each copy by its gradient: the second half of `step`, after `allreduce_grads`."""
         self._update(batch_size, ignore_stale_grad, False)
 
     def _update(self, batch_size, ignore_stale_grad, together):
@@ -336,7 +335,7 @@ class Trainer(metaclass=CheckedCall):
         batch_size = checked("Trainer.step", "batch_size", batch_size, positive)
         scale = self._scale if self._scaler is None else self._scale / self._scaler.applied
         self._optimizer.rescale_grad = scale / batch_size
-        groups, fresh = {}, []  # (number of the copy, device) -> place in the list -> array
+        groups, fresh = {}, []  # (index of the copy, device) -> parameter index -> array
         for i, param in enumerate(self._params):
             if param.grad_req == "null":
                 continue
@@ -357,7 +356,7 @@ class Trainer(metaclass=CheckedCall):
                     )
         grads = [array.grad.asnumpy() for array in fresh if self._scaler]
         if self._scaler is None or self._scaler.update(grads):
-            for (k, _), group in groups.items():  # one compiled call a device
+            for (k, _), group in groups.items():  # one compiled call per device
                 self._step(k, group)
         self._bring_together()
         for array in fresh:
@@ -383,7 +382,7 @@ class Trainer(metaclass=CheckedCall):
         opt._update_count(indices)
         numbers = [opt.numbers(i) for i in indices]
         for weight, *_ in weights:
-            weight._preserve()  # a tape that was retained
+            weight._preserve()  # for a retained tape
         self._update_for((k, *indices), weights, numbers)(numbers)
 
     def _grow(self, k):
@@ -393,7 +392,7 @@ class Trainer(metaclass=CheckedCall):
             self._counts.append({})
 
     def _update_for(self, key, weights, numbers):
-        """The compiled update for these weights and the current settings."""
+        """Return the compiled update for these weights and the current settings."""
         opt, now = self._optimizer, memory(weights)
         made = self._compiled.lookup(key)
         if made is None or made and not made[0].reads(now):
@@ -410,8 +409,8 @@ class Trainer(metaclass=CheckedCall):
     def save_states(self, fname):
         """Write the states, the counts of updates and the learning rate to a file.
 
-        The file is a file of arrays, as `nd.save` writes it. It doesn't contain the
-        optimizer's other settings, which belong to the program.
+        The file has the format of `nd.save`. It doesn't contain the optimizer's other
+        settings.
         """
         opt, arrays = self._optimizer, {}
         for i, state in self._updater.states.items():
@@ -473,7 +472,7 @@ class Trainer(metaclass=CheckedCall):
 
 
 def _number(fname, entries, name, dtype):
-    """The scalar in an array of a states file."""
+    """Return the scalar in an array of a states file."""
     array = entries[name].asnumpy()
     if array.size != 1 or array.dtype != dtype or not 0 <= array.item() < np.inf:
         raise FileError(
@@ -484,7 +483,7 @@ def _number(fname, entries, name, dtype):
 
 
 def _counted(name):
-    """What sorts conv9_bias before conv10_bias: files of states list parameters in this order.
+    """Return a natural-sort key: states files list parameters in this order.
 
     >>> sorted(["conv10_bias", "conv9_bias"], key=_counted)
     ['conv9_bias', 'conv10_bias']

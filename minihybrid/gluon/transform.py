@@ -1,15 +1,14 @@
 """Chapter 30. Transformations: functions that take a function and return another one.
 
-Takes:   a Python function of arrays.
-Gives:   `vjp`, `jvp` and `vmap`: reverse mode, forward mode and a batch axis.
+Defines: `vjp`, `jvp` and `vmap`: reverse mode, forward mode and vectorization.
 
-`vjp` runs the function on the tape and returns the walk back as a function. Operators'
-gradients are written with operators, so that walk is on the tape as well. It's linear in
+`vjp` runs the function on the tape and returns the backward pass as a function. Operators'
+gradients are written with operators, so that pass is on the tape as well. It's linear in
 the cotangent: its own VJP with respect to that is the JVP. `vmap` calls the function once
-on values with a hidden axis, which are one more interpreter of the same operators:
-composite ones are expanded, primitive ones have a rule below.
-What is left out: rules for all operators. Where a rule is missing, or Python asks for a
-value, `vmap` calls the function once per slice and stacks the results.
+on values with a hidden axis, which are one more tracer of the same operators: composite
+ones are decomposed, primitive ones have a batching rule below.
+Limits: if an operator has no rule, or Python reads a value, `vmap` calls the function once
+per slice and stacks the results.
 Source:  the JVP as the VJP of a VJP: Townsend, A new trick for calculating Jacobian vector
          products, 2017. Batching as an interpreter: JAX's Autodidax.
 """
@@ -90,7 +89,7 @@ def jvp(f: Callable, inputs: Sequence, tangents: Sequence) -> tuple[Any, Any]:
 
 
 def _variable(x: NDArray) -> NDArray:
-    """The array as a variable of its own: a copy on the tape, if it's there already."""
+    """Return the array as a new variable, or as a copy if it's already on the tape."""
     if x.node:
         return x.copy()
     own = x.detach()
@@ -100,7 +99,7 @@ def _variable(x: NDArray) -> NDArray:
 
 
 def _pulled(heads: Sequence, seeds: Sequence, variables: Sequence) -> list:
-    """The gradients of the variables; `None` where nothing depends on them."""
+    """Return the gradients of the variables, `None` for unused ones."""
     taped = [(h, s) for h, s in zip(heads, seeds, strict=True) if h.node]
     refs = [(v.node, v.index) for v in variables]
     grads = gradient([(h.node, h.index) for h, _ in taped], [s for _, s in taped], refs, array_of)
@@ -119,7 +118,7 @@ def _like(who: str, what: str, wanted: Sequence, given: Sequence) -> Sequence:
 
 # -- a batch axis ----------------------------------------------------------------------
 class Depth(threading.local):
-    level = 1  # of the innermost vmap; symbols have 1
+    level = 1  # of the innermost vmap; symbols have level 1
 
 
 DEPTH = Depth()
@@ -128,14 +127,14 @@ DEPTH = Depth()
 def vmap(f: Callable, in_axes: Any = 0, out_axes: int = 0) -> Callable:
     """Return a function that maps `f` over an axis of its inputs.
 
-    in_axes: the axis of each input, one for all or a tuple; `None`: the same in each call.
-    out_axes: where the new axis of the outputs is.
-    Shapes:  `f` sees inputs without that axis. As everywhere in nd, an element of a vector
+    in_axes: the mapped axis of each input, one for all or a tuple; `None`: not mapped.
+    out_axes: the position of the new axis in the outputs.
+    Shapes:  `f` gets inputs without that axis. As everywhere in nd, an element of a vector
              is an array of shape (1,).
 
     `f` is called once for all slices if each operator has a rule: elementwise operators,
-    reductions, reshapes, transpose, slices, concat, stack, dot, Dense and softmax, and what
-    expands to those. Otherwise it is called once per slice.
+    reductions, reshapes, transpose, slices, concat, stack, dot, Dense and softmax, and
+    composites of those. Otherwise it's called once per slice.
 
     >>> from minihybrid.core import nd
     >>> x, w = nd.arange(6).reshape((2, 3)), nd.ones((3,))
@@ -161,7 +160,7 @@ def vmap(f: Callable, in_axes: Any = 0, out_axes: int = 0) -> Callable:
         (n,) = lengths
         try:
             out = _at_once(f, moved, places, n)
-        except (HybridError, TypeError, AttributeError):  # no rule, or Python needs values
+        except (HybridError, TypeError, AttributeError):  # no rule, or Python reads values
             out = _one_by_one(f, moved, places, n)
         results = [_moved(y, 0, out_axes % len(_shape(y))) for y in arrays_in((out,))]
         return restore(out, iter(results))
@@ -174,7 +173,7 @@ def _shape(x: Any) -> tuple:
 
 
 def _moved(x: Any, old: int, new: int) -> Any:
-    """One axis at another place."""
+    """Move an axis to another position."""
     order = [i for i in range(len(_shape(x))) if i != old]
     order.insert(new, old)
     return x if old == new else transpose(x, axes=tuple(order))
@@ -196,7 +195,7 @@ def _at_once(f: Callable, inputs: Sequence, places: Sequence, n: int) -> Any:
 
 
 def _one_by_one(f: Callable, inputs: Sequence, places: Sequence, n: int) -> Any:
-    """`f` of each slice, and the results stacked."""
+    """Call `f` on each slice, and stack the results."""
     outs = [
         f(*(x if p is None else x[i] for x, p in zip(inputs, places, strict=True)))
         for i in range(n)
@@ -206,7 +205,7 @@ def _one_by_one(f: Callable, inputs: Sequence, places: Sequence, n: int) -> Any:
 
 
 def _with_axis(x: Any, level: int, n: int, shape: tuple) -> Any:
-    """The value behind a batched one of a shape that it broadcasts to, axis first."""
+    """Return the underlying value with the batch axis first, broadcast to a slice shape."""
     if x.level == level:
         own = (1,) * (len(shape) - len(x.shape)) + x.shape
         x = x.value if own == x.shape else reshape(x.value, shape=(n, *own))
@@ -216,7 +215,7 @@ def _with_axis(x: Any, level: int, n: int, shape: tuple) -> Any:
 
 
 class Batched(Value):
-    """A value for all slices at once: `shape` is that of one, `value` has an axis before it."""
+    """A batched value: `shape` is that of one slice; `value` has the batch axis first."""
 
     __slots__ = ("value", "level")
 
@@ -244,11 +243,11 @@ class Batched(Value):
         raise HybridError("vmap: Python asks for the values of all slices at once")
 
     def lines_up(self, other: Any) -> bool:
-        """Whether elementwise operators need no broadcasting."""
+        """Return whether elementwise operators need no broadcasting."""
         return self.shape == _shape(other)
 
     def convert(self, other: Any, op: str) -> Any:
-        """A NumPy array beside a batched value is the same for all slices."""
+        """Convert a NumPy operand to an unbatched array."""
         return NDArray(np.asarray(other, self.dtype))
 
     def __getitem__(self, key: Any) -> Any:
@@ -276,7 +275,7 @@ class Batched(Value):
 class Slices:
     """The inputs of an operator, some of them batched, for its rule.
 
-    specs, outs:  of one slice: of its inputs and outputs;  n: how many slices there are.
+    specs, outs:  of the inputs and outputs of one slice;  n: the number of slices.
     """
 
     def __init__(self, inputs: Sequence, specs: Sequence, outs: Sequence, like: Batched) -> None:
@@ -285,20 +284,20 @@ class Slices:
         self.mapped = [x.level == like.level for x in inputs]
 
     def all(self, shape: tuple | None = None) -> list:
-        """The inputs with the batch axis first, of one shape if it's given."""
+        """Return the inputs with the batch axis first, optionally broadcast to one shape."""
         return [
             _with_axis(x, self.level, self.n, shape or spec.shape)
             for x, spec in zip(self.inputs, self.specs, strict=True)
         ]
 
 
-# -- rules: (operator, slices, **attributes) -> its value with the batch axis first ----
+# -- batching rules: (operator, slices, **attributes) -> result, batch axis first ------
 def _elementwise(op: Op, s: Slices, **attrs: Any) -> Any:
     return op(*s.all(s.outs[0].shape), **attrs)
 
 
 def _view(op: Op, s: Slices, **attrs: Any) -> Any:
-    return op(*s.all()) if op.name in ("_copy", "BlockGrad") else s.all()[0]  # reshaped at the end
+    return op(*s.all()) if op.name in ("_copy", "BlockGrad") else s.all()[0]  # reshaped later
 
 
 def _reduction(op: Op, s: Slices, axis: Any, exclude: bool = False, **attrs: Any) -> Any:
@@ -308,7 +307,7 @@ def _reduction(op: Op, s: Slices, axis: Any, exclude: bool = False, **attrs: Any
 
 def _along(op: Op, s: Slices, **attrs: Any) -> Any:
     key = "dim" if "dim" in attrs else "axis"
-    if attrs[key] is None:  # argmax of all
+    if attrs[key] is None:  # argmax over all elements
         return op(reshape(s.all()[0], shape=(s.n, -1)), **attrs | {key: 1})
     attrs[key] = axis_of(op.name, attrs[key], len(s.specs[0].shape)) + 1
     return op(*s.all(), **attrs)
@@ -330,7 +329,7 @@ def _product(op: Op, s: Slices, **attrs: Any) -> Any:
 def _dense(op: Op, s: Slices, num_hidden: int, no_bias: bool, flatten: bool) -> Any:
     x, weight, *bias = s.all()
     k = s.specs[1].shape[1]
-    if s.mapped == [True] + [False] * (len(s.mapped) - 1):  # more rows of the same product
+    if s.mapped == [True] + [False] * (len(s.mapped) - 1):  # batch as rows of a product
         rows = reshape(x, shape=(-1, k))
         return op(rows, *s.inputs[1:], num_hidden=num_hidden, no_bias=no_bias)
     out = batch_dot(reshape(x, shape=(s.n, -1, k)), weight, transpose_b=True)

@@ -1,7 +1,6 @@
-"""Helpers of training loops.
+"""Helpers for training loops.
 
-Takes:   batches and gradients.
-Gives:   `split_data`, `split_and_load`, `clip_global_norm`, `download`, `check_sha1`, and
+Defines: `split_data`, `split_and_load`, `clip_global_norm`, `download`, `check_sha1`, and
          `HookHandle`, returned when you register a hook.
 
 `download` is the only function in the package that uses the network.
@@ -81,8 +80,8 @@ def split_and_load(data, ctx_list, batch_axis=0, even_split=True):
 def clip_global_norm(arrays, max_norm, check_isfinite=True):
     """Scale arrays in place so that their global norm is at most `max_norm`.
 
-    Units:   returns the norm before scaling, a float, or with check_isfinite=False an
-             array of shape (1,).
+    Returns: the norm before scaling: a float or, with check_isfinite=False, an array of
+             shape (1,).
 
     >>> gradients = [nd.array([3.0]), nd.array([4.0])]
     >>> float(clip_global_norm(gradients, 1.0)), gradients[0].item()
@@ -104,11 +103,11 @@ def clip_global_norm(arrays, max_norm, check_isfinite=True):
     return norm.asscalar() if check_isfinite else norm
 
 
-WAIT_S = 30  # for an answer of the network
+WAIT_S = 30  # network timeout
 
 
 def check_sha1(filename, sha1_hash):
-    """Whether a file has this SHA-1 checksum, in hexadecimal."""
+    """Return whether a file has this SHA-1 checksum, in hexadecimal."""
     return hashlib.sha1(read_whole(filename)).hexdigest() == str(sha1_hash).lower()
 
 
@@ -146,9 +145,9 @@ def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_
 
 
 def _fetched(url, path, retries, verify_ssl):
-    """The bytes at a URL."""
+    """Return the bytes at a URL."""
     import ssl
-    import urllib.request  # both are large, and seldom needed
+    import urllib.request  # slow to import, rarely needed
 
     context = None
     if not verify_ssl:
