@@ -1,4 +1,4 @@
-"""What Gluon keeps beside its usual layers: `contrib.nn`."""
+"""Gluon's additional layers: `contrib.nn`."""
 
 from minihybrid.core.hooks import own_names
 from minihybrid.gluon.contrib import nn

@@ -1,10 +1,9 @@
 """Layers for networks with branches, and for upsampling.
 
-Takes:   blocks that share an input, or images whose channels contain more pixels.
-Gives:   `Concurrent`, `HybridConcurrent`, `Identity`; `PixelShuffle1D` to `3D`;
+Defines: `Concurrent`, `HybridConcurrent`, `Identity`; `PixelShuffle1D` to `3D`;
          `SyncBatchNorm`.
 
-Left out: MXNet's sparse embedding, and statistics over several devices.
+Not supported: MXNet's sparse embedding, and statistics over several devices.
 """
 
 from math import prod
@@ -30,24 +29,24 @@ class Concurrent(Sequential):
         self.axis = axis
 
     def forward(self, x):
-        """The concatenated outputs of all children."""
+        """Return the concatenated outputs of all children."""
         return nd.concat(*(block(x) for block in self), dim=self.axis)
 
 
 class HybridConcurrent(HybridSequential):
-    """The same for hybrid blocks, which hybridize as one."""
+    """`Concurrent` for hybrid blocks, hybridized as one."""
 
     def __init__(self, axis=-1, prefix=None, params=None):
         super().__init__(prefix, params)
         self.axis = axis
 
     def hybrid_forward(self, F, x):
-        """The concatenated outputs of all children."""
+        """Return the concatenated outputs of all children."""
         return F.concat(*(block(x) for block in self), dim=self.axis)
 
 
 class Identity(HybridBlock):
-    """Return the input: a branch that does nothing."""
+    """Return the input: an identity branch."""
 
     def hybrid_forward(self, F, x):
         """Return the input."""
@@ -55,7 +54,7 @@ class Identity(HybridBlock):
 
 
 class PixelShuffle1D(HybridBlock):
-    """Channels become pixels of one axis, (N, f C, W) -> (N, C, f W).
+    """Rearrange channels into pixels of one axis, (N, f C, W) -> (N, C, f W).
 
     factor:  f, an integer of at least 1, or one per axis.
     Source:  Shi et al., Real-Time Single Image and Video Super-Resolution (2016), as in
@@ -91,7 +90,7 @@ class PixelShuffle1D(HybridBlock):
 
 
 class PixelShuffle2D(PixelShuffle1D):
-    """Channels become pixels of images, (N, f1 f2 C, H, W) -> (N, C, f1 H, f2 W).
+    """Rearrange channels into pixels, (N, f1 f2 C, H, W) -> (N, C, f1 H, f2 W).
 
     >>> PixelShuffle2D((2, 3))(nd.zeros((1, 12, 3, 5))).shape
     (1, 2, 6, 15)
@@ -101,7 +100,7 @@ class PixelShuffle2D(PixelShuffle1D):
 
 
 class PixelShuffle3D(PixelShuffle1D):
-    """Channels become voxels, (N, f1 f2 f3 C, D, H, W) -> (N, C, f1 D, f2 H, f3 W).
+    """Rearrange channels into voxels, (N, f1 f2 f3 C, D, H, W) -> (N, C, f1 D, f2 H, f3 W).
 
     >>> PixelShuffle3D((2, 3, 4))(nd.zeros((1, 48, 3, 5, 7))).shape
     (1, 2, 6, 15, 28)
@@ -111,7 +110,7 @@ class PixelShuffle3D(PixelShuffle1D):
 
 
 class SyncBatchNorm(BatchNorm):
-    """BatchNorm over axis 1. In MXNet, its statistics are those of all devices.
+    """BatchNorm over axis 1. MXNet computes its statistics over all devices.
 
     Here, each device uses those of its own part of the batch, as BatchNorm does.
     `num_devices` and `key` are ignored.

@@ -1,4 +1,4 @@
-"""Data: samples and batches."""
+"""Datasets, samplers and data loaders."""
 
 from minihybrid.core.hooks import own_names
 from minihybrid.gluon.data import vision

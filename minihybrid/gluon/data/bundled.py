@@ -1,11 +1,10 @@
-"""Datasets that come with the package, so that nothing is downloaded.
+"""Datasets bundled with the package, so that nothing is downloaded.
 
-Takes:   nothing.
-Gives:   `digits`, handwritten digits of 8 by 8 pixels, as arrays; `oz`, two stories as text;
-         `stored`, where a file lies that a chapter reads.
+Defines: `digits`, handwritten digits of 8 by 8 pixels, as arrays; `oz`, two stories as text;
+         `stored`, the path of a bundled file that a chapter reads.
 
-Their origin and licence are in `data/NOTICE`. What is left out: larger pictures, and
-batches, which a notebook cuts by hand.
+Their origin and license are in `data/NOTICE`.
+Not supported: larger images; batches, which the notebooks slice themselves.
 """
 
 import bz2
@@ -21,7 +20,7 @@ DIGITS = FOLDER / "digits.npz"
 
 
 def digits():
-    """Handwritten digits: `(train_x, train_y), (test_x, test_y)`, split once for all.
+    """Return handwritten digits: `(train_x, train_y), (test_x, test_y)`, a fixed split.
 
     Shapes:  images (N, 8, 8), labels (N,), both float32; N is 1438 and 359.
     Units:   brightness from 0 (paper) to 1 (ink); labels are 0, 1, ..., 9.
@@ -39,9 +38,9 @@ def digits():
 
 
 def oz() -> tuple[str, str]:
-    """The first nine tenths of two stories, and the rest: `(train, test)`.
+    """Return the first nine tenths of two stories, and the rest: `(train, test)`.
 
-    Units:   characters, of 61 kinds; each paragraph is a line.
+    Units:   characters, 61 different ones; each paragraph is a line.
     Source:  L. Frank Baum, The Wonderful Wizard of Oz (1900) and Ozma of Oz (1907).
 
     >>> train, test = oz()
@@ -54,11 +53,11 @@ def oz() -> tuple[str, str]:
 
 
 def stored(name):
-    """Path of a file that comes with the package.
+    """Return the path of a bundled file.
 
     `oz.params`: the float16 weights of a small language model (chapter 35).
-    `ptx.json`:  what a GPU's compiler makes of some kernels (chapter 26).
-    `onnx/`:     networks that PyTorch and TensorFlow wrote, and their answers (chapter 23).
+    `ptx.json`:  some kernels as compiled for a GPU (chapter 26).
+    `onnx/`:     networks exported by PyTorch and TensorFlow, with outputs (chapter 23).
 
     >>> stored("ptx.json").name
     'ptx.json'

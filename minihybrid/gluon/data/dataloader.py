@@ -1,13 +1,12 @@
-"""Loaders: batches of samples.
+"""Data loaders: batches of samples.
 
-Takes:   a dataset, and a sampler or its settings.
-Gives:   `DataLoader`, which makes batches, and `default_batchify_fn`.
+Defines: `DataLoader`, which assembles batches, and `default_batchify_fn`.
 
 Workers are threads: NumPy releases the GIL while it computes, batches aren't copied between
-processes, and the dataset doesn't have to be picklable. A transform in slow Python gains
-nothing from threads. Each batch draws its random numbers from a stream of its own, so they
-repeat after `mx.random.seed`, whichever worker is faster.
-Left out: pinned memory.
+processes, and the dataset doesn't have to be picklable. Transforms in pure Python don't
+speed up with threads. Each batch has its own random stream, so results are reproducible
+with `mx.random.seed`, whatever the order of the workers.
+Not supported: pinned memory.
 """
 
 from collections import deque
@@ -36,7 +35,7 @@ from minihybrid.ops.random import STREAM
 
 
 def default_batchify_fn(data):
-    """A list of samples as one array, or as a list of arrays if samples are tuples.
+    """Stack samples into one array, or into a list of arrays if samples are tuples.
 
     >>> [part.shape for part in default_batchify_fn([(nd.zeros((2,)), 1)] * 3)]
     [(3, 2), (3,)]
@@ -59,10 +58,10 @@ class DataLoader(metaclass=CheckedCall):
     sampler, batch_sampler:  which samples, or lists of samples, to use instead of `shuffle`
                              or `batch_size`.
     batchify_fn:   a list of samples -> a batch.
-    num_workers:   threads that prepare batches in advance. With 0, each is made on demand.
-    prefetch:      how many batches in advance, by default twice the workers.
+    num_workers:   threads that prepare batches in advance. With 0, batches are made on demand.
+    prefetch:      the number of batches in advance, by default twice the workers.
     timeout:       seconds to wait for a worker's batch before a HybridError.
-    pin_memory, pin_device_id, thread_pool, auto_reload:  are ignored.
+    pin_memory, pin_device_id, thread_pool, auto_reload:  ignored.
 
     >>> loader = DataLoader([1.0, 2.0, 3.0], batch_size=2)
     >>> [batch.shape for batch in loader]
@@ -134,7 +133,7 @@ class DataLoader(metaclass=CheckedCall):
         try:
             return future.result(self._timeout)
         except TimeoutError as error:
-            if future.done():  # raised by the dataset, not by the wait
+            if future.done():  # raised by the dataset, not by waiting
                 raise
             raise HybridError(
                 f"DataLoader: a worker needs more than timeout={self._timeout} seconds for a "
@@ -153,7 +152,7 @@ class DataLoader(metaclass=CheckedCall):
                     yield self._wait(waiting.popleft())
             while waiting:
                 yield self._wait(waiting.popleft())
-        finally:  # also when the loop over the batches is left early
+        finally:  # also after a break from the loop
             pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -1,7 +1,6 @@
 """Datasets of samples.
 
-Takes:   anything with a length and an index.
-Gives:   `Dataset` and its children.
+Defines: `Dataset` and its subclasses, which have a length and can be indexed.
 """
 
 import os
@@ -16,7 +15,7 @@ from minihybrid.gluon.data.sampler import FilterSampler, Sampler, SequentialSamp
 
 
 class Dataset(metaclass=CheckedCall):
-    """The parent. A subclass defines `__len__` and `__getitem__`."""
+    """The base class. A subclass defines `__len__` and `__getitem__`."""
 
     def __getitem__(self, idx):
         raise NotImplementedError
@@ -34,21 +33,21 @@ class Dataset(metaclass=CheckedCall):
         return transformed if lazy else SimpleDataset(list(each(transformed)))
 
     def transform_first(self, fn, lazy=True):
-        """Replace the first part of each sample, usually the data, by `fn(data)`."""
+        """Replace the first element of each sample, usually the data, by `fn(data)`."""
         return self.transform(_First(fn), lazy)
 
     def filter(self, fn):
-        """The samples for which `fn(sample)` is true."""
+        """Return the samples for which `fn(sample)` is true."""
         return _SampledDataset(self, FilterSampler(fn, self))
 
     def take(self, count):
-        """The first `count` samples, or all for `None`."""
+        """Return the first `count` samples, or all for `None`."""
         n = checked("take", "count", count, optional(lengths))
         n = len(self) if n is None else min(n, len(self))
         return _SampledDataset(self, SequentialSampler(n))
 
     def shard(self, num_shards, index):
-        """One of several parts of equal size, of which the first may be longer by one.
+        """Return one of several parts of equal size; the first ones may be longer by one.
 
         Raises:  AttrError if there's no such part.
         """
@@ -62,14 +61,14 @@ class Dataset(metaclass=CheckedCall):
         return _SampledDataset(self, SequentialSampler(size + (index < rest), start))
 
     def sample(self, sampler):
-        """The samples at a sampler's indices, in its order."""
+        """Return the samples at a sampler's indices, in its order."""
         if not isinstance(sampler, Sampler):
             raise AttrError(f"sample: {sampler!r} is not a gluon.data.Sampler")
         return _SampledDataset(self, sampler)
 
 
 class SimpleDataset(Dataset):
-    """A list, or anything with a length and an index, as a dataset."""
+    """A sequence (an object with a length and indexing) as a dataset."""
 
     def __init__(self, data):
         self._data = indexed("SimpleDataset", data)
@@ -143,7 +142,7 @@ class _Transformed(Dataset):
 
 
 class _First:
-    """A function that changes only the first part of a sample."""
+    """A function that changes only the first element of a sample."""
 
     def __init__(self, fn):
         self._fn = fn
@@ -153,7 +152,7 @@ class _First:
 
 
 class _SampledDataset(Dataset):
-    """The samples at the indices that a sampler gave when the dataset was created."""
+    """The samples at a sampler's indices, which are drawn when the dataset is created."""
 
     def __init__(self, dataset, sampler):
         self._dataset, self._indices = dataset, list(sampler)

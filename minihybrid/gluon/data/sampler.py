@@ -1,11 +1,10 @@
 """Samplers: the selection and order of samples.
 
-Takes:   a number of samples, or a dataset.
-Gives:   `Sampler` and its subclasses, which iterate over indices, and `BatchSampler`, over
+Defines: `Sampler` and its subclasses, which iterate over indices, and `BatchSampler`, over
          lists of them.
 
-Shuffling uses the package's random numbers, so `random.seed` makes it reproducible.
-Left out: weighted sampling.
+Shuffling uses the package's random stream, so `random.seed` makes it reproducible.
+Not supported: weighted sampling.
 """
 
 import numpy as np
@@ -18,7 +17,7 @@ from minihybrid.ops.random import STREAM
 
 
 def indexed(owner, data):
-    """Return data that has a length and can be indexed.
+    """Return the data if it has a length and can be indexed.
 
     Raises:  AttrError for other objects.
     """
@@ -31,12 +30,12 @@ def indexed(owner, data):
 
 
 def each(dataset):
-    """The samples of a dataset, in order."""
+    """Iterate over the samples of a dataset, in order."""
     return (dataset[i] for i in range(len(dataset)))
 
 
 class Sampler(metaclass=CheckedCall):
-    """The parent. A subclass defines `__iter__`, over indices, and `__len__`."""
+    """The base class. A subclass defines `__iter__`, over indices, and `__len__`."""
 
     def __iter__(self):
         raise NotImplementedError
@@ -46,7 +45,7 @@ class Sampler(metaclass=CheckedCall):
 
 
 class SequentialSampler(Sampler):
-    """start, start + 1, ...: `length` of them."""
+    """The `length` indices start, start + 1, ..."""
 
     def __init__(self, length, start=0):
         start = checked("SequentialSampler", "start", start, integer)

@@ -1,11 +1,10 @@
 """Image classifiers.
 
-Takes:   the number of classes.
-Gives:   `get_model("resnet18_v1")`, and a function and class per family, with MXNet's
+Defines: `get_model("resnet18_v1")`, and a function and class per family, with MXNet's
          structure and parameter names, so that MXNet's files load.
 
 A network has two children: `features`, up to the last vector, and `output`, the classifier.
-Left out: trained weights, DenseNet and Inception.
+Not supported: trained weights, DenseNet and Inception.
 """
 
 from functools import partial, wraps
@@ -23,7 +22,7 @@ from minihybrid.gluon.norm_layers import BatchNorm
 
 
 def chain(*blocks):
-    """A sequence of blocks without a prefix."""
+    """Return a sequence of blocks without a prefix."""
     net = HybridSequential(prefix="")
     net.add(*blocks)
     return net
@@ -36,7 +35,7 @@ class Classifier(HybridBlock):
     """
 
     def hybrid_forward(self, F, x):
-        """The scores of all classes."""
+        """Return the scores of all classes."""
         return self.output(self.features(x))
 
 
@@ -119,12 +118,12 @@ class VGG(Classifier):
 
 # -- residual nets ---------------------------------------------------------------------
 def conv1x1(channels, stride=1, in_channels=0, use_bias=False):
-    """A convolution that only mixes channels."""
+    """Return a 1 x 1 convolution, which only mixes channels."""
     return Conv2D(channels, 1, stride, use_bias=use_bias, in_channels=in_channels)
 
 
 def conv3x3(channels, stride, in_channels):
-    """A convolution that preserves height and width, except for its stride."""
+    """Return a 3 x 3 convolution that preserves height and width, except for its stride."""
     return Conv2D(channels, 3, stride, 1, use_bias=False, in_channels=in_channels)
 
 
@@ -144,7 +143,7 @@ class BasicBlockV1(HybridBlock):
 
     @staticmethod
     def layers(channels, stride, in_channels):
-        """The layers of f."""
+        """Return the layers of f."""
         return (
             conv3x3(channels, stride, in_channels),
             BatchNorm(),
@@ -160,11 +159,11 @@ class BasicBlockV1(HybridBlock):
 
 
 class BottleneckV1(BasicBlockV1):
-    """The same with three convolutions, the middle one narrow."""
+    """A basic block with three convolutions, the middle one narrow."""
 
     @staticmethod
     def layers(channels, stride, in_channels):
-        """The layers of f."""
+        """Return the layers of f."""
         narrow = channels // 4
         return (
             conv1x1(narrow, stride, use_bias=True),
@@ -201,12 +200,12 @@ class BasicBlockV2(HybridBlock):
         return self.rest(F, self.conv1(out)) + shortcut
 
     def rest(self, F, x):
-        """f after its first convolution."""
+        """Return f after its first convolution."""
         return self.conv2(F.relu(self.bn2(x)))
 
 
 class BottleneckV2(BasicBlockV2):
-    """The same with three convolutions, the middle one narrow."""
+    """A basic block with three convolutions, the middle one narrow."""
 
     def make(self, channels, stride, in_channels):
         """Create the layers of f."""
@@ -216,12 +215,12 @@ class BottleneckV2(BasicBlockV2):
         self.bn3, self.conv3 = BatchNorm(), conv1x1(channels)
 
     def rest(self, F, x):
-        """f after its first convolution."""
+        """Return f after its first convolution."""
         return self.conv3(F.relu(self.bn3(super().rest(F, x))))
 
 
 def _first(channels, thumbnail):
-    """The first layers, which don't downsample small images (thumbnail)."""
+    """Return the first layers, which don't downsample small images (thumbnail)."""
     if thumbnail:
         return [conv3x3(channels, 1, 0)]
     return [
@@ -233,7 +232,7 @@ def _first(channels, thumbnail):
 
 
 def _stages(block, layers, channels):
-    """Stages of residual blocks. All except the first halve height and width."""
+    """Return stages of residual blocks. All except the first halve height and width."""
     for i, count in enumerate(layers):
         stage = HybridSequential(prefix=f"stage{i + 1}_")
         before, now = channels[i : i + 2]
@@ -263,7 +262,7 @@ class ResNetV1(Classifier):
 
 
 class ResNetV2(Classifier):
-    """The same with normalization first."""
+    """ResNetV1 with normalization first."""
 
     def __init__(self, block, layers, channels, classes=1000, thumbnail=False, **kwargs):
         super().__init__(**kwargs)
@@ -303,7 +302,7 @@ class Relu6(HybridBlock):
 
 
 def normal_conv(channels, kernel=1, stride=1, groups=1, act=None):
-    """A list of a convolution, a normalization and possibly an activation."""
+    """Return [convolution, normalization] and possibly an activation."""
     return [
         Conv2D(channels, kernel, stride, kernel // 2, groups=groups, use_bias=False),
         BatchNorm(),
@@ -351,7 +350,7 @@ class LinearBottleneck(HybridBlock):
         return self.out(x) + x if self.use_shortcut else self.out(x)
 
 
-# Of each group of bottlenecks: channels, how many, the first one's stride.
+# per group of bottlenecks: (channels, number of blocks, stride of the first)
 BOTTLENECKS = ((16, 1, 1), (24, 2, 2), (32, 3, 2), (64, 4, 2), (96, 3, 1), (160, 3, 2), (320, 1, 1))
 
 
@@ -396,7 +395,7 @@ def fire(squeeze, expand):
     return chain(first, both)
 
 
-# Version -> the first convolution, then the squeezed widths; 0 stands for pooling.
+# version -> the first convolution, then the squeezed widths; 0 means pooling
 SQUEEZENETS = {
     "1.0": ((96, 7, 2), (0, 16, 16, 32, 0, 32, 48, 48, 64, 0, 64)),
     "1.1": ((64, 3, 2), (0, 16, 16, 0, 32, 32, 0, 48, 48, 64, 64)),
@@ -406,7 +405,7 @@ SQUEEZENETS = {
 class SqueezeNet(Classifier):
     """AlexNet's accuracy with 50 times fewer parameters.
 
-    version: "1.0", or "1.1", which computes less; for images of 224 x 224.
+    version: "1.0", or "1.1", which needs less computation; for images of 224 x 224.
     Source:  Iandola et al., arXiv:1602.07360.
     """
 
@@ -431,7 +430,7 @@ def _entry(table, key, what):
 
 
 def _untrained(make):
-    """Accept MXNet's arguments for trained weights, and raise an error if any are requested."""
+    """Accept MXNet's arguments for trained weights; raise an error if any are requested."""
 
     @wraps(make)
     def call(*args, pretrained=False, ctx=None, root=None, **kwargs):
@@ -448,7 +447,7 @@ def _untrained(make):
 
 @_untrained
 def get_resnet(version, num_layers, **kwargs):
-    """A residual network: version 1 or 2; 18, 34, 50, 101 or 152 layers.
+    """Create a residual network: version 1 or 2; 18, 34, 50, 101 or 152 layers.
 
     >>> get_resnet(1, 18, classes=10).output
     Dense(512 -> 10, linear)
@@ -462,7 +461,7 @@ def get_resnet(version, num_layers, **kwargs):
 
 @_untrained
 def get_vgg(num_layers, **kwargs):
-    """A VGG network with 11, 13, 16 or 19 layers, and batch normalization on request."""
+    """Create a VGG network with 11, 13, 16 or 19 layers; batch normalization is optional."""
     layers = _entry(VGG_STAGES, num_layers, "get_vgg: num_layers")
     return VGG(layers, (64, 128, 256, 512, 512), **kwargs)
 
@@ -481,7 +480,7 @@ MODELS = {
     **{f"mobilenetv2_{m}": partial(get_mobilenet_v2, m) for m in MULTIPLIERS},
     **{f"squeezenet{v}": partial(get_squeezenet, v) for v in SQUEEZENETS},
 }
-# Python's names of the same: resnet18_v1, mobilenet0_5, mobilenet_v2_0_5, ...
+# the models as functions: resnet18_v1, mobilenet0_5, mobilenet_v2_0_5, ...
 NAMES = {name.replace("tv2_", "t_v2_").replace(".", "_"): make for name, make in MODELS.items()}
 
 
@@ -496,7 +495,7 @@ def __dir__():
 
 
 def get_model(name, **kwargs):
-    """A network by name, such as "resnet18_v1", "vgg16_bn" or "mobilenet0.5".
+    """Create a network by name, such as "resnet18_v1", "vgg16_bn" or "mobilenet0.5".
 
     classes: the number of scores, by default 1000.
 

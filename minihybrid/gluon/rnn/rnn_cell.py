@@ -1,11 +1,11 @@
 """Recurrent cells: one step of a sequence, and combinations of cells.
 
-Takes:   the input of a step (N, C) and a list of states (N, H).
-Gives:   (output, new states), and `unroll` for whole sequences. `RNNCell`, `LSTMCell`,
-         `GRUCell`, stacks, bidirectional cells, dropout, zoneout, residuals.
-
-Names of parameters and nodes, and the order of gates, are MXNet's 1.9.
-Left out: convolutional cells.
+A cell maps the input of a step (N, C) and a list of states (N, H) to (output, new states);
+`unroll` processes whole sequences.
+Defines: `RNNCell`, `LSTMCell`, `GRUCell`, stacks, bidirectional cells, dropout, zoneout,
+         residuals.
+Names of parameters and nodes, and the order of gates, are those of MXNet 1.9.
+Not supported: convolutional cells.
 """
 
 import itertools
@@ -30,7 +30,7 @@ from minihybrid.gluon.rnn.steps import (
 
 
 class RecurrentCell(Block):
-    """The parent of all cells.
+    """The base class of all cells.
 
     >>> cell = RNNCell(2); cell.initialize()
     >>> out, states = cell(nd.ones((1, 3)), cell.begin_state(batch_size=1))
@@ -45,18 +45,18 @@ class RecurrentCell(Block):
 
     def reset(self):
         """Reset the counters of steps and states."""
-        # Not by setattr: what only names nodes must not make plans anew.
+        # Not by setattr, which would recompile: these counters only name nodes.
         vars(self).update(_counter=-1, _states=itertools.count())
         for cell in self._children.values():
             if isinstance(cell, RecurrentCell):
                 cell.reset()
 
     def state_info(self, batch_size=0):
-        """The shape and layout of each state."""
+        """Return the shape and layout of each state."""
         raise NotImplementedError(f"{type(self).__name__} has no state_info method; write it")
 
     def begin_state(self, batch_size=0, func=nd.zeros, **kwargs):
-        """The initial states: zeros, or the result of `func` for a shape."""
+        """Return the initial states: zeros, or the result of `func` for a shape."""
         self._check_free()
         infos = self.state_info(batch_size)
         return made_states(infos, func, f"{self._prefix}begin_state_", self._states, kwargs)
@@ -66,14 +66,14 @@ class RecurrentCell(Block):
             raise AttrError(f"{self.name}: another cell modifies this one; call that cell instead")
 
     def __call__(self, inputs, *states):
-        """One step, from an input and a list of states: (output, new states)."""
+        """Run one step on an input and a list of states: (output, new states)."""
         vars(self)["_counter"] += 1
         return super().__call__(inputs, *([s] if is_whole(s) else s for s in states))
 
     def unroll(
         self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None
     ):
-        """All steps of a sequence: (outputs, last states).
+        """Run all steps of a sequence: (outputs, last states).
 
         merge_outputs: True for one array, False for a list of steps.
         valid_length:  (N,): the length of each sequence. Outputs after it are 0, and the states
@@ -97,12 +97,12 @@ class RecurrentCell(Block):
 
 
 class HybridRecurrentCell(RecurrentCell, HybridBlock):
-    """The parent of cells that can be hybridized."""
+    """The base class of cells that can be hybridized."""
 
 
 # -- cells with parameters -------------------------------------------------------------
 class _Gates(HybridRecurrentCell):
-    """The parent of the three kinds, with two products: of the inputs and of the state."""
+    """The base class of the three kinds: matrix products of the inputs and of the state."""
 
     GATES = N_STATES = 1
 
@@ -133,7 +133,7 @@ class _Gates(HybridRecurrentCell):
             setattr(self, name, param)
 
     def state_info(self, batch_size=0):
-        """The shape and layout of each state."""
+        """Return the shape and layout of each state."""
         info = {"shape": (batch_size, self._hidden_size), "__layout__": "NC"}
         return [dict(info) for _ in range(self.N_STATES)]
 
@@ -153,7 +153,7 @@ class _Gates(HybridRecurrentCell):
 
 
 def _activated(F, x, activation, name):
-    """An activation by name, or as a block."""
+    """Apply an activation, given by name or as a block."""
     if isinstance(activation, str):
         return F.Activation(x, act_type=activation, name=name)
     if isinstance(activation, LeakyReLU):
@@ -192,7 +192,7 @@ class RNNCell(_Gates):
         return "rnn"
 
     def hybrid_forward(self, F, inputs, states, **weights):
-        """One step."""
+        """Run one step."""
         at, x, h = self._products(F, inputs, states[0], weights)
         output = _activated(
             F, F.elemwise_add(x, h, name=at + "plus0"), self._activation, at + "out"
@@ -238,7 +238,7 @@ class LSTMCell(_Gates):
         return "lstm"
 
     def hybrid_forward(self, F, inputs, states, **weights):
-        """One step."""
+        """Run one step."""
         at, x, h = self._products(F, inputs, states[0], weights)
         gates = F.elemwise_add(x, h, name=at + "plus0")
         parts = F.SliceChannel(gates, num_outputs=4, name=at + "slice")
@@ -268,7 +268,7 @@ class GRUCell(_Gates):
         return "gru"
 
     def hybrid_forward(self, F, inputs, states, **weights):
-        """One step."""
+        """Run one step."""
         at, x, h = self._products(F, inputs, states[0], weights)
         xr, xz, xn = F.SliceChannel(x, num_outputs=3, name=at + "i2h_slice")
         hr, hz, hn = F.SliceChannel(h, num_outputs=3, name=at + "h2h_slice")
@@ -282,9 +282,9 @@ class GRUCell(_Gates):
         return output, [output]
 
 
-# -- cells made of cells ---------------------------------------------------------------
+# -- composite cells -------------------------------------------------------------------
 class _Stacked:
-    """The parent of both stacks: the output of one cell is the input of the next."""
+    """The base class of both stacks: the output of one cell is the input of the next."""
 
     def add(self, cell):
         """Append a cell."""
@@ -297,16 +297,16 @@ class _Stacked:
         return list(self._children.values())[i]
 
     def state_info(self, batch_size=0):
-        """The shape and layout of the states of all cells."""
+        """Return the shape and layout of the states of all cells."""
         return [info for cell in self._children.values() for info in cell.state_info(batch_size)]
 
     def begin_state(self, **kwargs):
-        """The initial states of all cells."""
+        """Return the initial states of all cells."""
         self._check_free()
         return [state for cell in self._children.values() for state in cell.begin_state(**kwargs)]
 
     def _own(self, states):
-        """Pairs of a cell and its part of the states."""
+        """Yield pairs of a cell and its states."""
         at = 0
         for cell in self._children.values():
             n = len(cell.state_info())
@@ -328,7 +328,7 @@ class _Stacked:
     def unroll(
         self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None
     ):
-        """All steps of the first cell, then all of the next: (outputs, last states)."""
+        """Run all steps of the first cell, then of the next: (outputs, last states)."""
         self.reset()
         steps = listed(inputs, length, layout)
         states, new = started(self, begin_state, steps), []
@@ -347,7 +347,7 @@ class SequentialRNNCell(_Stacked, RecurrentCell):
     """
 
     def forward(self, inputs, states):
-        """One step of each cell."""
+        """Run one step of each cell."""
         return self._step(inputs, states)
 
 
@@ -355,7 +355,7 @@ class HybridSequentialRNNCell(_Stacked, HybridRecurrentCell):
     """A stack of cells that can be hybridized."""
 
     def hybrid_forward(self, F, inputs, states):
-        """One step of each cell."""
+        """Run one step of each cell."""
         return self._step(inputs, states)
 
 
@@ -377,7 +377,7 @@ class DropoutCell(HybridRecurrentCell):
         return f"DropoutCell(rate={self._rate}, axes={self._axes})"
 
     def state_info(self, batch_size=0):
-        """There are no states."""
+        """Return no states."""
         return []
 
     def hybrid_forward(self, F, inputs, states):
@@ -399,7 +399,7 @@ class DropoutCell(HybridRecurrentCell):
 
 
 class ModifierCell(HybridRecurrentCell):
-    """The parent of cells that modify another cell, which they own from then on."""
+    """The base class of cells that modify another cell, whose only owner they become."""
 
     def __init__(self, base_cell):
         base_cell._check_free()
@@ -412,15 +412,15 @@ class ModifierCell(HybridRecurrentCell):
 
     @property
     def params(self):
-        """The base cell's."""
+        """Return the base cell's."""
         return self.base_cell.params
 
     def state_info(self, batch_size=0):
-        """The base cell's."""
+        """Return the base cell's."""
         return self.base_cell.state_info(batch_size)
 
     def begin_state(self, **kwargs):
-        """The base cell's."""
+        """Return the base cell's."""
         self._check_free()
         return self._of_base("begin_state", **kwargs)
 
@@ -456,12 +456,12 @@ class ZoneoutCell(ModifierCell):
         return f"ZoneoutCell({rates}, {self.base_cell})"
 
     def reset(self):
-        """Reset, and forget the last output."""
+        """Reset the counters and the last output."""
         super().reset()
         vars(self)["_last"] = None
 
     def hybrid_forward(self, F, inputs, states):
-        """One step."""
+        """Run one step."""
         output, new = self.base_cell(inputs, states)
         last = F.zeros_like(output) if self._last is None else self._last
         output = _mixed(F, self.zoneout_outputs, output, last)
@@ -471,7 +471,7 @@ class ZoneoutCell(ModifierCell):
 
 
 def _mixed(F, p, new, old):
-    """The new values or, in training with probability p, the old ones."""
+    """Select the new values or, in training with probability p, the old ones."""
     return new if p == 0 else F.where(F.Dropout(F.ones_like(new), p=p), new, old)
 
 
@@ -485,14 +485,14 @@ class ResidualCell(ModifierCell):
         return "residual"
 
     def hybrid_forward(self, F, inputs, states):
-        """One step."""
+        """Run one step."""
         output, states = self.base_cell(inputs, states)
         return F.elemwise_add(output, inputs, name=f"t{self._counter}_fwd"), states
 
     def unroll(
         self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None
     ):
-        """All steps: (outputs, last states)."""
+        """Run all steps: (outputs, last states)."""
         self.reset()
         outputs, states = self._of_base(
             "unroll", length, inputs, begin_state, layout, merge_outputs, valid_length
@@ -527,7 +527,7 @@ class BidirectionalCell(HybridRecurrentCell):
     def unroll(
         self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None
     ):
-        """All steps of both cells: (outputs, last states of the forward, then backward cell)."""
+        """Run both cells: (outputs, last states of the forward, then of the backward cell)."""
         self.reset()
         steps = listed(inputs, length, layout)
         states = started(self, begin_state, steps)

@@ -1,10 +1,10 @@
 """Recurrent layers: whole sequences at once, with the operator `RNN`.
 
-Takes:   data (T, N, C), or (N, T, C) with layout="NTC"; states, or zeros.
-Gives:   `RNN`, `LSTM`, `GRU`, with several layers and one or two directions.
+Uses:    data (T, N, C), or (N, T, C) with layout="NTC"; states, by default zeros.
+Defines: `RNN`, `LSTM`, `GRU`, with several layers and one or two directions.
 
-Parameters' names, in memory and in files, are MXNet's 1.9.
-Left out: convolutional layers.
+Parameter names, in memory and in files, are those of MXNet 1.9.
+Not supported: convolutional layers.
 """
 
 import itertools
@@ -28,7 +28,7 @@ from minihybrid.ops.recurrent import CELLS, packed
 
 
 class _Layer(HybridBlock):
-    """The parent of the three kinds, with the `mode` of the operator RNN."""
+    """The base class of the three kinds, with the `mode` of the operator RNN."""
 
     _mode = ""
 
@@ -85,7 +85,7 @@ class _Layer(HybridBlock):
             setattr(self, name, param)
 
     def _shapes(self, inputs):
-        """Name -> shape of the parameters, in the order in which `RNN` packs them."""
+        """Return name -> shape of the parameters, in the order in which `RNN` packs them."""
         attrs = self._attrs
         keys = ("state_size", "num_layers", "bidirectional", "mode", "projection_size")
         parts = packed(inputs, *(attrs[key] for key in keys))
@@ -98,7 +98,7 @@ class _Layer(HybridBlock):
         return shapes
 
     def _collect_params_with_prefix(self, prefix=""):
-        """Parameters under the names of their cells, as in MXNet's files."""
+        """Return the parameters under the names of their cells, as in MXNet's files."""
         prefix += "." * bool(prefix)
         params = {}
         for name, param in self._reg_params.items():
@@ -117,7 +117,7 @@ class _Layer(HybridBlock):
 
     # -- states
     def state_info(self, batch_size=0):
-        """The shape, layout and dtype of each state."""
+        """Return the shape, layout and dtype of each state."""
         attrs = self._attrs
         layers = attrs["num_layers"] * (1 + attrs["bidirectional"])
         sizes = (attrs["projection_size"] or attrs["state_size"], attrs["state_size"])
@@ -127,12 +127,12 @@ class _Layer(HybridBlock):
         ]
 
     def begin_state(self, batch_size=0, func=nd.zeros, **kwargs):
-        """The initial states: zeros, or the result of `func` for a shape."""
+        """Return the initial states: zeros, or the result of `func` for a shape."""
         infos = self.state_info(batch_size)
         return made_states(infos, func, f"{self.prefix}h0_", itertools.count(), kwargs)
 
     def _begun(self, inputs):
-        """Zeros to match the inputs. For a symbol, the batch size is 0, which means any."""
+        """Return zeros to match the inputs. For a symbol, the batch size is 0, meaning any."""
         if isinstance(inputs, Symbol):
             return self.begin_state(0, func=sym.zeros)
         batch = inputs.shape[self._layout.index("N")]
@@ -140,18 +140,18 @@ class _Layer(HybridBlock):
 
     # -- calling
     def __call__(self, inputs, states=None, sequence_length=None):
-        """The outputs of all steps or, with `states`, (outputs, last states).
+        """Return the outputs of all steps or, with `states`, (outputs, last states).
 
         sequence_length: (N,), for use_sequence_length=True.
         """
         return super().__call__(*self._arranged(inputs, states, sequence_length))
 
     def plan_for(self, inputs, states=None, sequence_length=None):
-        """(plan, input arrays, bound parameters) for a call's arguments."""
+        """Return (plan, input arrays, bound parameters) for a call's arguments."""
         return super().plan_for(*self._arranged(inputs, states, sequence_length))
 
     def _arranged(self, inputs, states=None, sequence_length=None):
-        """(inputs, states, whether the states are initial zeros), as for `hybrid_forward`."""
+        """Return (inputs, states, whether no states were passed) for `hybrid_forward`."""
         if not is_whole(inputs):
             return (inputs,)
         self._tell_inputs(inputs)
@@ -178,7 +178,7 @@ class _Layer(HybridBlock):
                     weight.shape = self._shapes(shape[2])[name]
 
     def hybrid_forward(self, F, inputs, states, alone, **params):
-        """All layers and steps."""
+        """Run all layers and steps."""
         if self._layout == "NTC":
             inputs = F.swapaxes(inputs, dim1=0, dim2=1)
         order = self._shapes(self._input_size)
@@ -190,7 +190,7 @@ class _Layer(HybridBlock):
         return outputs if alone else (outputs, states)
 
     def _unfuse(self):
-        """The same layers as cells, which share the parameters."""
+        """Return the layers as cells, which share the parameters."""
         attrs = self._attrs
         if attrs["projection_size"] or attrs["lstm_state_clip_min"] is not None:
             raise AttrError(f"{self.name}: cells have no projection, and no clipping of states")

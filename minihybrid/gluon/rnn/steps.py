@@ -1,9 +1,9 @@
 """Sequences for recurrent cells: one array, or a list of steps.
 
-Takes:   arrays (N, T, C) or (T, N, C) as the layout says, or lists of T arrays (N, C).
-Gives:   `listed`, `merged`, `masked`, `backwards`, `started`, `outputs_as`.
+Uses:    arrays (N, T, C) or (T, N, C), according to the layout, or lists of T arrays (N, C).
+Defines: `listed`, `merged`, `masked`, `backwards`, `started`, `outputs_as`.
 
-Left out: steps with several arrays.
+Not supported: steps with several arrays.
 """
 
 import functools
@@ -16,18 +16,18 @@ from minihybrid.core.sym import Symbol
 
 
 def world(values):
-    """`nd` or `sym`, according to the values."""
+    """Return `nd` or `sym`, according to the values."""
     first = values[0] if isinstance(values, (list, tuple)) else values
     return sym if isinstance(first, Symbol) else nd
 
 
 def is_whole(values):
-    """Whether a sequence is one array."""
+    """Return whether a sequence is one array."""
     return isinstance(values, (NDArray, Symbol))
 
 
 def axis_of_time(layout):
-    """The axis of time.
+    """Return the time axis.
 
     Raises:  AttrError for a layout other than NTC and TNC.
     """
@@ -37,7 +37,7 @@ def axis_of_time(layout):
 
 
 def listed(inputs, length, layout):
-    """A sequence as a list of steps (N, C).
+    """Return a sequence as a list of steps (N, C).
 
     Raises:  ShapeError if it doesn't have `length` steps.
     """
@@ -61,21 +61,21 @@ def listed(inputs, length, layout):
 
 
 def merged(steps, layout):
-    """A sequence as one array."""
+    """Return a sequence as one array."""
     if is_whole(steps):
         return steps
     return world(steps).stack(*steps, axis=axis_of_time(layout))
 
 
 def outputs_as(outputs, length, layout, merge):
-    """The outputs as a list (merge=False), as one array (True), or as they are."""
+    """Return the outputs as a list (merge=False), as one array (True), or unchanged."""
     if merge is None:
         return outputs
     return merged(outputs, layout) if merge else listed(outputs, length, layout)
 
 
 def masked(outputs, valid_length, layout):
-    """One array, with zeros after the end of each sequence."""
+    """Return one array, with zeros after the end of each sequence."""
     whole = merged(outputs, layout)
     return world(whole).SequenceMask(
         whole, valid_length, use_sequence_length=True, axis=axis_of_time(layout)
@@ -83,7 +83,7 @@ def masked(outputs, valid_length, layout):
 
 
 def backwards(steps, valid_length):
-    """The steps in reverse, with the padding after a sequence's end in place."""
+    """Reverse the steps, but leave the padding after a sequence's end in place."""
     if valid_length is None:
         return list(reversed(steps))
     F = world(steps)
@@ -92,7 +92,7 @@ def backwards(steps, valid_length):
 
 
 def started(cell, states, steps):
-    """The given initial states, or zeros for the batch size."""
+    """Return the given initial states, or zeros for the batch size."""
     if states is not None:
         return [states] if is_whole(states) else list(states)
     first = steps[0]
@@ -103,11 +103,11 @@ def started(cell, states, steps):
     column = sym.slice_axis(sym.zeros_like(first), axis=1, begin=0, end=1)
     return cell.begin_state(
         func=lambda shape: sym.broadcast_axis(column, axis=1, size=shape[1])
-    )  # a graph serves all sizes of batches
+    )  # a graph works for all batch sizes
 
 
 def made_states(infos, func, prefix, numbers, kwargs):
-    """States made by a function such as `nd.zeros` or `sym.var`, from the arguments it accepts."""
+    """Create states by a function such as `nd.zeros` or `sym.var`, with arguments it accepts."""
     taken = parameters_of(func)
     takes_all = any(kind is inspect.Parameter.VAR_KEYWORD for kind in taken.values())
     states = []
@@ -118,7 +118,7 @@ def made_states(infos, func, prefix, numbers, kwargs):
     return states
 
 
-@functools.lru_cache(maxsize=8)  # nd.zeros is asked at each call without states
+@functools.lru_cache(maxsize=8)  # each call without states inspects nd.zeros
 def parameters_of(func):
-    """name -> kind, of a function's parameters."""
+    """Return name -> kind of a function's parameters."""
     return {p.name: p.kind for p in inspect.signature(func).parameters.values()}

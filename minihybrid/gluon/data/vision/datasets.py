@@ -1,12 +1,11 @@
 """Image datasets, read from the published files.
 
-Takes:   a folder that contains the files.
-Gives:   `MNIST`, `FashionMNIST`, `CIFAR10`, `CIFAR100`; `ImageFolderDataset`, a folder of
+Defines: `MNIST`, `FashionMNIST`, `CIFAR10`, `CIFAR100`; `ImageFolderDataset`, a folder of
          folders of images, and `ImageRecordDataset`, a record file.
 
-Nothing is downloaded. If a file is missing, the error names it and the folder. The size in a
-file's header is compared with the file before memory is allocated.
-Left out: downloads.
+If a file is missing, the error names it and the folder. The size in a file's header is
+compared with the file before memory is allocated.
+Not supported: downloads.
 """
 
 import gzip
@@ -26,15 +25,15 @@ from minihybrid.core.switches import is_np_array
 from minihybrid.gluon.data.dataset import Dataset, RecordFileDataset
 from minihybrid.gluon.data.vision.image import imdecode, imread
 
-PACKED = 1032  # bytes that gzip can make of one
-MAX_MEMBER = 1 << 28  # bytes of a file in an archive; the largest of those published has 2^27
+PACKED = 1032  # the largest expansion of a byte by gzip
+MAX_MEMBER = 1 << 28  # bytes of a file in an archive; the largest published one has 2^27
 EXTENSIONS = (".jpg", ".jpeg", ".png")
 
 
 class _FileDataset(Dataset):
-    """Images and labels, read at once. A subclass defines `_read`."""
+    """Images and labels in memory. A subclass defines `_read`."""
 
-    FOLDER = ""  # where the files are looked for, below the folder of MXNet's data
+    FOLDER = ""  # the default folder of the files, in MXNet's data folder
 
     def __init__(self, root=None, train=True, transform=None):
         name = type(self).__name__
@@ -57,7 +56,7 @@ class _FileDataset(Dataset):
         return sample if self._transform is None else self._transform(*sample)
 
     def _found(self, *names):
-        """The path of the first of these files in the folder.
+        """Return the path of the first of these files in the folder.
 
         Raises:  FileError if the folder contains none of them.
         """
@@ -71,12 +70,12 @@ class _FileDataset(Dataset):
         )
 
     def _read(self):
-        """(images of shape (N, height, width, channels), labels of shape (N,)) of bytes."""
+        """Return uint8 arrays: images (N, height, width, channels), labels (N,)."""
         raise NotImplementedError
 
 
 def checked_transform(owner, transform):
-    """A function of a sample, or None."""
+    """Return the transform if it's a function or None."""
     if transform is not None and not callable(transform):
         raise AttrError(
             f"{owner}: transform={described(transform)}, but a function of data and label is needed"
@@ -118,7 +117,7 @@ class FashionMNIST(MNIST):
 
 
 def read_idx(path, n_axes):
-    """The array of bytes in an idx file, possibly compressed with gzip.
+    """Return the uint8 array in an idx file, possibly compressed with gzip.
 
     Raises:  FileError if it isn't one, or doesn't have the size in its header.
     """
@@ -158,7 +157,7 @@ class CIFAR10(_FileDataset):
     ARCHIVE, INSIDE = "cifar-10-binary.tar.gz", "cifar-10-batches-bin"
     TRAIN = [f"data_batch_{i}.bin" for i in range(1, 6)]
     TEST = ["test_batch.bin"]
-    N_LABELS, LABEL = 1, 0  # of each image, and which is taken
+    N_LABELS, LABEL = 1, 0  # labels per image, and the index of the one to use
 
     def _read(self):
         names = self.TRAIN if self._train else self.TEST
@@ -167,11 +166,11 @@ class CIFAR10(_FileDataset):
         return data, label
 
     def _bytes(self, name):
-        """The file with this name, in the folder or in the archive."""
+        """Return the contents of the file with this name, in the folder or in the archive."""
         path = self._found(name, os.path.join(self.INSIDE, name), self.ARCHIVE)
         if not path.endswith(self.ARCHIVE):
             return read_whole(path)
-        import tarfile  # it isn't small, and seldom needed
+        import tarfile  # slow to import, rarely needed
 
         try:
             with tarfile.open(fileobj=io.BytesIO(read_whole(path))) as archive:
@@ -202,7 +201,7 @@ class CIFAR10(_FileDataset):
 
 
 class CIFAR100(CIFAR10):
-    """The same with 100 classes in 20 groups.
+    """CIFAR10 with 100 classes in 20 groups.
 
     root:        a folder with `cifar-100-binary.tar.gz`, or with its contents.
     fine_label:  whether the label is the class, or the group.

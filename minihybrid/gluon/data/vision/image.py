@@ -1,14 +1,14 @@
-"""Pictures: read from files, cut and made larger or smaller.
+"""Images: decode, crop and resize.
 
-Takes:   files and bytes of pictures (JPEG, PNG, BMP, PPM, TIFF, WebP); arrays of shape
-         (height, width, channels), usually of uint8.
-Gives:   `imread`, `imdecode`; `imresize`, `resize_short`; `fixed_crop`, `center_crop`,
+Uses:    files and bytes (JPEG, PNG, BMP, PPM, TIFF, WebP); arrays of shape
+         (height, width, channels), usually uint8.
+Defines: `imread`, `imdecode`; `imresize`, `resize_short`; `fixed_crop`, `center_crop`,
          `random_crop`, `random_size_crop`; `color_normalize`, `scale_down`.
 
-Files are read by Pillow, if it is installed; sizes are changed here, by the weights that
-OpenCV has in MXNet. What is drawn at random repeats after `mx.random.seed`.
-`ImageIter`, and what changes pictures for it, are in modules of their own.
-What is left out: rotations.
+Files are decoded by Pillow, if it's installed. Resizing is implemented here, with the
+weights of MXNet's OpenCV. Random results are reproducible with `mx.random.seed`.
+`ImageIter` and its augmenters are in separate modules.
+Not supported: rotations.
 """
 
 import io
@@ -24,7 +24,7 @@ from minihybrid.core.op import AttrError, ShapeError, checked, count, described,
 from minihybrid.core.parameter import in_world
 from minihybrid.ops.random import STREAM
 
-# Here under MXNet's names, and imported when they are asked for: they need what is read later.
+# Names of MXNet that are imported lazily, because their modules are imported later.
 AUGMENTERS = """Augmenter BrightnessJitterAug CastAug CenterCropAug ColorJitterAug
     ColorNormalizeAug ContrastJitterAug CreateAugmenter ForceResizeAug HorizontalFlipAug
     HueJitterAug LightingAug RandomCropAug RandomGrayAug RandomOrderAug RandomSizedCropAug ResizeAug
@@ -34,26 +34,26 @@ LATER = {"ImageIter": "mxnet.imageiter:ImageIter"} | {
 }
 __getattr__ = lazy.face(globals(), LATER)
 
-FORMATS = ("JPEG", "PNG", "BMP", "PPM", "TIFF", "WEBP")  # others may start other programs
-# Of one picture: a file of some bytes may say that it has any number. More than SMALL are
-# read where the file is long enough for them, at the best that formats pack.
+FORMATS = ("JPEG", "PNG", "BMP", "PPM", "TIFF", "WEBP")  # other formats may start external programs
+# Limits of pixels per image, because a short file may claim any size. Beyond SMALL, the limit
+# is proportional to the file's length, at the formats' best compression.
 MAX_PIXELS, SMALL, PACKED = 1 << 26, 1 << 24, 8 * 1032
-BITS = 11  # OpenCV resizes bytes with whole numbers: weights have this many binary places
+BITS = 11  # OpenCV resizes bytes in fixed point; weights have this many fractional bits
 
 
 # -- files -----------------------------------------------------------------------------
 def imread(filename, flag=1, to_rgb=True):
-    """The picture in a file: an array of uint8, of shape (height, width, channels).
+    """Read an image file: a uint8 array of shape (height, width, channels).
 
-    flag:    1 for three channels, 0 for one (grey).
-    to_rgb:  red comes first; else blue.
-    Raises:  FileError for what is no picture; ImportError without Pillow.
+    flag:    1 for three channels, 0 for one (gray).
+    to_rgb:  whether the order of channels is RGB, else BGR.
+    Raises:  FileError if it isn't an image; ImportError without Pillow.
     """
     return _decoded(read_whole(filename), f"'{filename}'", flag, to_rgb)
 
 
 def imdecode(buf, flag=1, to_rgb=True):
-    """The picture in the bytes of a file, as `imread` gives it.
+    """Decode the bytes of an image file, like `imread`.
 
     >>> imdecode(b"P6 2 1 255 " + bytes(6)).shape
     (1, 2, 3)
@@ -71,7 +71,7 @@ def imdecode(buf, flag=1, to_rgb=True):
 
 
 def import_pillow():
-    """The library Pillow, which knows the formats of pictures."""
+    """Return Pillow, which decodes image formats."""
     try:
         import PIL.Image
     except ImportError:
@@ -90,17 +90,16 @@ def _decoded(data, source, flag, to_rgb):
 
 
 def pixels(data, source, flag):
-    """The picture in the bytes of a file, as NumPy's uint8: (height, width, channels).
+    """Decode the bytes of an image file into a NumPy uint8 array (height, width, channels).
 
-    source:  what the bytes are, for errors.
-    flag:    1 for red, green and blue, 0 for grey, -1 as the file has it: grey, colours, or
-             these with how opaque they are.
-    Raises:  FileError for what is no picture, or one too large for so few bytes.
+    source:  a description of the bytes, for errors.
+    flag:    1 for RGB, 0 for gray, -1 for the file's own channels: gray, RGB or RGBA.
+    Raises:  FileError if it isn't an image, or is too large for its number of bytes.
     """
     pillow = import_pillow()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Pillow: about sizes, and metadata
+            warnings.simplefilter("ignore")  # Pillow warns about sizes and metadata
             picture = pillow.open(io.BytesIO(data), formats=FORMATS)
             width, height = picture.size
             most = min(MAX_PIXELS, SMALL + PACKED * len(data))
@@ -110,15 +109,15 @@ def pixels(data, source, flag):
                     f"{len(data)} bytes at most {most} pixels are read"
                 )
             if not flag:
-                picture.draft("L", picture.size)  # a JPEG holds its grey
-            if picture.mode.startswith("I;16"):  # the upper half of each number
+                picture.draft("L", picture.size)  # a JPEG contains a gray channel
+            if picture.mode.startswith("I;16"):  # the upper byte of 16 bits
                 picture = pillow.fromarray((np.asarray(picture) >> 8).astype(np.uint8))
             kept = "L" if picture.mode in ("1", "L") else "RGB"
             kept = "RGBA" if picture.has_transparency_data else kept
             array = np.asarray(picture.convert({1: "RGB", 0: "L", -1: kept}[flag]))
     except FileError:
         raise
-    except Exception as error:  # Pillow's readers raise many kinds
+    except Exception as error:  # Pillow's readers raise many types
         raise FileError(
             f"{source} cannot be read as a picture ({', '.join(FORMATS)}): "
             f"{' '.join(str(error).split())[:100]}"
@@ -128,9 +127,9 @@ def pixels(data, source, flag):
 
 # -- sizes -----------------------------------------------------------------------------
 def imresize(src, w, h, interp=1):
-    """A picture, or some, of another size: (..., height, width, channels).
+    """Resize an image or a batch of images, (..., height, width, channels).
 
-    interp:  0 the nearest pixel, 1 linear, 2 cubic, 3 the mean of the area, 4 Lanczos;
+    interp:  0 nearest neighbor, 1 linear, 2 cubic, 3 mean over the area, 4 Lanczos;
              9 chooses 2 to enlarge, 3 to shrink, else 1; 10 chooses at random.
 
     >>> imresize(nd.array([[[0], [4]]]), 4, 1).asnumpy().ravel().tolist()
@@ -144,9 +143,9 @@ def imresize(src, w, h, interp=1):
 
 
 def picture(owner, src, axes=(3,)):
-    """An array of one picture (or of some, with 4 axes).
+    """Return the array if it's an image (or a batch of images, with 4 axes).
 
-    Raises:  ShapeError for another number of axes, or where there are no pixels.
+    Raises:  ShapeError for another number of axes, or without pixels.
     """
     if not isinstance(src, NDArray):
         raise AttrError(f"{owner}: {described(src)} is given, but an array of a picture is needed")
@@ -159,13 +158,13 @@ def picture(owner, src, axes=(3,)):
 
 
 def like(src, values):
-    """NumPy's values as an array of the type, on the device and in the world of `src`."""
+    """Convert NumPy values to an array on the device of `src`, np or nd."""
     made = nd.array(values, src.context, values.dtype)
     return in_world(made)
 
 
 def _interpolation(interp, sizes):
-    """The number of the interpolation; `sizes` are the old and the new height and width."""
+    """Return the interpolation's code; `sizes`: old height, old width, new height, new width."""
     interp = checked("interpolation", "interp", interp, integer)
     if interp == 9:
         old_h, old_w, h, w = sizes
@@ -181,7 +180,7 @@ def _interpolation(interp, sizes):
 
 
 def resized(values, h, w, kind):
-    """NumPy's array with axes -3 and -2 of the lengths h and w.
+    """Resize axes -3 and -2 of a NumPy array to lengths h and w.
 
     In loops:   for each row y, column x: sum over taps of weight * values[place]
     """
@@ -198,19 +197,19 @@ def resized(values, h, w, kind):
     if values.dtype.kind not in "iu":
         return made.astype(values.dtype)
     limits = np.iinfo(values.dtype)
-    halves = (old_h, old_w) == (2 * h, 2 * w)  # there OpenCV rounds a half up, else to even
+    halves = (old_h, old_w) == (2 * h, 2 * w)  # then OpenCV rounds halves up, else to even
     made = np.floor(made + 0.5) if halves else np.rint(made)
     return np.clip(made, limits.min, limits.max).astype(values.dtype)
 
 
 def _resized_bytes(values, rows, columns, linear):
-    """The same of bytes, as OpenCV's whole numbers give it."""
+    """Resize uint8 in fixed point, bit for bit like OpenCV."""
     rows, columns = (
         (places, np.rint(weights * (1 << BITS)).astype(np.int64))
         for places, weights in (rows, columns)
     )
     made = _weighed(values.astype(np.int64), -2, *columns)
-    if linear:  # each product is cut, and their sum rounded
+    if linear:  # products are truncated, their sum is rounded
         made = sum(
             (made.take(rows[0][:, k], -3) >> 4) * _along(rows[1][:, k], -3) >> 16 for k in (0, 1)
         )
@@ -220,7 +219,7 @@ def _resized_bytes(values, rows, columns, linear):
 
 
 def _weighed(values, axis, places, weights):
-    """The sum over k of `weights[:, k]` times the values at `places[:, k]`, along an axis."""
+    """Sum `weights[:, k]` times the values at `places[:, k]` over k, along an axis."""
     return sum(
         values.take(places[:, k], axis) * _along(weights[:, k], axis)
         for k in range(places.shape[1])
@@ -228,14 +227,14 @@ def _weighed(values, axis, places, weights):
 
 
 def _along(weights, axis):
-    """One weight a place of the axis -3 or -2."""
+    """Reshape weights to broadcast along the axis -3 or -2."""
     return weights.reshape((-1,) + (1,) * (-1 - axis))
 
 
 def taps(n_old, n_new, kind, shrinks):
-    """(places, weights): which old pixels make each new one, and by how much.
+    """Return (places, weights): the old pixels of each new one, with their weights.
 
-    Shapes:  (n_new, k) both; places outside are those of the edge.
+    Shapes:  (n_new, k) both; places outside are clipped to the edge.
     """
     scale = n_old / n_new
     new = np.arange(n_new)
@@ -244,7 +243,7 @@ def taps(n_old, n_new, kind, shrinks):
         places = first[:, None] + np.arange(int(np.ceil(scale)) + 1)
         ends = np.minimum(places + 1, (new[:, None] + 1) * scale)
         weights = np.clip(ends - np.maximum(places, new[:, None] * scale), 0, None) / scale
-        weights[weights < 1e-6] = 0  # of sizes that only rounding lets overlap
+        weights[weights < 1e-6] = 0  # overlaps due to rounding
     elif kind == 0 or kind == 3:
         first = np.floor(new * scale)
         part = np.clip(new + 1 - (first + 1) / scale, 0, None)
@@ -280,21 +279,21 @@ WEIGHTS = {1: _linear, 2: _cubic, 4: _lanczos}
 
 
 def resize_short(src, size, interp=2):
-    """A picture whose shorter edge has this length; the longer one in proportion."""
+    """Resize an image so that its shorter edge has this length, preserving the aspect ratio."""
     h, w, _ = picture("resize_short", src).shape
     size = checked("resize_short", "size", size, count)
     new_h, new_w = (size * h // w, size) if h > w else (size, size * w // h)
     return imresize(src, new_w, new_h, interp)
 
 
-# -- parts -----------------------------------------------------------------------------
+# -- crops -----------------------------------------------------------------------------
 def draws():
-    """Random numbers of the package's stream, for one picture."""
+    """Return a generator from the package's random stream, for one image."""
     return np.random.default_rng(STREAM.take(1))
 
 
 def pair(owner, size):
-    """(width, height) of a size; of one number a square."""
+    """Return (width, height) of a size; a single integer means a square."""
     try:
         width, height = items(size) if np.iterable(size) else (size, size)
     except (TypeError, ValueError):
@@ -305,7 +304,7 @@ def pair(owner, size):
 
 
 def scale_down(src_size, size):
-    """A size in proportion that fits into another; both are (width, height).
+    """Scale a size down, in proportion, to fit into another; both are (width, height).
 
     >>> scale_down((640, 480), (720, 120))
     (640, 106)
@@ -319,7 +318,7 @@ def scale_down(src_size, size):
 
 
 def fixed_crop(src, x0, y0, w, h, size=None, interp=2):
-    """The part of a picture that begins at column x0, row y0; then of another size."""
+    """Crop a region starting at column x0, row y0; resize it if `size` is given."""
     height, width = picture("fixed_crop", src, (3, 4)).shape[-3:-1]
     x0, y0 = (checked("fixed_crop", n, v, integer) for n, v in (("x0", x0), ("y0", y0)))
     w, h = (checked("fixed_crop", n, v, count) for n, v in (("w", w), ("h", h)))
@@ -335,7 +334,7 @@ def fixed_crop(src, x0, y0, w, h, size=None, interp=2):
 
 
 def center_crop(src, size, interp=2):
-    """(the middle of a picture, (x, y, width, height)); enlarged where it is too small."""
+    """Return (center crop, (x, y, width, height)); enlarge the crop if it's too small."""
     h, w, _ = picture("center_crop", src).shape
     new_w, new_h = scale_down((w, h), size)
     place = (w - new_w) // 2, (h - new_h) // 2, new_w, new_h
@@ -343,7 +342,7 @@ def center_crop(src, size, interp=2):
 
 
 def random_crop(src, size, interp=2):
-    """(a part of a picture from anywhere, (x, y, width, height))."""
+    """Return (random crop, (x, y, width, height))."""
     h, w, _ = picture("random_crop", src).shape
     new_w, new_h = scale_down((w, h), size)
     draw = draws()
@@ -352,10 +351,10 @@ def random_crop(src, size, interp=2):
 
 
 def random_size_crop(src, size, area, ratio, interp=2):
-    """(a part of any size from anywhere, resized, (x, y, width, height)).
+    """Return (random crop of random size, resized, (x, y, width, height)).
 
-    area:   from which to which share of the picture; of one number, from it to 1.
-    ratio:  from which to which width over height.
+    area:   the range of the crop's fraction of the image; a scalar means from it to 1.
+    ratio:  the range of its width over its height.
     """
     h, w, _ = picture("random_size_crop", src).shape
     size = pair("random_size_crop", size)
@@ -371,7 +370,7 @@ def random_size_crop(src, size, area, ratio, interp=2):
 
 
 def color_normalize(src, mean, std=None):
-    """(src - mean) / std, for arrays that fit the channels; either may be None."""
+    """Return (src - mean) / std; both broadcast over the channels, and either may be None."""
     if mean is not None:
         src = src - mean
     return src if std is None else src / std

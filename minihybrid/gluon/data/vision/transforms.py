@@ -1,14 +1,14 @@
 """Transforms of images between a dataset and a network.
 
-Takes:   arrays of shape (height, width, channels), usually of uint8.
-Gives:   `Compose`; `ToTensor`, `Normalize`, `Cast`, which are made of operators and can be
+Uses:    arrays of shape (height, width, channels), usually uint8.
+Defines: `Compose`; `ToTensor`, `Normalize`, `Cast`, which are made of operators and can be
          hybridized; `Resize`, `CenterCrop`, `CropResize`, `RandomCrop`, `RandomResizedCrop`,
          flips, color changes, `RandomApply`.
 
-Random draws are reproducible with `mx.random.seed`.
+Random results are reproducible with `mx.random.seed`.
 Source:  names and constants are MXNet 1.9.1's. Its `RandomSaturation` computes a pixel's gray
          from blue only. Here, all three colors contribute.
-Left out: rotations.
+Not supported: rotations.
 """
 
 import itertools
@@ -44,8 +44,8 @@ from minihybrid.gluon.data.vision.image import (
     resize_short,
 )
 
-GREY = np.float32([0.299, 0.587, 0.114])  # how bright red, green and blue are
-# Main directions of the colors of photographs, by the length of each.
+GREY = np.float32([0.299, 0.587, 0.114])  # luma of red, green and blue
+# Principal components of the colors of photographs, times their eigenvalues.
 LIGHTING = np.float32(
     [
         [55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0.4009],
@@ -88,36 +88,36 @@ class RandomApply(Block):
         self.p = checked("RandomApply", "p", p, share)
 
     def forward(self, x):
-        """The image, possibly transformed."""
+        """Return the image, possibly transformed."""
         return self.transforms(x) if draws().random() < self.p else x
 
 
-# -- arrays for nets -------------------------------------------------------------------
+# -- tensors ---------------------------------------------------------------------------
 class Cast(HybridBlock):
-    """The same elements in another dtype."""
+    """Convert to another dtype."""
 
     def __init__(self, dtype="float32"):
         super().__init__()
         self._dtype = dtype_of("Cast", dtype)
 
     def hybrid_forward(self, F, x):
-        """The array with the dtype."""
+        """Return the array in the dtype."""
         return F.cast(x, dtype=self._dtype)
 
 
 class ToTensor(HybridBlock):
-    """(height, width, channels) of 0 to 255 -> (channels, height, width) of 0 to 1.
+    """Convert (height, width, channels) in [0, 255] to (channels, height, width) in [0, 1].
 
     Shapes:  (..., H, W, C) -> (..., C, H, W), float32
     """
 
     def hybrid_forward(self, F, x):
-        """The array for a net."""
+        """Return the tensor."""
         return F.swapaxes(F.swapaxes(F.cast(x, dtype="float32"), -1, -3), -1, -2) / 255
 
 
 class Normalize(HybridBlock):
-    """(x - mean) / std for each channel.
+    """Return (x - mean) / std for each channel.
 
     mean, std:  a scalar for all channels, or one per channel.
     Shapes:     (..., C, H, W), as `ToTensor` returns it.
@@ -137,7 +137,7 @@ class Normalize(HybridBlock):
             ) from None
 
     def hybrid_forward(self, F, x):
-        """The normalized array."""
+        """Return the normalized array."""
         mean, std = (
             F.concat(*(F.full((1, 1, 1), v) for v in numbers), dim=0)
             for numbers in (self._mean, self._std)
@@ -161,21 +161,21 @@ class Resize(Block):
         self._keep = checked("Resize", "keep_ratio", keep_ratio, boolean)
 
     def forward(self, x):
-        """The resized image."""
+        """Return the resized image."""
         if self._keep and not np.iterable(self._size):
             return resize_short(x, self._size, self._interpolation)
         return imresize(x, *pair("Resize", self._size), self._interpolation)
 
 
 class CenterCrop(Block):
-    """The center of an image, enlarged if the image is too small."""
+    """Crop the center of an image, enlarged if the image is too small."""
 
     def __init__(self, size, interpolation=1):
         super().__init__()
         self._size, self._interpolation = pair("CenterCrop", size), interpolation
 
     def forward(self, x):
-        """The center."""
+        """Return the center."""
         return center_crop(x, self._size, self._interpolation)[0]
 
 
@@ -189,7 +189,7 @@ class CropResize(Block):
         self._interpolation = 1 if interpolation is None else interpolation
 
     def forward(self, x):
-        """The region."""
+        """Return the region."""
         return fixed_crop(x, *self._place, self._size, self._interpolation)
 
 
@@ -205,7 +205,7 @@ class RandomCrop(Block):
         self._pad, self._value = checked("RandomCrop", "pad", pad, optional(length)), pad_value
 
     def forward(self, x):
-        """The region."""
+        """Return the region."""
         if self._pad:
             sides = [(self._pad, self._pad)] * 2 + [(0, 0)]
             values = picture("RandomCrop", x).asnumpy()
@@ -216,7 +216,7 @@ class RandomCrop(Block):
 class RandomResizedCrop(Block):
     """Crop a random region and resize it.
 
-    scale:  the range of the region's share of the image;  ratio: of its width to its height.
+    scale:  the range of the region's fraction of the image;  ratio: of width over height.
     """
 
     def __init__(self, size, scale=(0.08, 1.0), ratio=(3 / 4, 4 / 3), interpolation=1):
@@ -224,7 +224,7 @@ class RandomResizedCrop(Block):
         self._args = pair("RandomResizedCrop", size), scale, ratio, interpolation
 
     def forward(self, x):
-        """The region."""
+        """Return the region."""
         return random_size_crop(x, *self._args)[0]
 
 
@@ -235,21 +235,21 @@ class RandomFlipLeftRight(Block):
     AXIS = 1
 
     def forward(self, x):
-        """The image, possibly mirrored."""
+        """Return the image, possibly mirrored."""
         picture(type(self).__name__, x)
         return x.flip(axis=self.AXIS) if draws().random() < 0.5 else x
 
 
 class RandomFlipTopBottom(RandomFlipLeftRight):
-    """Turn the image upside down with probability 1/2."""
+    """Flip the image vertically with probability 1/2."""
 
     AXIS = 0
 
 
 class _Colours(Block):
-    """The parent. A subclass defines `changed(values, factor)` for float32."""
+    """The base class. A subclass defines `changed(values, factor)` for float32."""
 
-    SMALLEST = 0.0  # what a factor is never below
+    SMALLEST = 0.0  # lower bound of the factor
 
     def __init__(self, amount):
         super().__init__()
@@ -258,17 +258,17 @@ class _Colours(Block):
         self._range = max(self.SMALLEST, 1 - amount), 1 + amount
 
     def forward(self, x):
-        """The image with changed colors."""
+        """Return the image with changed colors."""
         values = picture(type(self).__name__, x).asnumpy()
         made = self.changed(values.astype(np.float32), np.float32(draws().uniform(*self._range)))
         return like(x, limited(made, values.dtype))
 
 
 def limited(values, dtype):
-    """Values clipped to the range of a dtype, such as 0 to 255 for bytes."""
+    """Clip values to the range of a dtype, such as 0 to 255 for bytes."""
     if np.dtype(dtype).kind in "iu":
         limits = np.iinfo(dtype)
-        values = np.clip(values, limits.min, limits.max)  # what is behind the point is cut off
+        values = np.clip(values, limits.min, limits.max)  # astype truncates
     return values.astype(dtype)
 
 
@@ -279,7 +279,7 @@ class RandomBrightness(_Colours):
         super().__init__(brightness)
 
     def changed(self, values, factor):
-        """The values, brighter or darker."""
+        """Return the values, brighter or darker."""
         return values * factor
 
 
@@ -290,7 +290,7 @@ class RandomContrast(_Colours):
         super().__init__(contrast)
 
     def changed(self, values, factor):
-        """The values with more or less contrast."""
+        """Return the values with more or less contrast."""
         grey = values @ GREY if values.shape[-1] == 3 else values
         return values * factor + (1 - factor) * grey.mean(dtype=np.float32)
 
@@ -302,7 +302,7 @@ class RandomSaturation(_Colours):
         super().__init__(saturation)
 
     def changed(self, values, factor):
-        """The values, more or less saturated."""
+        """Return the values, more or less saturated."""
         if values.shape[-1] != 3:
             return values
         return values * factor + (1 - factor) * (values @ GREY)[..., None]
@@ -315,12 +315,12 @@ class RandomHue(_Colours):
         super().__init__(hue)
 
     def changed(self, values, factor):
-        """The values with rotated hues, where 1 is the whole circle."""
+        """Return the values with rotated hues; a factor of 1 is the whole circle."""
         return turned(values, factor) if values.shape[-1] == 3 else values
 
 
 def turned(values, part):
-    """Colors from 0 to 255 with the hue rotated by a fraction of the circle.
+    """Rotate the hue of colors from 0 to 255 by a fraction of the circle.
 
     Shapes:  (..., 3), red, green and blue, both
     """
@@ -333,7 +333,7 @@ def turned(values, part):
         [(green - blue) / unit, (blue - red) / unit + 2],
         (red - green) / unit + 4,
     )
-    wide = np.where(np.isinf(unit), 0, spread)  # of lightness, from its middle
+    wide = np.where(np.isinf(unit), 0, spread)  # the range of lightness
     hue = (hue + 6 * part) % 6
     # How near each color is to the hue: 1 at most one step away, 0 from two steps on.
     steps = np.stack([(hue - centre + 3) % 6 - 3 for centre in (0, 2, 4)], -1)
@@ -353,7 +353,7 @@ class RandomColorJitter(Block):
                 self.register_child(made)
 
     def forward(self, x):
-        """The image with changed colors."""
+        """Return the image with changed colors."""
         changes = list(self._children.values())
         for i in draws().permutation(len(changes)):
             x = changes[i](x)
@@ -371,7 +371,7 @@ class RandomLighting(Block):
         self._alpha = checked("RandomLighting", "alpha", alpha, not_negative)
 
     def forward(self, x):
-        """The image with changed lighting."""
+        """Return the image with changed lighting."""
         values = picture("RandomLighting", x).asnumpy()
         if values.shape[-1] != 3:
             return x
