@@ -851,7 +851,7 @@ class _contrib:
         """The column that each row of scores (..., N, M) gets, and the row that each column gets, or -1: pairs are made from the largest score on (is_ascend: the smallest) down to the threshold. With topk above 0, MXNet and we stop after topk + 1 pairs."""
     @staticmethod
     def boolean_mask(data, index, axis: Any = 0) -> NDArray:
-        """The parts of `data` along an axis at which `index`, one number a part, is not 0."""
+        """Select the slices of `data` along an axis where the vector `index` isn't 0."""
     @staticmethod
     def box_decode(
         data,
@@ -921,7 +921,7 @@ class _contrib:
         """Boxes (..., N, W) in order of their scores, without those that overlap a better one (of the same class, unless force_suppress) by more than overlap_thresh; rows of -1 stand for those that are gone."""
     @staticmethod
     def cond(pred, then_func, else_func, name=None) -> Any:
-        """What `then_func()` gives if `pred` is true, else what `else_func()` gives."""
+        """Return `then_func()` if `pred` is true, else `else_func()`."""
     @staticmethod
     def ctc_loss(
         data,
@@ -940,7 +940,7 @@ class _contrib:
         """-log of the probability of each word (N, L), from scores (T, N, C). The blank is the first character, and 0 ends shorter words, or the last one, and -1 does."""
     @staticmethod
     def foreach(body, data, init_states, name=None) -> Any:
-        """Run `body` over the first axis of `data` and stack what it gives."""
+        """Run `body` over the first axis of `data` and stack its outputs."""
     @staticmethod
     def index_copy(
         old_tensor, index_vector, new_tensor, *, name=None, out=None, ctx=None, attr=None
@@ -948,16 +948,16 @@ class _contrib:
         """The old rows, with new ones at the given places, each of which occurs once."""
     @staticmethod
     def isfinite(data) -> NDArray:
-        """1 where it is neither infinite nor NaN, else 0."""
+        """Return 1 where an element is finite, else 0."""
     @staticmethod
     def isinf(data) -> NDArray:
-        """1 where it is infinite, else 0."""
+        """Return 1 where an element is infinite, else 0."""
     @staticmethod
     def isnan(data) -> NDArray:
-        """1 where it is not a number, else 0."""
+        """Return 1 where an element is NaN, else 0."""
     @staticmethod
     def while_loop(cond, func, loop_vars, max_iterations=None, name=None) -> Any:
-        """Run `func` while `cond` holds, `max_iterations` times at most."""
+        """Run `func` while `cond` is true, for at most `max_iterations` iterations."""
 
 contrib: _contrib
 
