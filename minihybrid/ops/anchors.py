@@ -1,12 +1,12 @@
-"""Anchors: the boxes that SSD looks into, what it should see there, and what it saw.
+"""SSD anchors: generation, training targets and detection.
 
-Takes:   images (N, C, H, W), whose pixels the anchors lie around; labels; predictions.
-Gives:   `MultiBoxPrior`, `MultiBoxTarget`, `MultiBoxDetection`; Liu et al., SSD (2016).
+Uses:    images (N, C, H, W), with anchors centered on their pixels; labels; predictions.
+Defines: `MultiBoxPrior`, `MultiBoxTarget`, `MultiBoxDetection`; Liu et al., SSD (2016).
 
-All are written with the operators of boxes: anchors and labels are matched by
-`bipartite_matching`'s primitive, and detections are left over as in `box_nms`. Corners are
-shares of the image's sides. No gradient goes back, as in MXNet.
-What is left out: anchors that differ from image to image.
+All decompose into the operators of boxes: the primitive of `bipartite_matching` matches
+anchors with labels, and detections are filtered as in `box_nms`. Corners are fractions of
+the image's sides. As in MXNet, gradients don't propagate.
+Not supported: anchors that differ between images.
 """
 
 import math
@@ -33,7 +33,7 @@ from minihybrid.ops.shapes import floating
 
 
 def numbers(value):
-    """A number, or a tuple of numbers."""
+    """Parse a number or a tuple of numbers as a tuple."""
     return tuple([finite(v) for v in items(value)])
 
 
@@ -45,7 +45,7 @@ def _four(op, variances):
         raise AttrError(f"{op}: variances={variances}, but four numbers other than 0 are needed")
 
 
-# -- where to look ---------------------------------------------------------------------
+# -- anchors ---------------------------------------------------------------------------
 def _prior_rule(op, old, sizes, ratios, clip, steps, offsets):
     if len(old) != 4 or min(*old[2:], len(sizes), len(ratios)) < 1:
         raise ShapeError(
@@ -94,7 +94,7 @@ multibox_prior = register(
 )
 
 
-# -- what should be seen ---------------------------------------------------------------
+# -- training targets ------------------------------------------------------------------
 def _target_rule(op, anchor, label, cls_pred, variances, **_):
     _four(op, variances)
     fits = len(anchor) == len(label) == len(cls_pred) == 3 and (anchor[0], anchor[2]) == (1, 4)
@@ -109,8 +109,8 @@ def _target_rule(op, anchor, label, cls_pred, variances, **_):
 
 
 def _overlaps(anchors, boxes):
-    """Intersection over union (B, A, L) of columns (1, A, 1) and (B, 1, L) of corners; what
-    has no area shares nothing."""
+    """Return the IoU (B, A, L) of columns (1, A, 1) and (B, 1, L) of corners; it's 0 where
+    the union is empty."""
     (ax, ay, au, av), (bx, by, bu, bv) = anchors, boxes
     wide = au.broadcast_minimum(bu).broadcast_sub(ax.broadcast_maximum(bx)).relu()
     high = av.broadcast_minimum(bv).broadcast_sub(ay.broadcast_maximum(by)).relu()
@@ -121,7 +121,7 @@ def _overlaps(anchors, boxes):
 
 
 def _negatives(cls_pred, candidates, most, kind):
-    """1 for the `most` (B, 1) candidates (B, A) that look least like background, else 0."""
+    """Mark with 1 the `most` (B, 1) candidates (B, A) least likely to be background."""
     chances = slice_axis(cls_pred.softmax(axis=1), axis=1, begin=0, end=1)
     last = made(cls_pred, full, shape=(1, 1), value=math.inf, dtype=kind)
     chances = choose(candidates, reshape(chances, shape=(0, -1)), last)
@@ -195,7 +195,7 @@ multibox_target = register(
 )
 
 
-# -- what was seen ---------------------------------------------------------------------
+# -- detection -------------------------------------------------------------------------
 def _detection_rule(op, cls_prob, loc_pred, anchor, variances, **_):
     _four(op, variances)
     fits = len(cls_prob) == 3 and anchor == (1, cls_prob[-1], 4) and 0 not in cls_prob
@@ -242,7 +242,7 @@ def _detection_expand(
         best, kept = left_over(
             boxes, areas, groups, valid, scores, n, limit, kind, thresh=nms_threshold, reached=True
         )
-        ranked = choose(numbered < limit, best, ranked)  # the others are not in order
+        ranked = choose(numbered < limit, best, ranked)  # the rest aren't sorted
     rows = take(rows, flat_places(rows, ranked, batch, n))
     gone = made(rows, full, shape=(1, 1, 1), value=-1.0, dtype=kind)
     first, *others = columns(rows, 0, 6)

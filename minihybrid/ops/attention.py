@@ -1,16 +1,16 @@
-"""Attention: softmax(Q K^T) V without the matrix in the middle.
+"""Attention: softmax(Q K^T) V without materializing the score matrix.
 
-Takes:   queries (..., L, E), keys (..., S, E), values (..., S, V), and a mask.
-Gives:   `scaled_dot_product_attention`, (..., L, V), and the two primitives that it's made
-         of: `attention`, which also returns the log-sum-exp of each query's scores, and
-         `attention_grad`, which needs nothing else to recompute the weights.
+Uses:    queries (..., L, E), keys (..., S, E), values (..., S, V), and a mask.
+Defines: `scaled_dot_product_attention`, (..., L, V), and the two primitives it decomposes
+         into: `attention`, which also returns the log-sum-exp of each query's scores, and
+         `attention_grad`, which recomputes the weights from it.
 
-The weights of all pairs are an L x S matrix, by far the largest array of a transformer. The
-primitives never store it: NumPy sees some rows of it at a time, the kernels a block
-(`ops.cpu.flash`, `ops.gpu.flash`).
+The attention weights are an L x S matrix, by far the largest array of a transformer. The
+primitives never store it: the NumPy code computes a block of rows at a time, the kernels a
+tile (`ops.cpu.flash`, `ops.gpu.flash`).
 Source:  Vaswani et al. (2017) for the operator; Dao, FlashAttention-2 (2023), for the rest.
-What is left out: dropout of the weights, and a mask that is added to the scores. The
-         gradient of the gradient is made of products that do store the matrix.
+Not supported: dropout of the weights, and a mask that is added to the scores.
+Limits:  the second derivative is composed of products that do store the matrix.
 """
 
 from math import prod
@@ -35,7 +35,7 @@ ROWS = 256  # queries whose weights NumPy stores at once
 
 # -- eager -----------------------------------------------------------------------------
 def _row_blocks(query, key, mask, causal, scale):
-    """(some rows, their scores): -inf where a query doesn't see a key."""
+    """Yield (a slice of rows, their scores); masked scores are -inf."""
     places = np.arange(key.shape[1])
     for first in range(0, query.shape[1], ROWS):
         rows = slice(first, min(first + ROWS, query.shape[1]))
@@ -82,8 +82,8 @@ def _grad_eager(query, key, value, grad, lse, delta, *mask, causal, scale, maske
 
 # -- gradients -------------------------------------------------------------------------
 def _attention_grad(g, out, query, key, value, *mask, **attrs):
-    """With g for the outputs and h for the log-sum-exps, a score gets its weight times
-    (g . value - delta), where delta = g . out - h is one number a query."""
+    """With g for the outputs and h for the log-sum-exps, the gradient of a score is its
+    weight times (g . value - delta), where delta = g . out - h is one scalar per query."""
     up, beside = g
     up = zeros_like(out[0]) if up is None else up
     query, key, value = (cast_like(v, out[0]) for v in (query, key, value))
@@ -94,7 +94,7 @@ def _attention_grad(g, out, query, key, value, *mask, **attrs):
 
 
 def _again(g, out, query, key, value, grad, lse, delta, *mask, causal, scale, masked):
-    """The gradient of the gradient, of whole matrices: a, b, c come from the three outputs."""
+    """Second derivative, on whole matrices; a, b, c are the gradients of the three outputs."""
     query, key, value, grad, lse, delta = (
         cast_like(v, out[0]) for v in (query, key, value, grad, lse, delta)
     )
@@ -104,7 +104,7 @@ def _again(g, out, query, key, value, grad, lse, delta, *mask, causal, scale, ma
     if causal:
         rows, columns = (arange_like(v, axis=1) for v in (query, key))
         seen.append(_column(rows).broadcast_greater_equal(columns))
-    for some in seen:  # a weight that doesn't count may be infinite
+    for some in seen:  # a masked weight may be infinite
         weights = choose(some, weights, zeros_like(weights))
     apart = batch_dot(grad, value, transpose_b=True).broadcast_sub(_column(delta))
     moved = (batch_dot(a, key, transpose_b=True) + batch_dot(query, b, transpose_b=True)) * scale
@@ -128,7 +128,7 @@ def _column(rows):
 
 # -- definitions -----------------------------------------------------------------------
 def _primitive(name, inputs, rule, **fields):
-    """A primitive of (B, L, E), (B, S, E), (B, S, V), and a mask whose lengths may be 1."""
+    """Register a primitive of (B, L, E), (B, S, E), (B, S, V) and a broadcastable mask."""
 
     def infer(specs, masked, **_):
         kind = floating(common_dtype(name, specs[: len(inputs)]))

@@ -1,12 +1,12 @@
-"""Boxes: how much they overlap, which to keep, and which belong together.
+"""Bounding boxes: overlap, non-maximum suppression, matching and encoding.
 
-Takes:   boxes (..., 4) of corners x1, y1, x2, y2, or of centers x, y, width, height.
-Gives:   `box_iou`, `box_nms`, `bipartite_matching`, `box_encode`, `box_decode`.
+Uses:    boxes (..., 4) as corners x1, y1, x2, y2, or as centers x, y, width, height.
+Defines: `box_iou`, `box_nms`, `bipartite_matching`, `box_encode`, `box_decode`.
 
-Two primitives choose one after the other: which boxes a better one leaves over, and which
-rows and columns go together. The rest is ordering, taking and arithmetic, so that
-`box_nms` gives its gradient back to the rows that were kept.
-What is left out: boxes of other shapes than upright rectangles.
+Two primitives are sequential greedy algorithms: suppression, and the matching of rows with
+columns. The rest decomposes into sorting, gathering and arithmetic, so the gradient of
+`box_nms` flows to the rows that it keeps.
+Not supported: rotated boxes.
 """
 
 import math
@@ -27,33 +27,33 @@ from minihybrid.ops.shapes import as_codes, floating, known, merge
 FORMAT = choice("corner", "center")
 
 
-# -- what all share --------------------------------------------------------------------
+# -- shared helpers --------------------------------------------------------------------
 def columns(data, start=0, count=4):
-    """Single columns (..., 1) of the last axis."""
+    """Split the last axis into columns (..., 1)."""
     return [slice_axis(data, axis=-1, begin=i, end=i + 1) for i in range(start, start + count)]
 
 
 def corners_of(boxes, form="corner"):
-    """Columns x1, y1, x2, y2 of columns in a format."""
+    """Convert columns in a format to columns x1, y1, x2, y2."""
     a, b, c, d = boxes
     return [a, b, c, d] if form == "corner" else [a - c / 2, b - d / 2, a + c / 2, b + d / 2]
 
 
 def centers_of(boxes):
-    """Columns x, y, width, height of columns of corners."""
+    """Convert columns of corners to columns x, y, width, height."""
     a, b, c, d = boxes
     return [(a + c) / 2, (b + d) / 2, c - a, d - b]
 
 
 def area_of(boxes, form="corner"):
-    """Width times height; 0 where one of them is negative."""
+    """Return width times height; 0 where one of them is negative."""
     a, b, c, d = boxes
     return c.relu() * d.relu() if form == "center" else (c - a).relu() * (d - b).relu()
 
 
 def in_floats(op, rule, n_outputs=1):
-    """Make a shape rule of a function of all input shapes that gives the outputs' one
-    shape; boxes of whole numbers give floats."""
+    """Return an inference rule from a function of all input shapes that returns the output
+    shapes; integer boxes have float outputs."""
 
     def infer(specs, **attrs):
         kind = floating(specs[0].dtype)
@@ -64,7 +64,7 @@ def in_floats(op, rule, n_outputs=1):
 
 
 def flat_places(like, rows, batch, n):
-    """Places in lines of n, a line for each of `batch` rows, as places in all lines."""
+    """Convert indices into rows of n, for each of `batch` rows, to flat indices."""
     first = made(like, arange, start=0, stop=batch, dtype="int64") * n
     return rows.broadcast_add(reshape(first, shape=(-1, 1)))
 
@@ -87,7 +87,7 @@ def _iou_expand(specs, lhs, rhs, format):
     both = wide.relu() * high.relu()
     a, b = (area_of(side, format) for side in sides)
     union = a.broadcast_add(b) - both
-    # Boxes that do not meet share nothing, also where both are empty.
+    # Disjoint boxes have IoU 0, even if both are empty.
     share = both / choose(union <= 0, union.ones_like(), union)
     return reshape(share, shape=as_codes((*specs[0].shape[:-1], *specs[1].shape[:-1])))
 
@@ -103,14 +103,14 @@ box_iou = register(
 )
 
 
-# -- which to keep ---------------------------------------------------------------------
+# -- non-maximum suppression -----------------------------------------------------------
 def _larger(a, b):
-    """The larger of two numbers, the second if one is not a number."""
+    """Return the larger scalar; if either is NaN, the second."""
     return a if a > b else b
 
 
 def _smaller(a, b):
-    """The smaller of two numbers, the second if one is not a number."""
+    """Return the smaller scalar; if either is NaN, the second."""
     return a if a < b else b
 
 
@@ -179,12 +179,12 @@ suppressed = register(
 
 
 def left_over(boxes, areas, ids, valid, scores, n, limit, kind, **attrs):
-    """What `suppressed` says of boxes from the largest score on.
+    """Apply `suppressed` to boxes in order of descending score.
 
-    boxes:   four columns of corners; they and all others have shape (B, n).
-    limit:   how many boxes take part, of those with the largest scores.
+    boxes:   four columns of corners; they and all other operands have shape (B, n).
+    limit:   how many of the highest-scoring boxes take part.
     kind:    the dtype of all of them.
-    Returns: (the places of the boxes in this order; 1 for each that is left, else 0).
+    Returns: (the boxes' indices in this order; 1 for each box that is kept, else 0).
     """
     lowest = made(scores, full, shape=(1, 1), value=-math.inf, dtype=kind)
     ranked = order(choose(valid, scores, lowest), axis=1, is_ascend=False)
@@ -239,7 +239,7 @@ def _nms_expand(
     batch, kind = math.prod(lead), floating(specs[0].dtype)
     data = cast(data, dtype=kind)
     if topk == 0 or 0 in shape:
-        return data.identity()  # as MXNet: no boxes are asked for, all are given
+        return data.identity()  # as MXNet: topk=0 returns all boxes unchanged
     rows = reshape(data, shape=(batch * n, width))
     parts = [reshape(c, shape=(batch, n)) for c in columns(block_grad(rows), 0, width)]
     scores, boxes = parts[score_index], parts[coord_start : coord_start + 4]
@@ -252,7 +252,7 @@ def _nms_expand(
     ranked, kept = left_over(
         boxes, areas, groups, valid, scores, n, limit, kind, thresh=overlap_thresh
     )
-    first = order(kept, axis=1, is_ascend=False)  # those that are kept, in the same order
+    first = order(kept, axis=1, is_ascend=False)  # move the kept ones to the front, stably
     ranked, kept = (take_along(x, first, axis=1) for x in (ranked, kept))
     ordered = take(rows, reshape(flat_places(data, ranked, batch, n), shape=(-1,)))
     if in_format != out_format:
@@ -262,9 +262,9 @@ def _nms_expand(
 
 
 def _in_format(rows, start, width, form):
-    """Rows with coordinates in the other format.
+    """Convert the coordinates in rows to the other format.
 
-    MXNet leaves those as they are whose first coordinate is below 0, as in rows of -1.
+    Like MXNet, skip rows whose first coordinate is negative, such as rows of -1.
     """
     old = columns(rows, start)
     new = centers_of(old) if form == "center" else corners_of(old, "center")
@@ -285,7 +285,7 @@ box_nms = register(
 )
 
 
-# -- which belong together -------------------------------------------------------------
+# -- matching --------------------------------------------------------------------------
 def _matched_eager(data, ranked, *, threshold, is_ascend, topk):
     (batch, n, m), kind = data.shape, floating(data.dtype)
     rows, cols = np.full((batch, n), -1, kind), np.full((batch, m), -1, kind)
@@ -384,20 +384,20 @@ bipartite_matching = register(
 )
 
 
-# -- boxes relative to others ----------------------------------------------------------
+# -- encoding relative to anchors ------------------------------------------------------
 def relative(boxes, anchors):
-    """Columns that say where boxes are beside anchors, both columns of corners: centers in
-    widths and heights of the anchor, and the logarithms of how many times its size."""
+    """Encode boxes relative to anchors, both columns of corners: center offsets in units of
+    the anchor's width and height, and the logarithms of the size ratios."""
     (x, y, wide, high), (ax, ay, aw, ah) = centers_of(boxes), centers_of(anchors)
     return [(x - ax) / aw, (y - ay) / ah, (wide / aw).log(), (high / ah).log()]
 
 
 def placed(offsets, anchors, stds, most=-1.0):
-    """Columns of corners of boxes that lie so beside anchors.
+    """Decode offsets from anchors into boxes, as columns of corners.
 
-    offsets: columns as `relative` gives them, divided by `stds`.
-    anchors: columns x, y, width, height, which may stretch along the first axis.
-    most:    the largest logarithm of a length, if above 0.
+    offsets: columns as `relative` returns them, divided by `stds`.
+    anchors: columns x, y, width, height, which broadcast along the first axis.
+    most:    the upper bound of a size ratio's logarithm, if positive.
     """
     x, y, wide, high = (offset * std for offset, std in zip(offsets, stds, strict=True))
     ax, ay, aw, ah = anchors

@@ -1,21 +1,21 @@
-"""CTC: how likely a net's answers over time spell a word, however slowly.
+"""CTC loss: connectionist temporal classification.
 
-Takes:   scores (T, N, C) of C characters, one of them the blank, in each of T steps; N words.
-Gives:   `CTCLoss`: minus the logarithm of the probability of each word, which is the sum over
-         all ways to spell it. A character may last for several steps, and blanks may stand
-         between characters; between equal ones a blank must.
+Uses:    scores (T, N, C) of C labels, one of them the blank, in each of T steps; N sequences.
+Defines: `CTCLoss`: the negative log-probability of each label sequence, which sums over all
+         alignments. A label may last for several steps, and blanks may separate labels;
+         between equal labels, a blank is required.
 
-A word "ab" is read as five states, blank a blank b blank. From one step to the next a way
-stays in its state, goes to the next one, or leaps over a blank between two characters:
+The sequence "ab" has five states: blank a blank b blank. From one step to the next, a path
+stays in its state, moves to the next one, or skips a blank between two different labels:
 
-    a a - b,  - a b b,  a b - -        three of the ways to spell "ab" in four steps
+    a a - b,  - a b b,  a b - -        three of the paths for "ab" in four steps
 
-`_log_paths` adds up all ways that lead to a state (Graves' alpha), in logarithms. Where they
-came from are three shares a state, and its gradient walks the ways back with these as weights:
-`_carried`, which is linear, so that its gradient is itself again, walked the other way round.
-So there are derivatives of any order.
+`_log_paths` sums all paths that lead to a state (Graves' alpha), in log space. Each state's sum
+has three incoming shares, and the backward pass traverses the transitions in reverse with these
+as weights: `_carried`, which is linear, so that its gradient is `_carried` in the opposite
+direction. So derivatives of any order exist.
 Source:  Graves et al., Connectionist Temporal Classification (2006), section 4.1.
-What is left out: the likeliest word (beam search).
+Not supported: decoding (beam search).
 """
 
 import numpy as np
@@ -37,12 +37,12 @@ from minihybrid.ops.tiling import broadcast_axis, frame
 
 
 def never(dtype):
-    """A logarithm of probability 0 that can be subtracted from itself, unlike -inf."""
+    """Return a finite stand-in for log(0): unlike -inf, subtracting it from itself is 0."""
     return float(np.finfo(floating(dtype)).min) / 4
 
 
 def _infer(name, rule, more=()):
-    """The shape rule of two inputs: (T, N, S), and one in the shape that `rule` gives."""
+    """Return the shape rule of inputs (T, N, S) and `rule(T, N, S)`."""
 
     def infer(specs, **_):
         (shape, kind), beside = specs[0], specs[1].shape
@@ -58,7 +58,7 @@ def _infer(name, rule, more=()):
     return infer
 
 
-# -- all ways that lead to a state -----------------------------------------------------
+# -- sums over paths to a state --------------------------------------------------------
 def _paths_eager(data, skip):
     data = data.astype(floating(data.dtype), copy=False)
     least = data.dtype.type(never(data.dtype))
@@ -75,7 +75,7 @@ def _paths_eager(data, skip):
 
 @loops(lambda data, skip, out: (*out.shape, never(out.dtype)))
 def _paths_loops(data, skip, out, time, batch, states, least):
-    """Also on a GPU: a thread a sequence, since each step waits for the one before."""
+    """Also used on a GPU, with one thread per sequence: steps are sequential."""
     for n in each(batch):
         for t in range(time):
             for s in range(states):
@@ -105,9 +105,9 @@ log_paths = register(
 )
 
 
-# -- where they came from --------------------------------------------------------------
+# -- incoming shares -------------------------------------------------------------------
 def _before(data, value):
-    """Of each state, of the one before it, and of the one before that: three arrays."""
+    """Return the data shifted by 0, 1 and 2 states: three arrays."""
     wide = frame(data, pad_width=(0, 0, 0, 0, 2, 0), value=value)
     return [slice_axis(wide, axis=2, begin=2 - k, end=-k or None) for k in range(3)]
 
@@ -163,7 +163,7 @@ def _carried_loops(data, shares, out, time, batch, states, back):
 
 
 def _carried_grad(g, out, data, shares, back):
-    """A share counts as often as its state was reached and as what follows was left."""
+    """A share's gradient is its source state's value times its target's cotangent."""
     other = carried(g, shares, back=not back)
     reached, left = (other, out) if back else (out, other)
     later = slice_axis(frame(left, pad_width=(0, 1, 0, 0, 0, 0)), axis=0, begin=1, end=None)
@@ -234,7 +234,7 @@ def _ctc_expand(specs, data, label, *lengths, use_data_lengths, use_label_length
     else:
         count = sum_(running_sum(label == padding, axis=1) == 0, axis=1)
 
-    # Which states there are, and which may be reached by a leap
+    # The states, and which of them a path may reach by a skip
     first = made(label, full, shape=(batch, 1), value=1, dtype="int32")
     later = slice_axis(label, axis=1, begin=1, end=None)
     differs = concat(first, later != slice_axis(label, axis=1, begin=0, end=-1), dim=1)
@@ -242,10 +242,10 @@ def _ctc_expand(specs, data, label, *lengths, use_data_lengths, use_label_length
     states = expand_dims(_with_blanks(blank, label, shape), axis=0)
     states = broadcast_axis(states, axis=0, size=time)
 
-    # All ways, and of them those that end after the last character, or at it
+    # Sums over all paths; valid ones end at the last label or the blank after it
     ends = lengths[:use_data_lengths]
     steps = cast(data, dtype=wide)
-    if ends:  # so that no later step has a part in the gradient, NaN included
+    if ends:  # keep later steps, NaN included, out of the gradient
         steps = sequence_mask(steps, *ends, use_sequence_length=True)
     paths = log_paths(take_along(log_softmax(steps, axis=2), states, axis=2), skip)
     last = sequence_last(paths, *ends, use_sequence_length=use_data_lengths)
@@ -254,7 +254,7 @@ def _ctc_expand(specs, data, label, *lengths, use_data_lengths, use_label_length
     top = block_grad(after.broadcast_maximum(at))
     loss = -(top + log(exp(after - top) + exp(at - top)))
 
-    # A word that takes more steps than there are costs nothing, as in MXNet
+    # Sequences that need more than the available steps have loss 0, as in MXNet
     places = made(label, arange, stop=shape[1], start=0, dtype="int32")
     inside = expand_dims(places, axis=0).broadcast_lesser(expand_dims(count, axis=1))
     needed = sum_((2 - differs) * inside, axis=1)

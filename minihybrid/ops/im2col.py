@@ -1,11 +1,10 @@
-"""Convolutions in NumPy: windows become the columns of a matrix product.
+"""Convolution in NumPy: windows become the columns of a matrix product (im2col).
 
-Takes:   arrays (N, C, *size) and the geometry of the windows.
-Gives:   `convolved` and its gradients `convolved_back`, `weight_sums`: the eager code of
+Defines: `convolved` and its gradients `convolved_back`, `weight_sums`: the eager code of
          `ops/convolution.py`; `taps` and `padded` for pooling.
 
 A block of images, or some rows of one image, is copied into columns (C, taps, positions) that
-fit into the cache, and one matrix product with the weights gives all outputs of the block:
+fit in the cache, and one matrix product with the weights computes all outputs of the block:
 
     data 4 x 4, kernel 2 x 2     columns: one row per tap, one column per output
     a b c d                      a b c e f g i j k
@@ -13,31 +12,31 @@ fit into the cache, and one matrix product with the weights gives all outputs of
     i j k l                      e f g i j k m n o
     m n o p                      f g h j k l n o p
 
-Axes are gathered one after another, the last one first, so that all but the first copies
-move whole rows. Small images are gathered together, the images as the last axis, so that
-copies and products are long.
+Axes are gathered one at a time, the last one first, so that all but the first copies
+move whole rows. Small images are batched, with the batch as the last axis, to make the
+copies and products long.
 
-Without a stride the columns of one row of a kernel are those of the row above, further down
-in the image. Where it pays, only one row's columns are copied, for some more positions, and
-each row of the kernel multiplies a shifted part of them; above, c and d are a and b from
+With stride 1, the columns of one kernel row are those of the row above, shifted down the
+image. Where it pays, only one row's columns are copied, for a few extra positions, and each
+kernel row multiplies a shifted slice of them: above, rows c and d are rows a and b from
 position 3 on.
-What is left out: loops without copies; compiled kernels (`ops/cpu`) contain those.
+Limits: direct loops without copies are left to the compiled kernels (`ops/cpu`).
 """
 
 from math import prod
 
 import numpy as np
 
-BLOCK = 2**21  # bytes of columns: they stay in the cache until the product has read them
-SMALL = 256  # outputs of a channel: images with fewer are gathered together
-DEEP = 128  # rows of columns that are multiplied once a shift, at least
-THIN = 128  # filters: with as many, a weight's gradient is computed with the columns first
-LONG = 1024  # positions that a weight's gradient sums up in one product, at least
+BLOCK = 2**21  # bytes of columns, so that the product reads them from the cache
+SMALL = 256  # outputs per channel; images with fewer are batched
+DEEP = 128  # minimum rows of columns per product for shifts to pay
+THIN = 128  # filters from which a weight's gradient puts the columns first in its product
+LONG = 1024  # minimum positions that one product of a weight's gradient reduces over
 
 
 # -- windows as slices -----------------------------------------------------------------
 def taps(kernel, stride, dilate, out):
-    """For each tap of a kernel, the part of the padded data that the outputs read."""
+    """Yield, for each kernel tap, the slice of the padded data that the outputs read."""
     for at in np.ndindex(*kernel):
         yield (
             ...,
@@ -49,7 +48,7 @@ def taps(kernel, stride, dilate, out):
 
 
 def padded(data, pad, more=None, value=0):
-    """The data with `pad` elements on both sides of its last axes, `more` at the end."""
+    """Pad the last axes by `pad` elements on both sides, and `more` at the end."""
     if not any(pad) and not any(more or ()):
         return data
     lead, size = data.shape[: -len(pad)], data.shape[-len(pad) :]
@@ -61,22 +60,22 @@ def padded(data, pad, more=None, value=0):
 
 
 def inside(pad, size):
-    """Where the data are in the padded array."""
+    """Return the slices of the padded array that hold the data."""
     return (..., *(slice(p, p + n) for p, n in zip(pad, size, strict=True)))
 
 
 # -- windows as columns ----------------------------------------------------------------
 def windows(kernel, dilate, pad):
-    """For each axis, where the taps of the first output read the data."""
+    """Return, for each axis, the positions that the first output's taps read."""
     return [[t * d - p for t in range(k)] for k, d, p in zip(kernel, dilate, pad, strict=True)]
 
 
 def gathered(data, starts, stride, out):
-    """Columns (C, *taps, *out, n) of data (C, *size, n): zeros where a tap is outside.
+    """Gather columns (C, *taps, *out, n) of data (C, *size, n); taps outside read zeros.
 
     In loops:   columns[c, t, y, n] = data[c, starts[t] + stride y, n]
     """
-    axis = len(out)  # of what is left to gather: taps move to the front, outputs stay
+    axis = len(out)  # the next one to gather: taps move to the front, outputs stay
     for first, step, length in zip(reversed(starts), reversed(stride), reversed(out), strict=True):
         size = data.shape[axis]
         if (first, step, length) == ([0], 1, size):
@@ -98,10 +97,10 @@ def gathered(data, starts, stride, out):
 
 
 def blocks(n, out, nbytes, least=SMALL):
-    """(images, rows of the first axis) of each block, as slices.
+    """Return (images, rows of the first axis) of each block, as slices.
 
-    nbytes:  of one column.
-    least:   positions of a block, where there are that many.
+    nbytes:  the size of one column.
+    least:   the minimum positions per block, if there are that many.
     """
     positions = max(BLOCK // max(nbytes, 1), least)
     (rows, *rest), size = out, prod(out)
@@ -116,28 +115,28 @@ def blocks(n, out, nbytes, least=SMALL):
 
 
 def _even(length, most):
-    """The length of about equal parts of at most `most`, at least 1."""
+    """Return the length of nearly equal parts of at most `most`, at least 1."""
     n_parts = max(-(-length // max(most, 1)), 1)
     return max(-(-length // n_parts), 1)
 
 
 def shifts(weight, starts, stride):
-    """How many taps of the first axis read the same columns; 1: each has columns of its own.
+    """Return how many taps of the first axis share columns; 1 if they don't.
 
     weight:  (groups, O / groups, C / groups, *taps).
 
-    Copies are saved, but their products must be added up, one for each filter.
+    Sharing saves copies, but adds one accumulation per filter and shift.
     """
     depth = weight[0, 0].size // len(starts[0])
     return len(starts[0]) if stride[0] == 1 and depth >= max(DEEP, 4 * weight.shape[1]) else 1
 
 
 def columns_of(data, part, starts, stride, out, n_shifts):
-    """(C, taps, positions) of a block of data (N, C, *size); and of these positions, those that
-    each shift reads, as slices."""
+    """Return the columns (C, taps, positions) of a block of data (N, C, *size), and the slice
+    of positions that each shift reads."""
     images, rows = part
     step, first = stride[0], min(starts[0]) + stride[0] * rows.start
-    low = max(first, 0)  # of the rows that the block reads
+    low = max(first, 0)  # the first row that the block reads
     high = max(max(starts[0]) + step * (rows.stop - 1) + 1, low)
     starts = [[start + step * rows.start - low for start in starts[0]], *starts[1:]]
     data = np.moveaxis(computed(data[images, :, low:high]), 0, -1)
@@ -156,14 +155,14 @@ def columns_of(data, part, starts, stride, out, n_shifts):
 
 
 def positions_of(values, part):
-    """(C, positions) of a block of values (N, C, *out)."""
+    """Return a block of values (N, C, *out) as (C, positions)."""
     images, rows = part
     values = np.moveaxis(computed(values[images, :, rows]), 0, -1)
     return values.reshape(len(values), -1)
 
 
 def computed(data):
-    """The data in the type of products: NumPy has no fast ones of float16."""
+    """Cast float16 to float32: NumPy has no fast float16 product."""
     return data.astype(np.float32) if data.dtype == np.float16 else data
 
 
@@ -188,7 +187,7 @@ def correlate(data, weight, starts, stride, into):
 
 # -- the three sums --------------------------------------------------------------------
 def convolved(data, weight, *, size, kernel, stride, dilate, pad, num_group):
-    """Sums of windows of data (N, C, *size) times weights (O, C / G, *kernel)."""
+    """Convolve data (N, C, *size) with weights (O, C / G, *kernel)."""
     out = [
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, s, d, p in zip(size, kernel, stride, dilate, pad, strict=True)
@@ -200,10 +199,10 @@ def convolved(data, weight, *, size, kernel, stride, dilate, pad, num_group):
 
 
 def convolved_back(grad, weight, *, size, kernel, stride, dilate, pad, num_group):
-    """The gradient of data: each output's element times the weights, back at its window.
+    """Return the gradient of the data: a transposed convolution.
 
-    With strides, the places of data of equal remainder are reached by the same taps: they
-    are a convolution of the gradient with these, without stride.
+    With strides, data positions of equal remainder are reached by the same taps, so each
+    such set is a stride-1 convolution of the gradient with those taps.
     """
     filters, (channels, *_) = len(weight) // num_group, weight.shape[1:]
     into = np.empty((len(grad), channels * num_group, *size), grad.dtype)
@@ -228,14 +227,14 @@ def convolved_back(grad, weight, *, size, kernel, stride, dilate, pad, num_group
 
 
 def scatter(grad, split, kernel, stride, dilate, pad, into):
-    """The same for few channels: one product gives what each output adds to its window.
+    """The same for few channels: one product computes each output's contributions (col2im).
 
-    Columns would have a row per filter and tap, and the product few rows. Zeros around the
-    gradient don't count here, so the weights must be finite.
+    Columns would have a row per filter and tap, and the product few rows. The gradient's zero
+    padding is skipped here, so the weights must be finite.
     """
     (groups, filters), n_taps, out = split.shape[:2], prod(kernel), grad.shape[2:]
     rows = split.reshape(groups, filters, -1).swapaxes(1, 2)
-    nbytes = groups * rows[0, :, 0].nbytes * prod(out)  # of what an image adds
+    nbytes = groups * rows[0, :, 0].nbytes * prod(out)  # of one image's contributions
     step = _even(len(grad), BLOCK // nbytes)
     for images in (slice(i, i + step) for i in range(0, len(grad), step)):
         values = positions_of(grad, (images, slice(0, out[0]))).reshape(groups, filters, -1)
@@ -248,7 +247,7 @@ def scatter(grad, split, kernel, stride, dilate, pad, into):
 
 
 def weight_sums(data, grad, *, size, kernel, stride, dilate, pad, num_group):
-    """The gradient of weights: sums over images and outputs of data times gradient."""
+    """Return the gradient of the weights, summed over images and outputs."""
     (n, filters), out, channels = grad.shape[:2], grad.shape[2:], data.shape[1]
     filters, kind = filters // num_group, computed(data[:0]).dtype
     shape, starts = (

@@ -1,11 +1,10 @@
-"""Linear algebra: products, triangles, Cholesky, inverse, determinant.
+"""Linear algebra: matrix products, triangular solves, Cholesky, inverse, determinant.
 
-Takes:   (..., M, N): the last two axes are matrices, the others a batch of them.
-Gives:   the records of `linalg`. Three primitives factorise; what can be said by
-         products of matrices is, and so are all gradients.
-
+Operands have shape (..., M, N): the last two axes are matrices, the others the batch.
+Three primitives factorize; everything else, including all gradients, decomposes into
+matrix products.
 Source:  Giles, Collected Matrix Derivative Results (2008), for the gradients.
-What is left out: eigenvalues and the LQ factorisation.
+Not supported: eigenvalues and the LQ factorization.
 """
 
 import math
@@ -27,7 +26,7 @@ from minihybrid.ops.tiling import diagonal, moveaxis, put_diagonal, square_of
 
 
 class LinAlgError(HybridError, ArithmeticError):
-    """A matrix that cannot be factorised."""
+    """A matrix can't be factorized."""
 
 
 def _square(op, old):
@@ -37,7 +36,7 @@ def _square(op, old):
 
 
 def _in_floats(function):
-    """The same function for whole numbers and float16, which LAPACK does not know."""
+    """Make a function accept integers and float16, which LAPACK doesn't support."""
 
     def eager(data, *more, **attrs):
         kind = floating(data.dtype)
@@ -49,7 +48,7 @@ def _in_floats(function):
 
 
 def _square_infer(name):
-    """The shape rule of functions of square matrices."""
+    """Return the shape rule of functions of square matrices."""
 
     def rule(specs):
         if not known(specs):
@@ -60,13 +59,13 @@ def _square_infer(name):
 
 
 def product(a, b, transpose_a=False, transpose_b=False, flat=False):
-    """The products of two batches of matrices; `flat` says that they are no batches."""
+    """Multiply two batches of matrices; with `flat`, two single matrices."""
     times = matmul if flat else batch_dot
     return times(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
 
 
 def transposed(a):
-    """Matrices with rows and columns exchanged."""
+    """Transpose the last two axes."""
     return swapaxes(a, dim1=-1, dim2=-2)
 
 
@@ -212,7 +211,7 @@ def _solve_lengths(a, b, out, lower, transpose):
 
 
 def _solve_one(a, b, out, batch, r, j, n, m, forwards, transpose):
-    """Row r of column j, once those before it are known."""
+    """Solve for row r of column j, given the rows before it."""
     total = T(b[(batch * n + r) * m + j])
     for c in range(0 if forwards else r + 1, r if forwards else n):
         total -= T(a[_entry(batch, r, c, n, transpose)]) * out[(batch * n + c) * m + j]
@@ -231,7 +230,7 @@ def _solve_cpu(a, b, out, count, n, m, forwards, transpose):
 
 @loops(_solve_lengths)
 def _solve_gpu(a, b, out, count, n, m, forwards, transpose):
-    """A thread a column, whose numbers concern no other."""
+    """One thread per column: the columns are independent."""
     for batch, j in each(count, m):
         for step in range(n):
             r = step if forwards else n - 1 - step
@@ -240,7 +239,7 @@ def _solve_gpu(a, b, out, count, n, m, forwards, transpose):
 
 
 def _entry(batch, r, c, n, transpose):
-    """Where row r and column c of a matrix lie, or of its transpose."""
+    """Return the flat index of element (r, c) of a matrix, or of its transpose."""
     return batch * (n * n) + (c * n + r if transpose else r * n + c)
 
 
@@ -273,7 +272,7 @@ solve = register(
 
 
 def _as_batch(specs, *arrays):
-    """Matrices as a batch with one axis: (n, m) becomes (1, n, m)."""
+    """Collapse the batch axes to one: (n, m) becomes (1, n, m)."""
     return [
         reshape(v, shape=as_codes((math.prod(s.shape[:-2]), *s.shape[-2:])))
         for v, s in zip(arrays, specs, strict=True)
@@ -314,7 +313,7 @@ def _cholesky_eager(data):
 
 @loops(lambda data, out: (data.size // max(data.shape[-1] ** 2, 1), data.shape[-1]))
 def _cholesky_loops(data, out, count, n):
-    """Also on a GPU: of a matrix, it reads as much whether one thread does it or many."""
+    """Also used on a GPU: memory traffic doesn't depend on the threads per matrix."""
     for batch in each(count):
         at = batch * (n * n)
         for r in range(n):
@@ -329,8 +328,8 @@ def _cholesky_loops(data, out, count, n):
 
 
 def _cholesky_grad(g, out, data):
-    """A = L L^T: with P the lower part of L^T G, halved on the diagonal, symmetrised
-    L^-T P L^-1."""
+    """For A = L L^T, with P the lower triangle of L^T G, halved on the diagonal: the
+    symmetrized L^-T P L^-1."""
     half = triangle(product(out, g, transpose_a=True), offset=-1)
     half = half + put_diagonal(
         diagonal(product(out, g, transpose_a=True), axis1=-2, axis2=-1) * 0.5,
@@ -354,7 +353,7 @@ cholesky = register(
 
 
 def _batched(op):
-    """The expansion that applies a primitive of batches (N, n, n)."""
+    """Return the decomposition of `op` into a primitive of batches (N, n, n)."""
 
     def expand(specs, a):
         return reshape(op(*_as_batch(specs, a)), shape=as_codes(specs[0].shape))
@@ -398,7 +397,7 @@ def _inverse_eager(data):
 
 
 def _pivot(work, c, n, wide):
-    """Bring the row with the largest number of column c up to row c; from where."""
+    """Swap the row of column c's largest element into row c; return its index."""
     top = c
     for r in range(c + 1, n):
         if abs(work[r * wide + c]) > abs(work[top * wide + c]):
@@ -415,7 +414,7 @@ def _pivot(work, c, n, wide):
     lambda data, out: (data.size // max(data.shape[-1] ** 2, 1), data.shape[-1], 2 * data.shape[-1])
 )
 def _inverse_cpu(data, out, work, count, n, wide):
-    """Gauss and Jordan: what makes A the identity makes the identity its inverse."""
+    """Gauss-Jordan elimination: the steps from A to I take I to the inverse."""
     for batch in range(count):
         for r in range(n):
             for j in range(n):

@@ -1,12 +1,12 @@
-"""Normalisation: subtract a mean, divide by a deviation, scale and shift.
+"""Normalization: subtract the mean, divide by the standard deviation, scale and shift.
 
-Takes:   data (N samples, C channels, ...), and gamma and beta, one number a channel.
-Gives:   `BatchNorm`, `LayerNorm`, `GroupNorm`, `InstanceNorm`, `L2Normalization`, `LRN`
-         and `moments`, all made of sums and of one elementwise step.
+Uses:    data (N samples, C channels, ...), and gamma and beta, one scalar per channel.
+Defines: `BatchNorm`, `LayerNorm`, `GroupNorm`, `InstanceNorm`, `L2Normalization`, `LRN`
+         and `moments`, all composed of reductions and one elementwise step.
 
-They differ only in the axes over which mean and variance are taken, so the step and its
-gradient are written once. In half precision the sums are taken in float32.
-What is left out: statistics over several devices.
+They differ only in the axes that mean and variance reduce over, so they share the step and
+its gradient. Half-precision data is accumulated in float32.
+Not supported: statistics across devices.
 """
 
 import math
@@ -55,25 +55,25 @@ from minihybrid.ops.shapes import (
 )
 
 
-# -- the step that all share -----------------------------------------------------------
+# -- the shared elementwise step -------------------------------------------------------
 def _normalized_eager(data, mean, scale, gamma, beta, *, count):
     out = np.subtract(data, mean)
     for function, value in ((np.multiply, scale), (np.multiply, gamma), (np.add, beta)):
         same = value.dtype == out.dtype and np.broadcast(out, value).shape == out.shape
-        out = function(out, value, out=out if same else None)  # new memory costs more than the sum
+        out = function(out, value, out=out if same else None)  # allocating costs more than adding
     return out.astype(data.dtype, copy=False)
 
 
 def _normalized_grad(g, out, data, mean, scale, gamma, beta, count):
-    """The gradient of the whole: mean and scale follow the data, too.
+    """Return the total gradient: mean and scale also depend on the data.
 
-    With h = g gamma and z = (data - mean) scale, both sums over the `count` numbers of
+    With h = g gamma and z = (data - mean) scale, both sums over the `count` elements of
     one statistic:   dx = (h - sum(h) / count - z sum(h z) / count) scale.
 
-    A difference is written the other way round where another loop takes it, so that no
-    loop needs an array that a second one needs, too.
+    A difference is written as its negation where another loop computes it, so that no two
+    loops share an intermediate array, which would have to be stored.
     """
-    if gamma.lines_up(mean):  # one gamma a statistic: its sums are the others'
+    if gamma.lines_up(mean):  # one gamma per statistic: the sums are shared
         total = unbroadcast(g, mean)
         moment = unbroadcast(g * (mean - data), mean)
         around = g - total / count + (data - mean) * (moment * scale * scale / count)
@@ -99,14 +99,14 @@ normalized = register(
 
 
 def _work(specs, *values):
-    """The values in the dtype to compute in: float64 if any is, else float32."""
+    """Cast to the dtype to compute in: float64 if any input is, else float32."""
     kinds = [s.dtype for s in specs]
     kind = np.dtype("float64" if np.dtype("float64") in kinds else "float32")
     return [v if k == kind else cast(v, dtype=kind) for v, k in zip(values, kinds, strict=True)]
 
 
 def _back(value, specs, like=0):
-    """A result of `_work` in the dtype of one input; whole numbers stay float32."""
+    """Cast a result back to the dtype of one input; for integers it stays float32."""
     wanted, kinds = floating(specs[like].dtype), [s.dtype for s in specs]
     same = wanted == ("float64" if np.dtype("float64") in kinds else "float32")
     return value if same else cast(value, dtype=wanted)
@@ -127,14 +127,14 @@ squared_distance = register(
 
 
 def _statistics(data, over, eps):
-    """(mean, variance, 1 / deviation) over some axes, which stay with length 1."""
+    """Return (mean, variance, 1 / deviation) over axes, which are kept with length 1."""
     mean = mean_of(data, axis=over, keepdims=True)
     var = mean_of(squared_distance(data, mean), axis=over, keepdims=True)
     return mean, var, rsqrt(var + eps)
 
 
 def _channels(op, specs, axis, length=None):
-    """The specs when all but the data are vectors, one number a channel."""
+    """Return the specs with all inputs but the data as vectors, one scalar per channel."""
     data = specs[0]
     channels = -1 if data.shape is None else length or data.shape[axis]
     kind, completed = floating(data.dtype), [data]
@@ -147,7 +147,7 @@ def _channels(op, specs, axis, length=None):
 
 
 def _one_axis(shape, axis):
-    """A shape that lines a vector up with one axis of another shape."""
+    """Return the shape that broadcasts a vector along one axis of another shape."""
     return as_codes(tuple(n if i == axis else 1 for i, n in enumerate(shape)))
 
 
@@ -156,7 +156,7 @@ def _batch_infer(specs, axis, output_mean_var, **_):
     shape = specs[0].shape
     if shape is not None:
         axis = axis_of("BatchNorm", axis, len(shape))
-    specs = _channels("BatchNorm", specs, axis)  # the dtypes are known before any shape
+    specs = _channels("BatchNorm", specs, axis)  # the dtypes are inferred before the shapes
     out = Spec(shape, floating(specs[0].dtype))
     shown = Spec(specs[1].shape, floating(specs[1].dtype))
     return specs, [out, *[shown] * (2 * output_mean_var)]
@@ -231,9 +231,9 @@ batch_norm = register(
 )
 
 
-# -- norms over a part of one sample ---------------------------------------------------
+# -- norms over part of one sample -----------------------------------------------------
 def _outputs(specs, shown, out, mean, var, eps):
-    """What a norm gives: the result, and mean and deviation if they are wanted."""
+    """Return a norm's outputs: the result, plus mean and deviation on request."""
     outs = (out, mean, sqrt(var + eps)) if shown else (out,)
     outs = tuple(_back(v, specs) for v in outs)
     return outs if shown else outs[0]

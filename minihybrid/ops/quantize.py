@@ -1,12 +1,12 @@
-"""Layers of int8: products of whole numbers between -128 and 127, added up in int32.
+"""Quantized layers: int8 products that accumulate in int32.
 
-Takes:   data and weights, and the scales by which their integers become floats.
-Gives:   `quantize`, and the quantized forms of FullyConnected and Convolution; the
+Uses:    data and weights, and the scales that convert their integers to floats.
+Defines: `quantize`, and the quantized forms of FullyConnected and Convolution; the
          primitives `windows`, which copies the window of each output, and `int8_dot`.
 
 A float x is stored as round(x / scale). So sum(x * w) is scale * scale_w * sum(integers), and
-the sum itself has no rounding error. Data has one scale, weights have one for each output.
-Left out: zero points, gradients, and MXNet's own quantized operators, whose ranges are
+the sum is exact. Data has one scale per tensor, weights one per output channel.
+Not supported: zero points, gradients, and MXNet's quantized operators, whose ranges are
 arrays.
 """
 
@@ -27,12 +27,12 @@ from minihybrid.ops.shapes import forward, row_major
 from minihybrid.ops.tiling import frame
 
 INT8, INT32, FLOAT = np.dtype("int8"), np.dtype("int32"), np.dtype("float32")
-HALF = 1.5 * 2.0**23  # added and subtracted, it rounds halves to even
-EXACT = 2**24 // 2**14  # products of two int8 whose sum float32 holds exactly
+HALF = 1.5 * 2.0**23  # adding and subtracting it rounds half to even
+EXACT = 2**24 // 2**14  # int8 products whose sum is exact in float32
 
 
 def _quantize_expand(specs, data, scale):
-    """Clip, then round: beside HALF, float32 has no digits for fractions."""
+    """Clip, then round: at HALF's magnitude, float32 has no fraction bits."""
     floats = data if specs[0].dtype == FLOAT else cast(data, dtype="float32")
     return cast((floats / scale).clip(-128.0, 127.0) + HALF - HALF, dtype="int8")
 
@@ -98,7 +98,7 @@ def _dot_shape(data, weight):
 
 @loops(lambda data, weight, out: (*out.shape, out.shape[2] // 4 * 4, data.shape[2]))
 def _dot_loops(data, weight, out, groups, m, n, fours, depth):
-    """Four rows of weights at once read a row of data once."""
+    """Process four rows of weights at once, which share each load of data."""
     for g, i in each(groups, m, work=groups * m * n * depth):
         row = (g * m + i) * depth
         at = (g * m + i) * n
@@ -124,7 +124,7 @@ def _dot_loops(data, weight, out, groups, m, n, fours, depth):
 
 
 def _dot_eager(data, weight):
-    """A product of floats that hold each sum, which NumPy has a fast one of."""
+    """Multiply in a float dtype that holds the sums exactly: NumPy's fast path."""
     wide = np.float32 if data.shape[2] <= EXACT else np.float64
     return np.matmul(data.astype(wide), weight.astype(wide).swapaxes(1, 2)).astype(np.int32)
 
@@ -147,7 +147,7 @@ def _inputs(attrs):
 
 
 def _like(layer):
-    """The shape rule of a layer, between int8 and float32."""
+    """Return the shape rule of a layer, adapted to int8 inputs and float32 outputs."""
 
     def infer(specs, data_scale, **attrs):
         (data, weight, _, *bias), kinds = specs, (INT8, INT8, FLOAT, FLOAT)
@@ -167,7 +167,7 @@ def _like(layer):
 
 
 def _scaled(sums, scale, data_scale, bias, axes=()):
-    """The floats that sums of integers stand for, plus the bias of each output."""
+    """Dequantize integer sums and add the bias of each output."""
     column = (1, -1, *(1 for _ in axes))
     out = cast(sums, dtype="float32").broadcast_mul(reshape(scale * data_scale, shape=column))
     return out.broadcast_add(reshape(bias[0], shape=column)) if bias else out
@@ -222,9 +222,9 @@ quantized_convolution = register(
 )
 
 
-SUFFIX = "_quantize"  # of values and parameters whose integers are meant, as in MXNet
+SUFFIX = "_quantize"  # marks quantized values and parameters, as in MXNet
 
-# What a layer becomes, and what its data goes through, for the pass that quantizes a net.
+# For the quantization pass: each layer's quantized form, and the operator for its data.
 INT8_FORMS = {
     "data": quantize,
     "FullyConnected": quantized_fully_connected,

@@ -1,13 +1,12 @@
-"""Random numbers as a pure function of a key and a place.
+"""Random operators: a counter-based generator, a pure function of key and index.
 
-Takes:   a key (one whole number a draw) and the place of the element.
-Gives:   distributions, choices with given probabilities, and the masks of Dropout.
+Uses:    a key (one integer per draw) and the index of the element.
+Defines: distributions, sampling from given probabilities, and dropout masks.
 
-Because the number at place i of draw k depends on (k, i) only, an eager operator and a
-compiled kernel that split the work differently draw the same numbers.
+Because element i of draw k depends only on (k, i), eager operators and compiled kernels
+draw the same values, however they split the work.
 Source:  the mixing function of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-What is left out: gradients with respect to parameters, and streams that are
-cryptographically safe.
+Not supported: gradients with respect to parameters, and cryptographic randomness.
 """
 
 import math
@@ -44,10 +43,10 @@ from minihybrid.ops.shapes import as_codes, axis_of, floating, known, same_shape
 
 
 class Stream(ForkSafe):
-    """The global sequence of keys; `seed` starts it anew.
+    """The global sequence of keys; `seed` restarts it.
 
-    repeats: whether the program must repeat bit for bit, because it was seeded or trains;
-             then calls wait for compiled kernels (minihybrid/runtime/tiers.py).
+    repeats: whether runs must be bitwise reproducible, because the program called `seed`
+             or trains; then calls wait for compiled kernels (minihybrid/runtime/tiers.py).
 
     >>> stream = Stream(); stream.seed(7); first = stream.take(2)
     >>> stream.seed(7); stream.take(1) == first
@@ -60,15 +59,15 @@ class Stream(ForkSafe):
         self.seed(int.from_bytes(os.urandom(8), "big") % 2**63)
 
     def seed(self, seed):
-        """Start the sequence that belongs to a whole number."""
+        """Restart the sequence from an integer seed."""
         with self.lock:
             self.next = _first_key(seed)
 
     @contextmanager
     def branch(self, key):
-        """Inside this `with` block, draw from a sequence that a key begins.
+        """Draw from a sequence seeded by a key inside this `with` block.
 
-        The branch is this thread's own: others go on with the sequence of all.
+        The branch is thread-local: other threads continue the global sequence.
         """
         before = getattr(self.own, "next", None)
         self.own.next = _first_key(key)
@@ -78,7 +77,7 @@ class Stream(ForkSafe):
             self.own.next = before
 
     def take(self, count):
-        """The first of `count` keys that nobody else will get."""
+        """Reserve `count` consecutive keys and return the first."""
         key = getattr(self.own, "next", None)
         if key is not None:
             self.own.next = (key + count) % 2**64
@@ -93,7 +92,7 @@ def _first_key(seed):
 
 
 def mix(x):
-    """SplitMix64: whole numbers that differ in one bit become unrelated ones."""
+    """Hash integers with SplitMix64: inputs that differ in one bit become uncorrelated."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -101,10 +100,9 @@ def mix(x):
 
 
 def unit(key, size, lane=0):
-    """`size` float64 numbers in [0, 1) that belong to the key; `lane` gives more of
-    them.
+    """Draw `size` float64 samples in [0, 1); each `lane` is an independent stream.
 
-    A float32 holds each of them exactly: they are multiples of 2**-24.
+    They are multiples of 2**-24, so each is exact in float32.
     """
     start = mix(np.uint64([key % 2**64]))
     bits = mix(start + np.arange(2 * size, dtype=np.uint64)[lane::2])
@@ -112,10 +110,10 @@ def unit(key, size, lane=0):
 
 
 def below(key, size, count):
-    """`size` whole numbers from 0 to count - 1, which all are equally likely.
+    """Draw `size` integers uniformly from 0 to count - 1.
 
-    The upper half of count times a number of 128 random bits: what it is more likely
-    to be than another is less than one part in 2**64.
+    Each is the high part of count times 128 random bits (multiply-shift), so the bias
+    is below one part in 2**64.
     """
     start = mix(np.uint64([key % 2**64]))
     places = np.arange(2 * size, dtype=np.uint64)
@@ -126,7 +124,7 @@ def below(key, size, count):
 
 
 def _upper(a, b):
-    """The upper 64 bits of the product of two whole numbers of 64 bits."""
+    """Return the upper 64 bits of the product of two 64-bit integers."""
     half, mask = np.uint64(32), np.uint64(2**32 - 1)
     middle = (a >> half) * (b & mask) + ((a & mask) * (b & mask) >> half)
     return (
@@ -140,7 +138,7 @@ STREAM = Stream()
 
 
 def seed(seed_state, ctx="all"):
-    """Start the random numbers anew: the same seed gives the same numbers.
+    """Seed the generator: the same seed reproduces the same samples.
 
     >>> seed(42)
     """
@@ -150,21 +148,21 @@ def seed(seed_state, ctx="all"):
     STREAM.repeats = True
 
 
-# -- what a place of a key draws; each has a compiled twin in codegen/cpu/scalar.py ----
-LATER = 2**32  # keys this far apart are never those of two draws
+# -- samplers per (key, index); codegen/cpu/scalar.py has a compiled twin of each ------
+LATER = 2**32  # an offset between keys larger than any run of draws
 
 
 def gauss(key, size):
-    """Normally distributed numbers around 0, by the method of Box and Muller."""
+    """Draw standard normal samples by the Box-Muller method."""
     radius = np.sqrt(-2 * np.log(1 - unit(key, size)))
     return radius * np.cos(2 * np.pi * unit(key, size, lane=1))
 
 
 def draw_gamma(key, size, alpha):
-    """Numbers with the gamma distribution of a shape alpha, scale 1.
+    """Draw gamma samples of shape alpha and scale 1.
 
-    Source:  Marsaglia and Tsang, ACM TOMS 26 (2000): a cube of a normal number, thrown
-             away now and then; below alpha = 1, one of alpha + 1 times a power.
+    Source:  Marsaglia and Tsang, ACM TOMS 26 (2000): the cube of a normal sample, with
+             rejection; below alpha = 1, a sample for alpha + 1 times a power.
     """
     alpha = np.broadcast_to(np.asarray(alpha, np.float64), size)
     d = np.where(alpha < 1, alpha + 1, alpha) - 1 / 3
@@ -187,10 +185,10 @@ def draw_gamma(key, size, alpha):
 
 
 def draw_poisson(key, size, lam):
-    """Whole numbers with the Poisson distribution around lam.
+    """Draw Poisson samples with mean lam.
 
-    Small lam: add up probabilities until they exceed a uniform number. Else Hoermann's
-    rejection from a table mountain hat.
+    Small lam: inversion by sequential search. Otherwise Hoermann's transformed rejection
+    with a table mountain hat.
     Source:  Hoermann, Insurance: Mathematics and Economics 12 (1993), PTRS.
     """
     lam = np.broadcast_to(np.asarray(lam, np.float64), size)
@@ -235,16 +233,16 @@ def _one_dtype(attrs):
 
 
 def distribution(name, params, eager, text, doc, aliases=(), arrays=None):
-    """Enter a distribution under four names: numbers, arrays of them, and `_like`.
+    """Register a distribution under four names, for scalar and array parameters.
 
-    params:  name -> (kind, default), in order.
-    eager:   (key, size, *params) -> float64 numbers.
-    text:    the same for one place, over {key}, {i} and the parameters' names.
-    arrays:  what the parameters are called when they are arrays, if that differs.
+    params:  name -> (type, default), in order.
+    eager:   (key, size, *params) -> float64 samples.
+    text:    the scalar expression of one sample, over {key}, {i} and the parameters' names.
+    arrays:  the names of the parameters when they are arrays, if different.
 
-    `_random_x(params, shape)` draws, `_random_x_like(data, params)` in a given shape,
-    `_sample_x(params, shape)` a block of that shape for each element of arrays, for
-    which `_draw_x` draws one number an element.
+    `_random_x(params, shape)` draws, `_random_x_like(data, params)` uses the shape of data,
+    `_sample_x(params, shape)` draws a block of that shape per element of its array
+    parameters, using `_draw_x`, which draws one sample per element.
     """
     names = tuple(params)
     arrays = arrays or names
@@ -389,7 +387,7 @@ distribution(
 
 
 def _drawn_dtype(value):
-    """A NumPy element type of numbers, or its name; `None` is int32."""
+    """Parse a numeric dtype or its name; `None` means int32."""
     return dtype(value) or np.dtype("int32")
 
 
@@ -433,7 +431,7 @@ randint = register(
 )
 
 
-# -- choosing --------------------------------------------------------------------------
+# -- sampling --------------------------------------------------------------------------
 def _multinomial_infer(specs, shape, get_prob, dtype):
     if not known(specs):
         return specs, [Spec(None, dtype)] * (1 + get_prob)
@@ -448,7 +446,7 @@ def _multinomial_expand(specs, data, shape, get_prob, dtype):
     count, batch = int(np.prod(shape)), int(np.prod(rows))
     chances = data.reshape(as_codes((batch, 1, k)))
     drawn = made(data, OPS["_random_uniform"], shape=(batch, count, 1), dtype=specs[0].dtype)
-    # How many of the running sums, but the last, a uniform number reaches.
+    # Inverse CDF: count the prefix sums, except the last, up to a uniform sample.
     below = running_sum(chances, axis=2).slice_axis(axis=2, begin=0, end=k - 1)
     place = drawn.broadcast_greater_equal(below).sum(axis=2)
     new = as_codes((*rows, *shape) or (1,))
@@ -492,14 +490,14 @@ def _mask_eager(data, *, p, axes, stream, key):
 
 def _mask_expr(p, axes, stream):
     if axes:
-        return None  # the mask is shared along an axis: not one scalar an element
+        return None  # the mask is shared along an axis: not one scalar per element
     return _kept_or_not(p, stream, "{i}")
 
 
 def _kept_or_not(p, stream, place):
-    """The text of one number of a mask.
+    """Return the expression of one mask element.
 
-    A number in [0, 1) is 24 bits; to compare it with p, it need not become a float.
+    A sample in [0, 1) has 24 bits, so comparing it with p needs no conversion to float.
     """
     dropped = math.ceil(p * 2**24)
     return f"T(0) if bits24(key + U({stream}), {place}, 0) < U({dropped}) else T({1 / (1 - p)!r})"

@@ -1,15 +1,15 @@
-"""Recurrent nets: the same layer at every step of a sequence.
+"""Recurrent networks: multilayer RNN, LSTM and GRU.
 
-Takes:   data (T, N, C), time first; all weights and biases in one array; the states
-         (layers x directions, N, H) before the first step.
-Gives:   `RNN`, many layers of plain, LSTM or GRU cells, made of simpler operators: in a graph
-         a loop, of arrays step by step; and `_rnn_param_concat`, which packs their parameters.
+Uses:    data (T, N, C), time-major; all weights and biases in one array; the initial
+         states (layers x directions, N, H).
+Defines: `RNN`, stacked RNN, LSTM or GRU cells, which decompose into simpler operators: a loop
+         in a graph, unrolled eagerly; and `_rnn_param_concat`, which packs their parameters.
 
-All steps' products with the inputs are one product; only those with the states wait for
-the step before.
-Source:  gates, their order and that of the packed parameters as in MXNet 1.9 and cuDNN:
+The products with the inputs are one product over all steps; only those with the states
+depend on the previous step.
+Source:  gates and the order of gates and packed parameters follow MXNet 1.9 and cuDNN:
          weights of each layer and direction (inputs, states, projection), then biases.
-What is left out: layers that begin before the one below is done.
+Limits:  layers aren't pipelined.
 """
 
 from minihybrid.core import hooks
@@ -59,7 +59,7 @@ def _gru(x, h, states, clipped):
     return out, [out]
 
 
-# Kind of cell -> (numbers a unit computes, states it keeps, what a step does).
+# Cell type -> (number of gates, number of states, step function).
 CELLS = {
     "rnn_relu": (1, 1, _plain(relu)),
     "rnn_tanh": (1, 1, _plain(tanh)),
@@ -70,7 +70,7 @@ CELLS = {
 
 # -- packed parameters -----------------------------------------------------------------
 def packed(inputs, state_size, num_layers, bidirectional, mode, projection_size=None):
-    """The shapes of the packed parameters, layer by layer: weights, then biases.
+    """Return the shapes of the packed parameters, layer by layer: weights, then biases.
 
     Returns: a list of shapes (directions of a layer one after the other) of each.
 
@@ -94,7 +94,7 @@ def _size(shape):
 
 
 def _unpacked(parameters, shapes):
-    """The parameters of a (layer, direction): weights, and biases."""
+    """Split the parameters per (layer, direction) into weights and biases."""
     flat = [shape for part in shapes for group in part for shape in group]
     ends, at = [], 0
     for shape in flat:
@@ -111,17 +111,17 @@ def _product(x, weight, *bias, rows):
 
 
 def _parts(values, n):
-    """The rows of the first axis, of which there are n."""
+    """Split the first axis, of length n, into a list."""
     rows = split(values, num_outputs=n, axis=0, squeeze_axis=True)
     return [rows] if n == 1 else list(rows)
 
 
 def _run(data, order, states, params, cell, clipped, inside):
-    """One direction of one layer: (the outputs of all steps, the last states).
+    """Run one direction of one layer; return (the outputs of all steps, the final states).
 
-    order:   the numbers of the steps, as they go.
-    params:  weights and biases of inputs and states; maybe the projection's weight.
-    inside:  [which sequences still go on at each step], or nothing: all do.
+    order:   the step indices in execution order.
+    params:  weights and biases of inputs and states; optionally the projection's weight.
+    inside:  [the mask of active sequences at each step], or empty if all are active.
     """
     (to_gates, from_state, *project), (bias, state_bias), (gates, kept) = params
 
@@ -142,7 +142,7 @@ def _run(data, order, states, params, cell, clipped, inside):
 
 
 def _one_by_one(step, rows, states, order):
-    """The same of arrays, or where nobody has brought loops."""
+    """Unroll the steps: for arrays, or if no loop operator is registered."""
     rows = [_parts(x, len(order)) for x in rows]
     outs = {}
     for t in order:
@@ -211,13 +211,13 @@ def _expand(
 
 
 def _starts(state, spec, layers, shape, kind, like):
-    """The states before the first step of each layer; a batch of 0 stands for zeros."""
+    """Return each layer's initial states; a batch size of 0 means zeros."""
     if spec.shape[1] != shape[0]:
         return [made(like, full, shape=shape, value=0.0, dtype=kind)] * layers
     return _parts(state, layers)
 
 
-# -- the records -----------------------------------------------------------------------
+# -- operator definitions --------------------------------------------------------------
 def _inputs(attrs):
     names = ["data", "parameters", "state", "state_cell", "sequence_length"]
     if attrs and attrs["mode"] != "lstm":

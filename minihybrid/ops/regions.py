@@ -1,12 +1,12 @@
-"""Regions of images, each brought to one size: what detection looks at.
+"""Region pooling for detection: resample regions of images to a fixed size.
 
-Takes:   images (N, C, H, W), and rows of a batch index, x1, y1, x2, y2: regions (R, 5).
-Gives:   `ROIAlign`, `ROIPooling`.
+Uses:    images (N, C, H, W), and rows of a batch index, x1, y1, x2, y2: regions (R, 5).
+Defines: `ROIAlign`, `ROIPooling`.
 
-A region is shared out into cells. ROIPooling takes the largest number of a cell, and its
-gradient goes back where that stood; ROIAlign averages numbers that lie between pixels, and
-its gradient is shared out among the four around each. No gradient goes to the regions.
-What is left out: cells that are moved by offsets.
+A region is divided into cells. ROIPooling takes each cell's maximum, and its gradient flows
+to the position of the maximum. ROIAlign averages bilinear samples, and its gradient is
+distributed over the four pixels around each sample. The regions get no gradient.
+Not supported: deformable cells.
 """
 
 import numpy as np
@@ -21,11 +21,11 @@ from minihybrid.ops.loops import T, each, loops, store
 from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import adds_back, floating, forward
 
-FARTHEST = 1e6  # pixels from an image at which a region ends, if it does not end before
+FARTHEST = 1e6  # clamp for region borders, in pixels from the image
 
 
 def _regions(op, data, rois, pooled_size):
-    """The shape of all regions' outputs (R, C, *pooled_size)."""
+    """Return the output shape of all regions: (R, C, *pooled_size)."""
     if len(data) != 4 or len(rois) != 2 or rois[1] != 5 or 0 in data:
         raise ShapeError(
             f"{op}: data {data} and rois {rois}, but images (N, C, H, W) and one row "
@@ -36,7 +36,7 @@ def _regions(op, data, rois, pooled_size):
     return (rois[0], data[1], *pooled_size)
 
 
-# -- means between pixels --------------------------------------------------------------
+# -- ROIAlign: means of bilinear samples -----------------------------------------------
 def _align_rule(data, rois, pooled_size, position_sensitive, **_):
     count, channels, high, wide = _regions("_contrib_ROIAlign", data, rois, pooled_size)
     if not position_sensitive:
@@ -50,7 +50,7 @@ def _align_rule(data, rois, pooled_size, position_sensitive, **_):
 
 
 def _in_floats(infer):
-    """The same shape rule; means of whole numbers are floats."""
+    """Adapt a shape rule to float outputs for integer data."""
 
     def rule(specs, **attrs):
         specs, (out,) = infer(specs, **attrs)
@@ -60,43 +60,43 @@ def _in_floats(infer):
 
 
 def _larger(a, b):
-    """The larger of two numbers, the second if one is not a number."""
+    """Return the larger scalar; if either is NaN, the second."""
     return a if a > b else b
 
 
 def _smaller(a, b):
-    """The smaller of two numbers, the second if one is not a number."""
+    """Return the smaller scalar; if either is NaN, the second."""
     return a if a < b else b
 
 
 def _extent(first, last, aligned):
-    """How long a region is along an axis; without `aligned`, one pixel at least."""
+    """Return a region's length along an axis; without `aligned`, at least one pixel."""
     return last - first if aligned else _larger(last - first, T(1))
 
 
 def _samples(step, asked):
-    """How many numbers along an axis are averaged in a cell, however large the region is."""
+    """Return the samples per cell along an axis, bounded for any region size."""
     return asked if asked > 0 else int(np.ceil(_smaller(_larger(step, T(0)), T(1024))))
 
 
 def _at(first, step, cell, number, count):
-    """Where one of `count` numbers of a cell lies."""
+    """Return the coordinate of one of `count` samples of a cell."""
     return first + T(cell) * step + (T(number) + T(0.5)) * step / T(count)
 
 
 def _within(at, length):
-    """The same place, moved onto the pixels."""
+    """Clamp a coordinate to the pixels."""
     return _smaller(_larger(at, T(0)), T(length - 1))
 
 
 def _image(index, images):
-    """The number of a region's image; -1 if there is none."""
+    """Return the index of a region's image; -1 if it is out of range."""
     return int(index) if index > -1 and index < images else -1
 
 
 def _read_axis(first, last, n, length, sample_ratio, aligned):
-    """(before, behind, weight of behind, inside) of all that n cells read along an axis, and
-    how many numbers a cell reads."""
+    """Return (left pixel, right pixel, weight of the right, inside) of n cells' samples along
+    an axis, and the number of samples per cell."""
     kind = type(first)
     step = kind(_extent(first, last, aligned)) / kind(n)
     count = _samples(step, sample_ratio)
@@ -110,8 +110,8 @@ def _read_axis(first, last, n, length, sample_ratio, aligned):
 
 
 def _each_region(images, rois, kind, pooled_size, spatial_scale, sample_ratio, aligned):
-    """(its number, its image, the four (rows, columns, weights) of all that it reads, how many
-    numbers a cell reads down and across) of each region in an image."""
+    """Yield, for each region in an image, its index, its image's index, the four (rows,
+    columns, weights) that it reads, and a cell's samples down and across."""
     (n, _, h, w), (ph, pw) = images, pooled_size
     edges = rois[:, 1:].astype(kind) * kind(spatial_scale) - kind(0.5 if aligned else 0)
     for r, (x1, y1, x2, y2) in enumerate(edges):
@@ -128,7 +128,7 @@ def _each_region(images, rois, kind, pooled_size, spatial_scale, sample_ratio, a
 
 
 def _by_cells(image, position_sensitive, ph, pw):
-    """Channels of an image as (cells down, across or 1, channels of the output, H, W)."""
+    """Reshape an image to (cells down, across or 1, channels of the output, H, W)."""
     c, h, w = image.shape
     if not position_sensitive:
         return image.reshape(1, 1, c, h, w)
@@ -136,7 +136,7 @@ def _by_cells(image, position_sensitive, ph, pw):
 
 
 def _of_cell(number, count):
-    """Which of all numbers of an axis one cell reads."""
+    """Return the slice of an axis's samples that one cell reads."""
     return slice(number * count, (number + 1) * count)
 
 
@@ -233,7 +233,7 @@ def _unalign_cpu(
     sensitive,
     aligned,
 ):
-    """A turn a channel of the output, whose planes no other turn writes to."""
+    """Iterate over output channels, which write disjoint planes."""
     for c in each(c_out):
         for image in range(images):
             for at in range(channels // c_out * (h * w)):
@@ -305,9 +305,9 @@ unalign = register(
 )
 
 
-# -- the largest of a cell -------------------------------------------------------------
+# -- ROIPooling: the maximum of a cell -------------------------------------------------
 def _border(at, length):
-    """A border of a cell as a whole number of pixels inside an axis."""
+    """Clamp a cell's border to an integer pixel position on an axis."""
     return min(max(int(at), 0), length)
 
 
@@ -369,7 +369,7 @@ best_places = register(
 
 
 def _borders(first, last, cells, length, kind):
-    """Where the cells of regions (R, 1) begin and end on an axis: (2, R, cells)."""
+    """Return where cells of regions (R, 1) begin and end on an axis: (2, R, cells)."""
     number = made(first, arange, start=0, stop=cells, dtype=kind)
     step = (last - first + 1).broadcast_maximum(first.ones_like()) / cells
     begins = number.broadcast_mul(step).floor().broadcast_add(first)

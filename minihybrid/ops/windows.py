@@ -1,14 +1,14 @@
-"""The loops of pooling: windows over one, two or three axes of each channel.
+"""Pooling kernels: windows over one, two or three spatial axes of each channel.
 
-Takes:   flat arrays, and the geometry of `minihybrid.ops.pooling`.
-Gives:   sums and maxima of windows; what their numbers get back for the gradient, added
-         by the windows, or, with a thread a number, asked for by the numbers.
+Uses:    flat arrays, and the geometry of `minihybrid.ops.pooling`.
+Defines: sums and maxima over windows, and their gradients: scattered from the windows,
+         or gathered per input element with one GPU thread each.
 
-Data with fewer than three axes behind the channels have axes of length 1 before them.
-Number i of window z on an axis is at z * stride - pad + i. Where that may be padding,
-it is asked; where all windows lie inside, how many numbers they have is known before,
-and the compiler writes out small windows without a loop.
-What is left out: windows with gaps (dilation).
+Data with fewer than three spatial axes gets leading axes of length 1.
+Element i of window z on an axis is at z * stride - pad + i. Bounds are checked where that
+may be padding; if all windows are inside, their trip counts are constants, and the
+compiler unrolls the loops over small windows.
+Not supported: dilation.
 """
 
 from math import prod
@@ -18,12 +18,12 @@ import numpy as np
 from minihybrid.ops.cpu.machine import READ
 from minihybrid.ops.loops import F, T, each, loops, store
 
-FEW = 16  # numbers of a window that are written out one by one
+FEW = 16  # elements of a window whose loop is unrolled
 
 
-# -- what is known before --------------------------------------------------------------
+# -- constants of a launch -------------------------------------------------------------
 def _geometry(data, size, kernel, stride, pad, outs):
-    """Channels; what all windows cost; lengths on three axes; whether all lie inside."""
+    """Return samples x channels, cost, lengths on three axes, and per-axis `inside`."""
     size, kernel, stride, outs = (
         (1,) * (3 - len(lengths)) + lengths for lengths in (size, kernel, stride, outs)
     )
@@ -38,7 +38,7 @@ def _geometry(data, size, kernel, stride, pad, outs):
 
 
 def _for_sums(data, out, *, count, **g):
-    """And the edges on each axis between which numbers are counted for a mean, or ()."""
+    """Add each axis's bounds of the elements that a mean counts, or ()."""
     geometry = _geometry(data, **g)
     size, pad = geometry[2], geometry[5] if count == "padding" else (0, 0, 0)
     edges = () if count == "none" else tuple((-p, m + p) for m, p in zip(size, pad, strict=True))
@@ -50,9 +50,9 @@ def _lowest(dtype):
 
 
 def _for_maxima(data, out, **g):
-    """And whether a window takes the nearest number again in the place of padding.
+    """Add whether windows clamp indices to the data instead of skipping padding.
 
-    The largest number is the same, and there is no jump; each window must see a number.
+    The maximum is the same, without branches; each window must overlap the data.
     """
     again = prod(g["kernel"]) <= FEW and all(
         (n - 1) * s - p < m
@@ -67,22 +67,22 @@ def _for_best(values, data, out, **g):
 
 # -- windows ---------------------------------------------------------------------------
 def _first(d, z, stride, pad, inside):
-    """The first number of window z on axis d that is none of the padding."""
+    """Return the first element of window z on axis d that isn't padding."""
     return 0 if inside[d] else max(pad[d] - z * stride[d], 0)
 
 
 def _end(d, z, size, kernel, stride, pad, inside):
-    """The first behind them that is."""
+    """Return the end of the elements that aren't padding."""
     return kernel[d] if inside[d] else min(size[d] + pad[d] - z * stride[d], kernel[d])
 
 
 def _place(n, z, y, x, size):
-    """Where a number of channel n stands."""
+    """Return the flat index of an element of channel n."""
     return ((n * size[0] + z) * size[1] + y) * size[2] + x
 
 
 def _seen(n, z, y, x, size, kernel, stride, pad, inside):
-    """The places that a window sees."""
+    """Yield the flat indices of a window, without padding."""
     for i in range(
         _first(0, z, stride, pad, inside), _end(0, z, size, kernel, stride, pad, inside)
     ):
@@ -102,12 +102,12 @@ def _seen(n, z, y, x, size, kernel, stride, pad, inside):
 
 
 def _near(d, z, i, size, stride, pad, inside):
-    """The place on axis d that number i of a window has, or the nearest that exists."""
+    """Return the index on axis d of a window's element i, clamped to the data."""
     return z * stride[d] + i if inside[d] else min(max(z * stride[d] - pad[d] + i, 0), size[d] - 1)
 
 
 def _nearest(n, z, y, x, size, kernel, stride, pad, inside):
-    """A place for each number of a window."""
+    """Yield the flat indices of a window, clamped to the data."""
     for i in range(kernel[0]):
         for j in range(kernel[1]):
             for k in range(kernel[2]):
@@ -121,7 +121,7 @@ def _nearest(n, z, y, x, size, kernel, stride, pad, inside):
 
 
 def _counted(d, z, kernel, stride, pad, inside, edges):
-    """How many numbers of window z on axis d lie between the edges."""
+    """Count the elements of window z on axis d that are between the edges."""
     return (
         kernel[d]
         if inside[d]
@@ -134,7 +134,7 @@ def _counted(d, z, kernel, stride, pad, inside, edges):
 
 
 def _many(z, y, x, kernel, stride, pad, inside, edges):
-    """How many numbers of a window lie between the edges; 1 if none does."""
+    """Count the elements of a window that are between the edges; 1 if there are none."""
     return max(
         _counted(0, z, kernel, stride, pad, inside, edges)
         * _counted(1, y, kernel, stride, pad, inside, edges)
@@ -144,15 +144,15 @@ def _many(z, y, x, kernel, stride, pad, inside, edges):
 
 
 def _mean(total, z, y, x, kernel, stride, pad, inside, edges):
-    """A window's sum, divided by how many numbers it has; as it is, if none are counted.
+    """Divide a window's sum by its number of elements; without edges, return the sum.
 
-    Whole numbers are divided as floats: their own dtype may not hold so large a number.
+    Integers are divided as floats: the count may overflow their dtype.
     """
     return T(total / F(_many(z, y, x, kernel, stride, pad, inside, edges))) if edges else total
 
 
 def _best(data, n, z, y, x, size, kernel, stride, pad, inside, lowest):
-    """The place of a window's first maximum; -1 if there is none."""
+    """Return the flat index of a window's first maximum; -1 if there is none."""
     top = T(lowest)
     for at in _seen(n, z, y, x, size, kernel, stride, pad, inside):
         v = data[at]
@@ -166,7 +166,7 @@ def _best(data, n, z, y, x, size, kernel, stride, pad, inside, lowest):
 # -- the loops -------------------------------------------------------------------------
 @loops(_for_sums)
 def sums(data, out, lead, cost, size, kernel, stride, pad, outs, inside, edges):
-    """The sum, or the mean, of each window."""
+    """Compute the sum or mean of each window."""
     for n, z, y, x in each(lead, *outs, work=cost):
         total = T(0)
         for at in _seen(n, z, y, x, size, kernel, stride, pad, inside):
@@ -177,7 +177,7 @@ def sums(data, out, lead, cost, size, kernel, stride, pad, outs, inside, edges):
 
 @loops(_for_sums)
 def add_sums(grad, out, lead, cost, size, kernel, stride, pad, outs, inside, edges):
-    """Its gradient: each window adds to all of its numbers, which other windows may see."""
+    """Scatter the gradient: each window accumulates into its elements; windows may overlap."""
     for n in each(lead, work=cost):
         for at in range(n * size[0] * size[1] * size[2], (n + 1) * size[0] * size[1] * size[2]):
             out[at] = T(0)
@@ -192,7 +192,7 @@ def add_sums(grad, out, lead, cost, size, kernel, stride, pad, outs, inside, edg
 
 @loops(_for_sums)
 def share_sums(grad, out, lead, cost, size, kernel, stride, pad, outs, inside, edges):
-    """The same where each number is in one window: nothing is added up."""
+    """Store the gradient without accumulating, for windows that tile the data exactly."""
     for n, z, y, x in each(lead, *outs, work=cost):
         g = grad[_place(n, z, y, x, outs)]
         g = _mean(g, z, y, x, kernel, stride, pad, inside, edges)
@@ -202,7 +202,7 @@ def share_sums(grad, out, lead, cost, size, kernel, stride, pad, outs, inside, e
 
 @loops(_for_maxima)
 def maxima(data, out, lead, cost, size, kernel, stride, pad, outs, inside, again, lowest):
-    """The largest number of each window; NaN, if there is one."""
+    """Compute the maximum of each window; NaN propagates."""
     for n, z, y, x in each(lead, *outs, work=cost):
         top = T(lowest)
         if again:
@@ -218,7 +218,7 @@ def maxima(data, out, lead, cost, size, kernel, stride, pad, outs, inside, again
 
 @loops(_for_best)
 def add_best(grad, data, out, lead, cost, size, kernel, stride, pad, outs, inside, lowest):
-    """Its gradient: each window adds to its first maximum, which other windows may see."""
+    """Scatter the gradient to each window's first maximum; windows may overlap."""
     for n in each(lead, work=cost):
         for at in range(n * size[0] * size[1] * size[2], (n + 1) * size[0] * size[1] * size[2]):
             out[at] = T(0)
@@ -232,7 +232,7 @@ def add_best(grad, data, out, lead, cost, size, kernel, stride, pad, outs, insid
 
 @loops(_for_best)
 def share_best(grad, data, out, lead, cost, size, kernel, stride, pad, outs, inside, lowest):
-    """The same where each number is in one window: without a jump, several at once."""
+    """The same for windows that tile the data exactly: branch-free and vectorized."""
     for n, z, y, x in each(lead, *outs, work=cost):
         top = T(lowest)
         for at in _seen(n, z, y, x, size, kernel, stride, pad, inside):
@@ -247,28 +247,28 @@ def share_best(grad, data, out, lead, cost, size, kernel, stride, pad, outs, ins
 
 @loops(_for_best)
 def take_best(values, data, out, lead, cost, size, kernel, stride, pad, outs, inside, lowest):
-    """Other values, where the data have each window's first maximum."""
+    """Gather `values` at the position of each window's first maximum in the data."""
     for n, z, y, x in each(lead, *outs, work=cost):
         best = _best(data, n, z, y, x, size, kernel, stride, pad, inside, lowest)
         store(out, _place(n, z, y, x, outs), values[best] if best >= 0 else T(0))
 
 
-# -- gradients on a GPU: a thread a number ---------------------------------------------
-# If two windows added to one number at once, what one of them added could be lost. So
-# each number asks its windows, in the CPU's order: sums of floats are the same.
+# -- gradients on a GPU: one thread per input element ----------------------------------
+# Scattering would race: two windows could update one element at once. So each element
+# gathers from its windows, in the CPU's order, which makes the float sums bitwise equal.
 def _since(d, at, kernel, stride, pad):
-    """The first window on axis d in which a place lies."""
+    """Return the first window on axis d that contains a position."""
     return max((at + (pad[d] - kernel[d])) // stride[d] + 1, 0)
 
 
 def _until(d, at, stride, pad, outs):
-    """The first behind them in which it does not."""
+    """Return the end of the windows on axis d that contain a position."""
     return min((at + pad[d]) // stride[d] + 1, outs[d])
 
 
 @loops(_for_sums)
 def ask_sums(grad, out, lead, cost, size, kernel, stride, pad, outs, inside, edges):
-    """As `add_sums`."""
+    """Gather the gradient that `add_sums` scatters."""
     for n, i, j, k in each(lead, *size):
         total = T(0)
         for z in range(_since(0, i, kernel, stride, pad), _until(0, i, stride, pad, outs)):
@@ -281,7 +281,7 @@ def ask_sums(grad, out, lead, cost, size, kernel, stride, pad, outs, inside, edg
 
 @loops(_for_best)
 def ask_best(grad, data, out, lead, cost, size, kernel, stride, pad, outs, inside, lowest):
-    """As `add_best`."""
+    """Gather the gradient that `add_best` scatters."""
     for n, i, j, k in each(lead, *size):
         total = T(0)
         at = _place(n, i, j, k, size)
