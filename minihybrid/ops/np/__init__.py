@@ -1,7 +1,6 @@
-"""The records of the NumPy-like interface, made of those before.
+"""Operators of the NumPy-like interface, composed of the legacy operators.
 
-Takes:   the records of Gluon's legacy arrays.
-Gives:   `_npi_add`, `_np_reshape`, ...: what MXNet writes into files of such programs.
+Defines: `_npi_add`, `_np_reshape`, ...: the names that MXNet saves for `mx.np` programs.
 """
 
 from minihybrid.ops.np import names, shapes

@@ -1,13 +1,13 @@
-"""The names of the NumPy-like interface, made of the records before.
+"""Operators of the NumPy-like interface, composed of the legacy operators.
 
-Takes:   the records of Gluon's legacy arrays.
-Gives:   `_npi_add`, `_np_sum`, `_npx_relu`, ...: what MXNet writes into files of
-         `mx.np` programs. Most are compositions, without gradients and loops.
+Uses:    the operators of Gluon's legacy arrays.
+Defines: `_npi_add`, `_np_sum`, `_npx_relu`, ...: the names that MXNet saves for `mx.np`
+         programs. Most decompose, so they define no gradients or loops.
 
-Where the two worlds differ: a sum of everything has shape (), comparisons give bool,
-places are int64, dtypes mix (a float wins over whole numbers, then the wider one wins),
-whole numbers divide to float32.
-What is left out: the promotion of small whole numbers to the machine's word in sums.
+Differences from the legacy operators: a full reduction has shape (), comparisons return
+bool, indices are int64, dtypes are promoted (floats over integers, then the wider one),
+and integer division returns float32.
+Not supported: sums of small integers aren't promoted to the platform's integer.
 """
 
 import math
@@ -42,13 +42,13 @@ BOOL, FLOAT, LONG = np.dtype("bool"), np.dtype("float32"), np.dtype("int64")
 
 
 def renamed(name, op, *aliases, **changes):
-    """Enter the same record under the name that np programs use."""
+    """Register the same operator under the name that np programs use."""
     kept = {field: getattr(op, field) for field in KEPT}
     return register(name, *aliases, **kept | changes)
 
 
 def promoted(*dtypes):
-    """The dtype of a result: a float wins over whole numbers, then the wider one.
+    """Return the promoted dtype: floats take precedence, then the wider one.
 
     >>> promoted(np.dtype("int64"), np.dtype("float32"))
     dtype('float32')
@@ -59,34 +59,34 @@ def promoted(*dtypes):
 
 
 def to(value, old, new):
-    """The value in a dtype; itself if it has it already."""
+    """Cast the value from dtype `old` to `new`, if they differ."""
     return value if old == new else cast(value, dtype=new)
 
 
 def same(kind):
-    """The rule "the result has the promoted dtype"."""
+    """Return the promoted dtype as the result's."""
     return kind
 
 
 def to_bool(kind):
-    """The rule "the result is true or false"."""
+    """Return bool as the result's dtype."""
     return kind and BOOL
 
 
-# -- two inputs, or one and a scalar ---------------------------------------------------
+# -- binary operators, also with a scalar ----------------------------------------------
 def is_whole(value):
-    """Whether a Python or NumPy number is a whole one by its type, as `is_int` says in files."""
+    """Return whether a Python or NumPy scalar has an integer type: `is_int` in files."""
     return not isinstance(value, float) and np.asarray(value).dtype.kind != "f"
 
 
 def with_number(kind, number, is_int):
-    """The dtype in which an array of a dtype and a number are computed: NumPy's rule.
+    """Return the dtype to compute an array and a scalar in, by NumPy's promotion rules.
 
-    A number has a kind, but no width (NEP 50): it takes the array's dtype if that is of
-    its kind or of a higher one, of bool < whole < float, else the usual one of its kind,
-    int64 or float32. NumPy's scalars, such as `numpy.float64(2)`, count as numbers, as in
-    MXNet.
-    Where MXNet 1.9.1 differs: it keeps a dtype of whole numbers beside a fraction.
+    A Python scalar has a kind, but no width (NEP 50): it takes the array's dtype if that is
+    of the same or a higher kind, of bool < integer < float, else the default dtype of its
+    kind, int64 or float32. As in MXNet, NumPy scalars, such as `numpy.float64(2)`, count as
+    Python scalars.
+    Unlike here, MXNet 1.9.1 keeps an integer dtype for a fractional scalar.
 
     >>> with_number(np.dtype("uint8"), 2, True), with_number(np.dtype("uint8"), 0.5, False)
     (dtype('uint8'), dtype('float32'))
@@ -99,7 +99,7 @@ def with_number(kind, number, is_int):
 
 
 def filling(op, number, kind):
-    """A number that fills an array of a dtype: NumPy cuts its fraction off for whole numbers.
+    """Convert a fill value to a dtype: as in NumPy, integer dtypes truncate its fraction.
 
     Raises:  NumberError if the dtype cannot hold it.
     """
@@ -108,9 +108,9 @@ def filling(op, number, kind):
 
 
 def fitting(op, number, kind):
-    """A number, if a dtype can hold it.
+    """Return a scalar if a dtype can hold it.
 
-    Raises:  NumberError for a whole number that would wrap around, or a finite one that
+    Raises:  NumberError for an integer that would overflow, or a finite value that
              would become infinite.
     """
     check_range(op, number, kind)
@@ -127,9 +127,9 @@ def fitting(op, number, kind):
 
 
 def pair(name, both, scalar=None, rscalar=None, inside=same, result=same):
-    """Enter `_npi_name`, and its forms with a scalar, from the legacy records.
+    """Register `_npi_name` and its scalar variants, from the legacy operators.
 
-    inside:  promoted dtype -> the dtype to compute in;  result: -> that of the result.
+    inside:  promoted dtype -> the dtype to compute in;  result: -> the result's dtype.
     """
     both, doc = OPS[both], OPS[both].doc
 
@@ -152,7 +152,7 @@ def pair(name, both, scalar=None, rscalar=None, inside=same, result=same):
 
 
 def _beyond(kind, number):
-    """A number that none of a dtype of whole numbers equals: -1 below them, 1 above, else 0."""
+    """Return -1 or 1 if a scalar is below or above an integer dtype's range, else 0."""
     if kind is None or kind.kind not in "iu":
         return 0
     ends = np.iinfo(kind)
@@ -169,7 +169,7 @@ def _pair_scalar(name, shown, op, inside, result):
     def expand(specs, data, scalar, is_int):
         kind = inside(with_number(specs[0].dtype, scalar, is_int))
         data = to(data, specs[0].dtype, kind)
-        if result is to_bool and _beyond(kind, scalar):  # the same answer for all elements
+        if result is to_bool and _beyond(kind, scalar):  # the same result for all elements
             zeros = OPS["zeros_like"](cast(data, dtype=FLOAT))
             return cast(op(zeros, scalar=_beyond(kind, scalar)), dtype=BOOL)
         return to(op(data, scalar=scalar), kind, result(kind))
@@ -206,7 +206,7 @@ pair("arctan2", "broadcast_arctan2", "_arctan2_scalar", "_rarctan2_scalar", insi
 
 
 def _bitwise(name, sign):
-    """Enter an operation on the bits of whole numbers, or on true and false."""
+    """Register a bitwise operation on integers, or logical on bools."""
     function = getattr(np, f"bitwise_{name}")
 
     def infer(specs):
@@ -234,7 +234,7 @@ for _name, _sign in (("and", "&"), ("or", "|"), ("xor", "^")):
     _bitwise(_name, _sign)
 
 
-# -- one input -------------------------------------------------------------------------
+# -- unary operators -------------------------------------------------------------------
 SAME_NAME = """exp expm1 log log10 log2 log1p sqrt cbrt square reciprocal sin cos tan
     arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh degrees radians sign
     negative floor ceil trunc rint fix""".split()
@@ -247,7 +247,7 @@ renamed("_np_copy", OPS["_copy"])
 
 
 def _tested(name, expand, doc):
-    """Enter a test of each number, which gives a bool."""
+    """Register an elementwise test with a bool result."""
 
     def test(specs, data):
         data = to(data, specs[0].dtype, floating(specs[0].dtype))
@@ -286,21 +286,21 @@ _tested(
 )
 
 
-# -- many to one -----------------------------------------------------------------------
+# -- reductions ------------------------------------------------------------------------
 def left_over(op, old, axis, keepdims):
-    """The shape after a reduction; of all axes: ()."""
+    """Return the shape after a reduction; () for all axes."""
     gone = axes_of(op, axis, len(old))
     return tuple(1 if i in gone else n for i, n in enumerate(old) if keepdims or i not in gone)
 
 
 def reduction(name, compute, kind, doc, dtypes=True, **more):
-    """Enter a reduction under np's rules for shapes and dtypes.
+    """Register a reduction under np's rules for shapes and dtypes.
 
     compute: (data, its Spec, axes, keepdims, more attributes) -> the legacy result.
-    kind:    dtype of the data -> of the result, where none is asked for.
+    kind:    dtype of the data -> default dtype of the result.
     """
 
-    shown = name.rpartition("_")[2]  # what np calls it
+    shown = name.rpartition("_")[2]  # its name in np
 
     def wanted(spec, dtype):
         return dtype or spec.dtype and kind(spec.dtype)
@@ -402,7 +402,7 @@ reduction("_np_all", _logical("prod"), to_bool, "Whether all are not 0.", dtypes
 
 
 def _places(name):
-    """Enter argmax or argmin with int64 places."""
+    """Register argmax or argmin with int64 indices."""
 
     def infer(specs, axis, keepdims):
         new = left_over(name, specs[0].shape, axis, keepdims) if known(specs) else None
@@ -425,7 +425,7 @@ def _places(name):
 
 def _norm(data, spec, gone, keepdims, ord, flag):
     over = {"axis": gone or None, "keepdims": keepdims}
-    # In files, -2 and 1 mark the root of the sum of squares of any array.
+    # In files, -2 and 1 mark the 2-norm of the flattened array.
     if ord is None or flag in (-2, 1) or ord == 2 and len(gone) == 1:
         return sqrt(sum_(square(data), **over))
     if len(gone) != 1:
@@ -441,10 +441,10 @@ def _norm(data, spec, gone, keepdims, ord, flag):
 
 
 def order_of_norm(value):
-    """A number but 0, `inf`, or `fro` for the root of the sum of squares."""
+    """Parse a nonzero number, `inf`, or `fro` for the Frobenius norm."""
     order = None if value in ("fro", "None", None) else number(value)
     if order == 0:
-        raise ValueError  # how many numbers are not 0 is no length
+        raise ValueError  # the count of nonzero elements isn't a norm
     return order
 
 

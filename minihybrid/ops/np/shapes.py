@@ -1,10 +1,9 @@
-"""The names of the NumPy-like interface, continued: products and shapes.
+"""Operators of the NumPy-like interface, continued: products, shapes, creation.
 
-Takes:   the records before.
-Gives:   `_np_dot`, `_npi_matmul`, `_npi_einsum`; `_np_reshape`, `_npi_concatenate`,
-         ...; what is made of nothing.
+Defines: `_np_dot`, `_npi_matmul`, `_npi_einsum`; `_np_reshape`, `_npi_concatenate` and
+         others; array creation.
 
-What is left out: einsum without letters, as lists of axes.
+Not supported: einsum with lists of axes instead of subscripts.
 """
 
 import re
@@ -44,7 +43,7 @@ from minihybrid.ops.tiling import diagonal, pad, reverse
 
 # -- products --------------------------------------------------------------------------
 def _product(name, rule, expand, doc):
-    """Enter a product of two arrays whose dtypes mix."""
+    """Register a product of two arrays, with dtype promotion."""
 
     def infer(specs, **attrs):
         kind = promoted(*(s.dtype for s in specs))
@@ -128,7 +127,7 @@ matmul = _product(
 
 # -- shapes ----------------------------------------------------------------------------
 def _np_codes(old, codes):
-    """The shape that npx.reshape's codes mean: -1 to -6."""
+    """Resolve npx.reshape's shape codes -1 to -6."""
     new, i, codes = [], 0, list(codes)
     while codes:
         code = codes.pop(0)
@@ -221,11 +220,10 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 # -- einsum ----------------------------------------------------------------------------
 def _subscripts(op_shapes, subscripts):
-    """(letters of each input, letters of the output, letter -> length).
+    """Return (letters of each input, letters of the output, letter -> length).
 
-    An ellipsis stands for letters that do not occur, the same ones in each input, counted
-    from the last. A letter whose input has length 1, where another has more, is repeated
-    along it.
+    An ellipsis is replaced by unused letters, the same ones in each input, aligned at the
+    last axis. An axis of length 1 broadcasts to the letter's length.
     """
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     ins = left.split(",")
@@ -275,7 +273,7 @@ def _einsum_infer(specs, subscripts, optimize):
 
 
 def _einsum_expand(specs, *data, subscripts, optimize):
-    """Inputs one after the other: products of matrices over the shared letters."""
+    """Contract the inputs from left to right by matrix products over shared letters."""
     kind = promoted(*(s.dtype for s in specs))
     ins, right, sizes = _subscripts([s.shape for s in specs], subscripts)
     done, have = None, ""
@@ -285,7 +283,7 @@ def _einsum_expand(specs, *data, subscripts, optimize):
         if new != specs[i].shape:
             value = OPS["_npi_broadcast_to"](value, shape=new)
         for c in [c for c in dict.fromkeys(letters) if letters.count(c) > 1]:
-            while letters.count(c) > 1:  # a letter twice: the diagonal, as last axis
+            while letters.count(c) > 1:  # a repeated letter: take the diagonal, as last axis
                 one, two = [k for k, d in enumerate(letters) if d == c][:2]
                 value = diagonal(value, offset=0, axis1=one, axis2=two)
                 letters = "".join(d for k, d in enumerate(letters) if k not in (one, two)) + c
@@ -304,7 +302,7 @@ def _einsum_expand(specs, *data, subscripts, optimize):
 
 
 def _contract(a, left, b, right, needed, sizes):
-    """Sum over the letters that both have and nobody needs; (value, its letters)."""
+    """Sum over shared letters that aren't used later; return (value, its letters)."""
     batch = [c for c in left if c in right and c in needed]
     inner = [c for c in left if c in right and c not in needed]
     only_a, only_b = ([c for c in x if c not in y] for x, y in ((left, right), (right, left)))
@@ -325,7 +323,7 @@ def _contract(a, left, b, right, needed, sizes):
 
 
 def einsum_letters(value):
-    """Letters for the axes, as in 'ij,jk->ik'."""
+    """Parse einsum subscripts, such as 'ij,jk->ik'."""
     if not re.fullmatch("[A-Za-z,. ]{0,200}(->[A-Za-z. ]{0,60})?", value):
         raise ValueError
     return value
@@ -342,7 +340,7 @@ einsum = register(
 )
 
 
-# -- another order ---------------------------------------------------------------------
+# -- reordering ------------------------------------------------------------------------
 def _roll_rule(old, shift, axis):
     count = len(axes_of("roll", axis, len(old))) if axis is not None else 1
     if len(shift) not in (1, count):
@@ -419,7 +417,7 @@ register(
 
 
 def widths(value):
-    """(before, after) for each axis, as a tuple of pairs."""
+    """Parse (before, after) pad widths for each axis, as a tuple of pairs."""
     return tuple((integer(a), integer(b)) for a, b in items(value))
 
 
@@ -443,7 +441,7 @@ register(
 
 # -- joining ---------------------------------------------------------------------------
 def _join(name, prepare, doc, **attrs):
-    """Enter a way to join arrays; `prepare` gives each array's shape, and the axis."""
+    """Register a joining operator; `prepare` returns the arrays' shapes and the axis."""
 
     def infer(specs, **attrs):
         kind = promoted(*(s.dtype for s in specs))
@@ -483,7 +481,7 @@ def _one_more(olds, axis):
 
 
 def at_least(n, old):
-    """The shape with axes of length 1 added, as atleast_1d, 2d and 3d do."""
+    """Return the shape padded with axes of length 1, as atleast_1d, 2d and 3d do."""
     if n == 3 and len(old) == 2:
         return (*old, 1)
     if n == 3 and len(old) == 1:
@@ -518,7 +516,7 @@ _join(
 )
 
 
-# -- made from nothing, or from a shape ------------------------------------------------
+# -- array creation --------------------------------------------------------------------
 renamed("_npi_zeros", OPS["_zeros"])
 renamed("_npi_ones", OPS["_ones"])
 register(
@@ -539,7 +537,7 @@ register(
 
 
 def _sized(name, op):
-    """Enter a random operator whose shape is called `size`."""
+    """Register a random operator whose shape argument is `size`."""
 
     def shaped(function):
         return lambda *specs, size, **a: function(*specs, shape=size or (), **a)
