@@ -1,1 +1,1 @@
-"""Loops that are written for a processor's registers and caches."""
+"""CPU kernels, tiled for registers and caches."""

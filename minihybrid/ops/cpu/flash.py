@@ -1,8 +1,8 @@
-"""Attention on the CPU, a block of scores at a time.
+"""FlashAttention on the CPU: one block of scores at a time.
 
-Takes:   a kernel writer, flat queries (B, L, E), keys (B, S, E), values (B, S, V), a mask.
-Gives:   `forward_cpu` and `backward_cpu`, and how much memory they need: blocks, whatever L
-         and S are.
+Uses:    a kernel writer, flat queries (B, L, E), keys (B, S, E), values (B, S, V), a mask.
+Defines: `forward_cpu` and `backward_cpu`, and their scratch memory, whose size doesn't grow
+         with L and S.
 
     for each block of queries:          top, total, out = -inf, 0, 0
         for each block of keys:         scores = K Q^T
@@ -13,14 +13,14 @@ Gives:   `forward_cpu` and `backward_cpu`, and how much memory they need: blocks
         out /= total
 
 A score block is transposed: a row holds one key's scores with all queries of the block, so
-each step of the softmax is the same operation on whole vectors, and nothing is added across
-lanes. All products are those of a column of `a` and a row of `b`, as in `products`: only Q is
-copied, transposed, once a block. Where blocks don't divide a length, the last one begins
-earlier, and skips what is done.
+each step of the softmax is vertical SIMD, without reductions across lanes. All products are
+outer products of a column of `a` and a row of `b`, as in `products`: only Q is copied,
+transposed, once per block. Where blocks don't divide a length, the last one begins earlier
+and skips the rows that the previous one computed.
 
 The backward pass recomputes the weights from the log-sum-exp of each query, in the same order.
 Source:  Dao, FlashAttention-2 (2023), algorithms 1 and 2.
-What is left out: threads that share one sample's keys in the backward pass.
+Limits:  the backward pass isn't parallel over one sample's keys.
 """
 
 from minihybrid.ops.cpu.machine import width
@@ -30,7 +30,7 @@ BLOCK = 64  # queries, and keys
 
 
 class Blocks:
-    """The lengths of a sample and of its blocks, and where in `work` each part begins."""
+    """Lengths of a sample and its blocks, and the offsets of its buffers in `work`."""
 
     def __init__(self, query, key, value, dtype, *parts):
         (self.batch, self.length, self.size), (_, self.keys, _) = query.shape, key.shape
@@ -38,7 +38,7 @@ class Blocks:
         self.lanes = width(dtype.itemsize)
         self.rows = _even(self.length, BLOCK, self.lanes)
         self.cols = min(_even(self.keys, BLOCK, 1), self.keys)
-        self.some = min(self.rows, self.length)  # queries, where a block has more lanes
+        self.some = min(self.rows, self.length)  # queries per block, without padding lanes
         self.blocks = -(-self.length // self.rows)
         wide = max(map(self.padded, (self.size, self.deep)))
         sizes = {"query": self.size * self.rows, "grad": self.deep * self.rows}
@@ -51,25 +51,25 @@ class Blocks:
             self.n_work += sizes.get(part, self.rows)
 
     def padded(self, n):
-        """A length in whole vectors."""
+        """Round a length up to whole vectors."""
         return -(-n // self.lanes) * self.lanes
 
 
-# -- steps that both passes share ------------------------------------------------------
+# -- steps shared by both passes -------------------------------------------------------
 def _query_block(k, b):
-    """Where a block of queries begins; those before `fresh` were done by the one before."""
+    """Write the start of a query block; the previous one computed rows before `fresh`."""
     k(f"q0 = max(min(block * {b.rows}, {b.length - b.rows}), 0)")
     k(f"fresh = block * {b.rows} - q0")
 
 
 def _key_blocks(k, b, causal):
-    """The loop over blocks of keys; those before `start` were done by the one before."""
+    """Write the loop over key blocks."""
     last = f"min({b.keys}, q0 + {b.rows})" if causal else b.keys
     return k.block(f"for j in range(0, {last}, {b.cols}):")
 
 
 def _turned(k, b, source, part, n):
-    """Copy rows of queries, which become columns; behind the last one it is repeated."""
+    """Copy query rows as columns, padding with repeats of the last one."""
     whole = n % b.lanes == 0 and b.rows <= b.length and source.dtype == b.dtype
     if whole:
         with k.loop("c", n, 0, b.lanes), k.loop("q", b.rows, 0, b.lanes):
@@ -82,7 +82,7 @@ def _turned(k, b, source, part, n):
 
 
 def _rows_of(k, b, source, first, count, n, part):
-    """(array, where its rows begin, how far they are apart), all in whole vectors."""
+    """Return (array, offset, stride of its rows), copied if rows need padding."""
     if n % b.lanes == 0 and source.dtype == b.dtype:
         return source, f"{first} * {n}", n
     wide = b.padded(n)
@@ -96,10 +96,10 @@ def _rows_of(k, b, source, first, count, n, part):
 
 
 def _product(k, lengths, a, b, out, more=True, first="0"):
-    """out (m, n) += a (m, depth) b (depth, n), in tiles that stay in registers.
+    """Write out (m, n) += a (m, depth) b (depth, n), in register tiles.
 
-    a:       (array, where it begins, step along m, step along depth).
-    b, out:  (array, where it begins, step from row to row).
+    a:       (array, offset, stride along m, stride along depth).
+    b, out:  (array, offset, row stride).
     """
     (m, n, depth), (a, at_a, down, along), (b, at_b, pitch) = lengths, a, b
     (out, at, apart), lanes = out, width(k.dtype.itemsize)
@@ -118,7 +118,7 @@ def _product(k, lengths, a, b, out, more=True, first="0"):
 
 
 def _scores(k, b, keys, mask, causal, scale):
-    """Scores of a block, transposed; gives the text of a place, for each `i` and `q`."""
+    """Compute a block of scores, transposed; return the expression of element `i`, `q`."""
     at, rows = b.at["scores"], b.rows
     lengths = b.cols, rows, b.size
     _product(k, lengths, (*keys, 1), ("work", b.at["query"], rows), ("work", at, rows), more=False)
@@ -135,7 +135,7 @@ def _scores(k, b, keys, mask, causal, scale):
 
 
 def masked(score, mask, lengths, query, key):
-    """The text of a score, or of -inf if the mask says so; lengths of 1 are repeated."""
+    """Return the expression of a score, -inf where masked; the mask broadcasts."""
     if not mask:
         return score
     (batch, rows, columns), terms = mask[0].shape, []
@@ -153,12 +153,12 @@ FORWARD = "query", "scores", "out", "key", "value", "top", "new", "total", "chan
 
 
 def forward_scratch(ins, outs, **_):
-    """Numbers beside the arrays."""
+    """Return the scratch size in elements."""
     return Blocks(*ins[:3], outs[0].dtype, *FORWARD).n_work
 
 
 def forward_cpu(k, query, key, value, *rest, causal, scale, masked):
-    """Write the loops of the forward pass."""
+    """Write the forward pass."""
     *mask, out, lse = rest
     b = Blocks(query, key, value, k.dtype, *FORWARD)
     top, new, total, change = (f"work[{b.at[part]} + q]" for part in FORWARD[-4:])
@@ -212,12 +212,12 @@ BACKWARD = "query", "grad", "scores", "towards", "rows0", "rows1", "key", "value
 
 
 def backward_scratch(ins, outs, **_):
-    """Numbers beside the arrays."""
+    """Return the scratch size in elements."""
     return Blocks(*ins[:3], outs[0].dtype, *BACKWARD).n_work
 
 
 def backward_cpu(k, query, key, value, grad, lse, delta, *rest, causal, scale, masked):
-    """Write the loops of the backward pass."""
+    """Write the backward pass."""
     *mask, to_query, to_key, to_value = rest
     b = Blocks(query, key, value, k.dtype, *BACKWARD)
     log, apart = (f"work[{b.at[part]} + q]" for part in BACKWARD[-2:])

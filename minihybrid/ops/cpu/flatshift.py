@@ -1,22 +1,21 @@
-"""The loops of convolutions: every tap of a kernel is one constant shift.
+"""Convolution kernels: every tap of a filter is one constant shift.
 
-Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
-Gives:   three products: data with weights, gradient with weights, data with gradient.
+Uses:    a kernel writer (`codegen.source.Kernel`), flat arrays, the sizes of a convolution.
+Defines: three products: data with weights, gradient with weights, data with gradient.
 
-A sample's channels are copied into planes padded with zeros. In a plane whose rows are
-W numbers apart, the neighbour (y, x) of a place lies y W + x further on, for every
-place; so an output plane is one flat loop over whole vectors, and a tap adds the plane,
-shifted, times one weight, to sums that stay in registers. At the row ends the loop
-computes what nobody reads; for many filters of small planes, each tap of a row has a
-copy of its own, already shifted, and no padding stands between rows. Strides deal a
-plane out to phases (of a stride of 2: the even and the odd places), and each tap reads
-one of them.
+A sample's channels are copied into zero-padded planes. In a plane with row stride W, the
+neighbor (y, x) of any position is y W + x elements further on, so an output plane is one
+flat loop over whole vectors, and each tap accumulates the shifted plane times one weight
+in registers. Elements computed in the padding between rows are discarded. For many filters
+of small planes, each tap of a kernel row gets its own shifted copy, without padding
+between rows. Strides split a plane into phases (for stride 2, the even and the odd
+positions), and each tap reads one of them.
 
 In loops:   for vectors p: for c: for taps t: row[p] += plane[c][p + shift[t]] * w[c, t]
 
-Source:  Anderson, Vasudevan, Keane, Gregg, Low-memory GEMM-based convolution algorithms
-         (2017), whose shifted sums these are; here in planes, without matrix products.
-What is left out: Winograd's and Fourier's forms.
+Source:  the shifted sums of Anderson, Vasudevan, Keane, Gregg, Low-memory GEMM-based
+         convolution algorithms (2017); here on planes, without matrix products.
+Not supported: Winograd and FFT convolution.
 """
 
 import itertools
@@ -27,31 +26,31 @@ from minihybrid.core.lengths import Length
 from minihybrid.ops.cpu.machine import registers, width
 from minihybrid.ops.shapes import blocks, row_major
 
-COPIED, NEAR = 14, 3 * 2**18  # products that take as long as a copy; bytes near a core
-ROWS = 4  # rows of outputs that are summed at once
-BATCH = 1 << 17  # numbers of planes that the gradient of the weights reads at once
+COPIED, NEAR = 14, 3 * 2**18  # multiply-adds per element copy; L2 cache bytes
+ROWS = 4  # output rows of a tile
+BATCH = 1 << 17  # elements of planes per batch in the weights' gradient
 
 
 def round_up(n, step=16):
-    """The next multiple of `step`."""
+    """Round up to a multiple of `step`."""
     return -(-n // step) * step
 
 
 def divisor(n, limit):
-    """The largest divisor of n up to a limit; 1 at least, and for a symbolic n."""
+    """Return the largest divisor of n up to a limit; 1 for a symbolic n."""
     if isinstance(n, Length):
         return 1
     return max((d for d in range(1, min(n, limit) + 1) if n % d == 0), default=1)
 
 
 class Planes:
-    """Where each number of each channel lies in the padded copy.
+    """The layout of the padded copy of a sample's channels.
 
-    places:  of each axis, what taps read: (phase, steps) that an output lies at.
+    places:  for each axis, the (phase, shift) that each tap reads.
 
-    Along one axis, place `i` of the data lies at `a` in phase `r`, where
-    i + before = stride a + r. `reach` is the furthest shift, and `out` how many
-    outputs there are.
+    Along one axis, element `i` of the data is at `a` in phase `r`, where
+    i + before = stride a + r. `reach` is the largest shift, and `out` the number of
+    outputs.
     """
 
     def __init__(self, channels, size, before, out, places, stride, batch=1):
@@ -62,7 +61,7 @@ class Planes:
         self.length = [n + r for n, r in zip(out, reach, strict=True)]
         self.steps = row_major(self.length)
         span = sum((n - 1) * s for n, s in zip(out, self.steps, strict=True)) + 1
-        self.row = round_up(span)  # numbers of an output's flat row
+        self.row = round_up(span)  # elements of an output's flat row
         shift = sum(n * s for n, s in zip(reach, self.steps, strict=True))
         self.plane = round_up(max(prod(self.length), self.row + shift))
         self.phase = self.plane * batch
@@ -70,12 +69,12 @@ class Planes:
         self.numbers = channels * self.channel
 
     def or_copies(self, products, itemsize):
-        """These planes; or others, where each tap of the last axis reads a copy of its own.
+        """Return these planes, or ones with a separate copy per tap of the last axis.
 
-        A copy is shifted already, so no padding stands between its rows, where outputs
-        would be computed that nobody reads. Such copies must stay in a near cache.
+        A copy is already shifted, so its rows have no padding between them, where discarded
+        outputs would be computed. Such copies must fit in the L2 cache.
 
-        products: how many are added up for an output, of one channel.
+        products: multiply-adds per output position and channel.
         """
         *places, last = self.places
         alone = [(r + self.stride[-1] * steps, 0) for r, steps in last]
@@ -87,7 +86,7 @@ class Planes:
         return copies if pays and copies.numbers * itemsize <= NEAR else self
 
     def shift(self, places):
-        """How far the output lies from what it reads at (phase, steps) of each axis."""
+        """Return the offset of the element at (phase, steps) of each axis."""
         number, at = 0, 0
         for (phase, steps), phases, step in zip(places, self.phases, self.steps, strict=True):
             number = number * len(phases) + phases.index(phase)
@@ -95,7 +94,7 @@ class Planes:
         return number * self.phase + at
 
     def fill(self, k, source, work):
-        """Copy (batch, channels, *size) into the planes; the padding stays as it is."""
+        """Copy (batch, channels, *size) into the planes; leave the padding unchanged."""
         rows = row_major(self.size)
         for number, phase in enumerate(itertools.product(*self.phases)):
             counts, read, write = [], 0, number * self.phase
@@ -132,7 +131,7 @@ class Planes:
 
 
 class Shapes:
-    """The numbers of a convolution: data (N, C, *size), weight (O, C / G, *kernel)."""
+    """The sizes of a convolution: data (N, C, *size), weight (O, C / G, *kernel)."""
 
     def __init__(self, samples, channels, filters, size, kernel, stride, dilate, pad, num_group):
         self.n, self.c, self.o, self.g = samples, channels, filters, num_group
@@ -147,16 +146,16 @@ class Shapes:
 
     @property
     def products(self):
-        """How many are added up for the outputs of a place and a channel: all taps."""
+        """Multiply-adds per position and channel: all taps of all filters."""
         return self.o // self.g * prod(self.kernel)
 
     def data_planes(self, batch=1):
-        """The data as the forward pass and the weights' gradient read it."""
+        """Return the data's layout for the forward pass and the weights' gradient."""
         return Planes(self.c, self.size, self.pad, self.out, self.places, self.stride, batch)
 
     def grad_planes(self):
-        """The outputs' gradient, with room on both sides, as the data's gradient reads
-        it."""
+        """Return the layout of the output gradient, padded on both sides, for the data's
+        gradient; and the first output position."""
         first = [p // s for p, s in zip(self.pad, self.stride, strict=True)]
         last = [(n - 1 + p) // s for n, p, s in zip(self.size, self.pad, self.stride, strict=True)]
         before = [r - f for r, f in zip(self.reach, first, strict=True)]
@@ -166,13 +165,13 @@ class Shapes:
         return Planes(self.o, self.out, before, count, places, [1] * len(first)), first
 
     def batch(self):
-        """How many samples the weights' gradient takes at once."""
+        """Return the number of samples per batch in the weights' gradient."""
         one = self.data_planes()
         return divisor(self.n, BATCH // (one.numbers + self.o * one.plane))
 
 
 def out_size(size, kernel, stride, dilate, pad):
-    """The lengths of an output: how often the kernel fits."""
+    """Return the spatial shape of the output."""
     return tuple(
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, s, d, p in zip(size, kernel, stride, dilate, pad, strict=True)
@@ -180,29 +179,29 @@ def out_size(size, kernel, stride, dilate, pad):
 
 
 def zero(k, work, size):
-    """Fill with zeros."""
+    """Write a loop that fills an array with zeros."""
     with k.loop("i", size):
         k(f"{work}[i] = T(0)")
 
 
 def taps_of(planes):
-    """[shift of what each tap reads], in the order of the weights."""
+    """Return each tap's shift, in the order of the weights."""
     return [planes.shift(places) for places in itertools.product(*planes.places)]
 
 
 def forward_planes(s, itemsize):
-    """A sample's planes, as the forward pass reads them."""
+    """Return a sample's layout for the forward pass."""
     return s.data_planes().or_copies(s.products, itemsize)
 
 
 def forward_scratch(s, itemsize):
-    """Numbers beside the arrays: a sample's planes, some rows."""
+    """Return the scratch size in elements: a sample's planes, some rows."""
     planes = forward_planes(s, itemsize)
     return planes.numbers + ROWS * planes.row
 
 
 def forward_loops(k, data, weight, out, s):
-    """out[n, o] = sum over c and taps of the data, shifted, times weight[o, c, tap]."""
+    """Write out[n, o] = sum over c, taps of the shifted data times weight[o, c, tap]."""
     planes = forward_planes(s, k.dtype.itemsize)
     taps = [(at, t) for t, at in enumerate(taps_of(planes))]
     n_taps = len(taps)
@@ -223,23 +222,23 @@ def forward_loops(k, data, weight, out, s):
 
 
 def data_planes_of(s, itemsize):
-    """A sample's planes of gradients, as those of the data read them; and the first output."""
+    """Return the layout of the output gradient for the data's gradient; the first output."""
     planes, first = s.grad_planes()
     products = s.c // s.g * prod(s.kernel) // prod(s.stride)
     return planes.or_copies(products, itemsize), first
 
 
 def data_scratch(s, itemsize):
-    """Numbers beside the arrays: a sample's planes of gradients, some rows."""
+    """Return the scratch size in elements: a sample's gradient planes, some rows."""
     planes, _ = data_planes_of(s, itemsize)
     return planes.numbers + ROWS * planes.row
 
 
 def data_loops(k, grad, weight, out, s):
-    """The same with the roles of channels and filters exchanged, once a phase of out.
+    """The same with the roles of channels and filters exchanged, once per phase of out.
 
-    Output `i` lies at i + pad = stride a + r; the taps that reach it are those of phase
-    r, and they come from `a` minus their steps.
+    Output `i` is at i + pad = stride a + r; the taps of phase r contribute to it, from
+    `a` minus their shifts.
     """
     planes, first = data_planes_of(s, k.dtype.itemsize)
     n_taps = prod(s.kernel)
@@ -272,7 +271,7 @@ def data_loops(k, grad, weight, out, s):
 
 
 def store_rows(k, planes, channels, size, counts, stride, places, starts):
-    """What ends a block of rows: write the numbers that are no junk to their places."""
+    """Return the epilogue of a row block, which stores the valid elements."""
 
     def store(rows):
         with k.loop("j", rows):
@@ -295,14 +294,14 @@ def store_rows(k, planes, channels, size, counts, stride, places, starts):
 
 
 def shifted_sums(k, planes, taps, weight, counts, steps, store):
-    """rows[o] = sum over c and taps of plane[c], shifted, times a weight.
+    """Write rows[o] = sum over c and taps of the shifted plane[c] times a weight.
 
-    taps:    [(shift, number in the weights)].
-    counts:  groups, rows of a group, channels of a group;  steps: theirs in the
+    taps:    [(shift, index in the weights)].
+    counts:  groups, rows per group, channels per group;  steps: their strides in the
              weights.
 
     A tile of some rows and some vectors stays in registers while all taps of all
-    channels are added to it.
+    channels accumulate into it.
     """
     groups, n_rows, n_channels = counts
     lanes = width(k.dtype.itemsize)
@@ -318,9 +317,9 @@ def shifted_sums(k, planes, taps, weight, counts, steps, store):
 
 
 def _tile(k, planes, taps, weight, n_channels, steps, high, wide):
-    """The sums of one tile, from the first channel to the last."""
+    """Accumulate one tile over all channels."""
     lanes = width(k.dtype.itemsize)
-    name = f"s{high}x{wide}"  # tiles of other sizes are of other types
+    name = f"s{high}x{wide}"  # each tile size is a separate type
     k(f"{name} = tile(T(0), {high}, {wide})")
     if taps:
         with k.block(f"for c in range({n_channels}):"):
@@ -337,9 +336,9 @@ def _tile(k, planes, taps, weight, n_channels, steps, high, wide):
 
 
 def _far_apart(planes, taps, length):
-    """[first, last) of what a tile reads of a channel, for asking for the next one's.
+    """Return the ranges [first, last) that a tile reads of a channel, for prefetching.
 
-    Where it is a small part of a large plane, the memory does not guess what comes next.
+    Empty unless they are a small part of the plane, where hardware prefetching fails.
     """
     ranges = []
     for at in sorted(at for at, _ in taps):
@@ -351,12 +350,12 @@ def _far_apart(planes, taps, length):
 
 
 def most_vectors(rows):
-    """How many vectors of so many rows fit the registers, with room for operands."""
+    """Return how many vectors per row fit in the registers, besides operands."""
     return max(1, min(8, (24 if registers()[1] > 16 else 10) // rows))
 
 
 def _table(numbers):
-    """The number at place t: an expression."""
+    """Return the expression of the constant at index t."""
     steps = {b - a for a, b in itertools.pairwise(numbers)}
     if len(steps) < 2:
         return f"{numbers[0]} + t * {steps.pop() if steps else 0}"
@@ -364,18 +363,17 @@ def _table(numbers):
 
 
 def weight_scratch(s):
-    """Numbers beside the arrays: planes of data and of gradients, of some samples."""
+    """Return the scratch size in elements: a batch of data and gradient planes."""
     planes = s.data_planes(s.batch())
     return planes.numbers + s.o * planes.phase
 
 
 def weight_loops(k, data, grad, out, s):
-    """out[o, c, tap] = the products of grad[o] and the data, shifted, summed up.
+    """Write out[o, c, tap] = sum of grad[o] times the shifted data.
 
-    The gradients lie in planes of the same steps, with zeros where rows end, so that
-    one sum goes along the planes of several samples. If that gives a number that is
-    not finite, it is done again without what lies at the row ends: zero times infinity
-    is NaN.
+    The gradient planes have the same strides, with zeros between rows, so that one
+    reduction runs along the planes of several samples. If a result isn't finite, it is
+    recomputed without the elements between rows: zero times infinity is NaN.
     """
     batch = s.batch()
     planes, ones = s.data_planes(batch), [1] * len(s.out)
@@ -403,22 +401,22 @@ def weight_loops(k, data, grad, out, s):
 
 
 class Filters:
-    """The filters of a gradient of weights, of which each thread takes a part.
+    """The partition of the filters of a weight gradient among threads.
 
-    Each part lays out all samples for itself, so there are no more parts than threads.
+    Each part copies all samples itself, so there are at most as many parts as threads.
     """
 
     def __init__(self, k, s):
         of_group = s.o // s.g
         self.k, self.groups, self.all = k, s.g, of_group
-        self.size = s.c // s.g * prod(s.kernel)  # weights of a filter
+        self.size = s.c // s.g * prod(s.kernel)  # weights per filter
         self.work = s.n * s.o * self.size * prod(s.out)
         self.parts = k.equal_parts(of_group, self.work)
         self.rows = of_group // self.parts
 
     @contextmanager
     def shared(self):
-        """The outermost loop: part after part, or by several threads."""
+        """Write the outermost loop over parts, parallel if there are several."""
         if self.parts == 1:
             yield
             return
@@ -428,7 +426,7 @@ class Filters:
 
     @contextmanager
     def loop(self, stop, start=0, step=1):
-        """The filters `o` of a part, from one to another, counted from its first."""
+        """Write a loop over a range of a part's filters `o`."""
         if self.parts == 1:
             with self.k.loop("o", stop, start, step):
                 yield
@@ -438,7 +436,7 @@ class Filters:
 
     @contextmanager
     def weights(self):
-        """A loop over the weights of a part; gives the place of each."""
+        """Write a loop over a part's weights; yield the index expression."""
         if self.parts == 1:
             with self.k.loop("i", self.groups * self.all * self.size):
                 yield "i"
@@ -448,7 +446,7 @@ class Filters:
 
 
 def _flat_sums(k, planes, s, out, filters):
-    """Blocks of filters, each with some taps of a channel at once."""
+    """Reduce blocks of filters, with several taps of a channel at once."""
     n_rows, n_channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
     for start, stop, high in blocks(filters.rows, 4):
         with filters.loop(stop, start, high), k.loop("c", n_channels):
@@ -465,7 +463,7 @@ def _flat_sums(k, planes, s, out, filters):
 
 
 def _dots(k, planes, s, high, taps):
-    """Some rows of gradients times some shifts of the data, summed up lane by lane."""
+    """Accumulate gradient rows times shifts of the data, lane by lane."""
     shifts = taps_of(planes)
     length = round_up((planes.batch - 1) * planes.plane + planes.row)
     for e in range(taps):
@@ -483,7 +481,7 @@ def _dots(k, planes, s, high, taps):
 
 
 def _exact_sums(k, planes, s, out, filters):
-    """The same, number by number."""
+    """The same, one element at a time."""
     n_rows, n_channels, n_taps = s.o // s.g, s.c // s.g, prod(s.kernel)
     shifts = taps_of(planes)
     with filters.loop(filters.rows), k.loop("c", n_channels), k.loop("t", n_taps):

@@ -1,17 +1,17 @@
-"""The loops of convolutions with few places: dot products with columns.
+"""Convolution kernels for small feature maps: dot products with columns.
 
-Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
-Gives:   the product of data and weights where an image's output is a few numbers high
-         and wide, and its channels are many.
+Uses:    a kernel writer (`codegen.source.Kernel`), flat arrays, the sizes of a convolution.
+Defines: the product of data and weights for outputs of a few elements per side, and many
+         channels.
 
-Late in a net, pictures are 4 x 4 or 2 x 2, and nearly all of the work is to read the
-weights. What an output sees is copied into a column, in the order of a filter's
-weights; so each output is the dot product of two rows that lie in memory as they are
-read. Some filters and some columns at a time share what is loaded.
+Late in a network, feature maps are 4 x 4 or 2 x 2, and reading the weights dominates. Each
+output's receptive field is copied into a column, in the order of a filter's weights, so
+each output is the dot product of two contiguous rows. A tile of filters and columns reuses
+each load.
 
 In loops:   for o: for places p: for k: out[o, p] += w[o, k] * column[p, k]
 
-What is left out: gradients; training has many images, which `imagelanes` computes.
+Not supported: gradients; training has many images, which use `imagelanes`.
 """
 
 from math import prod
@@ -20,12 +20,12 @@ from minihybrid.ops.cpu.flatshift import most_vectors, zero
 from minihybrid.ops.cpu.machine import width
 from minihybrid.ops.shapes import row_major
 
-PLACES = 4  # whose sums are in registers at once; with as many filters as fit
+PLACES = 4  # positions of a register tile; it has as many filters as fit
 
 
 def columns_fit(s, itemsize):
-    """Whether a filter is whole vectors, and `flatshift` would compute much for nothing:
-    its rows end in padding, and in the rest of a vector.
+    """Return whether a filter is whole vectors, and `flatshift` would waste much work on
+    padding at the ends of rows and vectors.
     """
     return (
         prod(s.out) > 0
@@ -36,30 +36,30 @@ def columns_fit(s, itemsize):
 
 
 def depth(s):
-    """The numbers of one column: all taps of the channels of a group."""
+    """Return the length of a column: all taps of a group's channels."""
     return s.c // s.g * prod(s.kernel)
 
 
 def padded_size(s):
-    """The lengths of a channel with its padding."""
+    """Return the shape of a padded channel."""
     return [n + 2 * p for n, p in zip(s.size, s.pad, strict=True)]
 
 
 def _tile(s):
-    """(filters, places) at once. Each filter is a stream out of memory, and several
-    streams are read faster than one.
+    """Return the tile's (filters, positions). Each filter is one stream from memory;
+    several concurrent streams use more of the bandwidth.
     """
     wide = min(PLACES, prod(s.out))
     return min(most_vectors(wide), s.o // s.g), wide
 
 
 def columns_scratch(s):
-    """Numbers beside the arrays: padded data, columns, the sums of some filters."""
+    """Return the scratch size in elements: padded data, columns, some filters' sums."""
     return s.c * prod(padded_size(s)) + prod(s.out) * (s.g * depth(s) + _tile(s)[0])
 
 
 def columns_loops(k, data, weight, out, s):
-    """out[n, o] = sum over c and taps of the data that a place sees times weights."""
+    """Write out[n, o] = sum over c and taps of the receptive field times the weights."""
     lanes, places, rows = width(k.dtype.itemsize), prod(s.out), s.o // s.g
     columns = s.c * prod(padded_size(s))
     sums = columns + places * s.g * depth(s)
@@ -70,7 +70,7 @@ def columns_loops(k, data, weight, out, s):
         _fill(k, k.part(data, "n", (1, s.c, *s.size)), s, columns)
         with k.share("g", s.g, work=work), k.share("block", -(-rows // high), work=work):
             k(f"first = g * {rows} + min(block * {high}, {rows - high})")
-            with k.loop("turn", -(-places // wide)):  # the last ones twice
+            with k.loop("turn", -(-places // wide)):  # the last tile may overlap
                 k(f"p = min(turn * {wide}, {places - wide})")
                 _dots(k, weight, s, lanes, columns, sums, high, wide)
             with k.loop("r", high):
@@ -81,7 +81,7 @@ def columns_loops(k, data, weight, out, s):
 
 
 def pad_data(k, image, s, start):
-    """Copy an image into padding that begins at a place of `work`; it is there already."""
+    """Copy an image into a zero-padded buffer at an offset of `work`."""
     size = padded_size(s)
     steps = row_major(size)
     first = sum(p * t for p, t in zip(s.pad, steps, strict=True))
@@ -90,7 +90,7 @@ def pad_data(k, image, s, start):
 
 
 def _fill(k, image, s, columns):
-    """Copy an image into the padding, and from there to its columns."""
+    """Copy an image into the padded buffer, and from there to columns."""
     pad_data(k, image, s, 0)
     size = padded_size(s)
     steps, plane = row_major(size), prod(size)
@@ -105,7 +105,7 @@ def _fill(k, image, s, columns):
 
 
 def _dots(k, weight, s, lanes, columns, sums, high, wide):
-    """The dot products of some filters and some columns."""
+    """Compute the dot products of a tile of filters and columns."""
     n, places = depth(s), prod(s.out)
     k(f"row, column = first * {n}, {columns} + (g * {places} + p) * {n}")
     k(f"s = tile(T(0), {high}, {wide})")

@@ -1,18 +1,17 @@
-"""The loops of convolutions of many images: a vector holds one number of
-each.
+"""Convolution kernels for batches: SIMD across images, one per vector lane.
 
-Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
-Gives:   the three products of `flatshift`, and the maximum over windows of the first.
+Uses:    a kernel writer (`codegen.source.Kernel`), flat arrays, the sizes of a convolution.
+Defines: the three products of `flatshift`, and fused max pooling of the first.
 
-Images are dealt out like cards, as many at a time as a vector is long. Then each place
-of an output is a vector of its own: no row's end and no stride is in the way, and
-nothing is computed that nobody reads. A tile of some filters and some places stays in
-registers while all channels and taps are added to it.
+Images are interleaved, as many at a time as a vector has lanes, so each output position is
+a whole vector: row ends and strides don't interfere, and no result is discarded. A tile of
+some filters and some positions stays in registers while all channels and taps accumulate
+into it.
 
 In loops:   for y: for tiles x: for c: for taps i, j:
                 tile[o, x] += images[c, y + i, x + j] * w[o, c, i, j]
 
-What is left out: images that do not fill whole vectors; `flatshift` computes those.
+Limits:  the batch must fill whole vectors; other batches use `flatshift`.
 """
 
 from math import prod
@@ -22,11 +21,11 @@ from minihybrid.ops.cpu.machine import width
 from minihybrid.ops.shapes import blocks, row_major
 
 ROWS = 8  # filters of a tile
-LARGEST = 2**18  # numbers beside the arrays: more would not stay in the cache
+LARGEST = 2**18  # scratch elements that still fit in the cache
 
 
 def lanes_fit(s, itemsize):
-    """Whether the images fill whole vectors, and what lies beside fits the cache."""
+    """Return whether the images fill whole vectors and the scratch fits in the cache."""
     return (
         bool(s.n)
         and s.n % width(itemsize) == 0
@@ -35,7 +34,7 @@ def lanes_fit(s, itemsize):
 
 
 class Images:
-    """Where the vectors of a block of images lie: planes padded with zeros."""
+    """The layout of a block of interleaved images: zero-padded planes of vectors."""
 
     def __init__(self, channels, size, before, length):
         self.channels, self.size = channels, size
@@ -45,11 +44,11 @@ class Images:
         self.rough = 0 if list(length) == list(size) else prod(size)
 
     def numbers(self, lanes):
-        """What the planes take, and a channel before it is padded."""
+        """Return the elements of the planes and of one unpadded channel."""
         return lanes * (self.vectors + self.rough)
 
     def fill(self, k, source, to):
-        """Deal out the images from number `image` on, to number `to` of the scratch."""
+        """Interleave the images from index `image` on, at offset `to` of the scratch."""
         lanes, inner = width(source.dtype.itemsize), prod(self.size)
         step = self.channels * inner
         if not self.rough:
@@ -70,22 +69,22 @@ class Images:
 
 
 def _deal(k, source, at, step, count, to):
-    """`count` numbers from `at` on, of images `step` numbers apart, become vectors."""
+    """Transpose `count` elements per image, with image stride `step`, into vectors."""
     lanes = width(source.dtype.itemsize)
     if count < lanes:
         with k.loop("i", count), k.loop("lane", lanes):
             k(f"work[{to} + i * {lanes} + lane] = {source}[{at} + i + lane * {step}]")
         return
-    with k.loop("turn", -(-count // lanes)):  # the last ones twice rather than fewer
+    with k.loop("turn", -(-count // lanes)):  # the last tile may overlap
         k(f"i = min(turn * {lanes}, {count - lanes})")
         k(f"transpose({source}, {at} + i, {step}, work, {to} + i * {lanes}, {lanes})")
 
 
 class Sums:
     """out[r, y] = sum over channels c and taps t of data[c, y stride + t dilate -
-    before] w[r, c, t]; `back` says that the taps run from last to first.
+    before] w[r, c, t]; with `back`, the taps are reversed.
 
-    steps:   of groups, rows r and channels c in the weights.
+    steps:   the strides of groups, rows r and channels c in the weights.
     """
 
     def __init__(
@@ -110,11 +109,11 @@ class Sums:
         )  # sums and loads
 
     def numbers(self, lanes, pool=None):
-        """What the planes and the sums of some filters take."""
+        """Return the scratch elements of the planes and a tile of filters' sums."""
         return self.images.numbers(lanes) + lanes * self.high * (prod(self.out) + self.pooled(pool))
 
     def pooled(self, pool):
-        """How many windows of a filter's sums there are."""
+        """Return the number of pooling windows per filter."""
         return prod(pool["outs"]) if pool else 0
 
 
@@ -123,7 +122,7 @@ def _images(s):
 
 
 def lanes_forward(s):
-    """The output of data and weights."""
+    """Return the `Sums` of the forward pass."""
     rows, channels, taps = s.o // s.g, s.c // s.g, prod(s.kernel)
     return Sums(
         s.g,
@@ -141,7 +140,7 @@ def lanes_forward(s):
 
 
 def lanes_backward(s):
-    """The data's gradient, for a stride of 1, of the output's gradient and weights."""
+    """Return the `Sums` of the data's gradient, for stride 1."""
     rows, channels, taps = s.c // s.g, s.o // s.g, prod(s.kernel)
     before = [(t - 1) * d - p for t, d, p in zip(s.kernel, s.dilate, s.pad, strict=True)]
     return Sums(
@@ -160,7 +159,7 @@ def lanes_backward(s):
 
 
 def lanes_loops(k, source, weight, out, s, n, pool=None):
-    """All sums of n images, a block of them at a time."""
+    """Write all sums of n images, one block at a time."""
     lanes = width(k.dtype.itemsize)
     sums = s.images.numbers(lanes)
     kept = sums + lanes * s.high * prod(s.out) if pool else sums
@@ -182,7 +181,7 @@ def lanes_loops(k, source, weight, out, s, n, pool=None):
 
 
 def _look_at_weights(k, s, weight):
-    """`more`: how many taps to add that see zeros only; infinite weights need them."""
+    """Compute `more`, extra taps on padding, which only infinite weights need (NaN)."""
     if s.images.rough:
         k("more = 0")
         with k.loop("i", weight.size):
@@ -190,7 +189,7 @@ def _look_at_weights(k, s, weight):
 
 
 def _rows(k, s, weight, high, lanes, sums):
-    """The sums of `high` filters at all places."""
+    """Write the sums of `high` filters at all positions."""
     depth, axes = k.depth, range(len(s.out))
     place, at, tap = "0", "", ""
     for d in axes:
@@ -206,7 +205,7 @@ def _rows(k, s, weight, high, lanes, sums):
         start = f"i{d} * {s.stride[d]} - {s.before[d]}"
         at += f" + ({start} + tap{d} * {s.dilate[d]}) * {s.images.steps[d] * lanes}"
         tap = f"({tap}) * {s.kernel[d]} + tap{d}" if tap else f"tap{d}"
-        if s.images.rough:  # without the taps that see nothing but padding
+        if s.images.rough:  # skip taps that read only padding
             more = (wide - 1) * s.stride[d] if last else 0
             k(f"low{d} = max(0, -(({start} + {more}) // {s.dilate[d]}) - more)")
             k(
@@ -242,7 +241,7 @@ def _rows(k, s, weight, high, lanes, sums):
 
 
 def _pool(k, s, pool, high, lanes, sums, kept):
-    """The maxima of windows of the sums, which lie apart and inside."""
+    """Write max pooling of the sums; windows are disjoint and inside."""
     depth, inner = k.depth, prod(s.out)
     place, at, steps = "r", f"r * {inner}", row_major(s.out)
     for name, count in (
@@ -268,7 +267,7 @@ def _pool(k, s, pool, high, lanes, sums, kept):
 
 
 def _give(k, s, out, high, lanes, kept, places):
-    """Vectors become rows of each image again, and what follows is computed there."""
+    """Deinterleave the vectors into each image's rows and run the epilogue there."""
     rows = s.groups * s.rows
     with k.loop("r", high):
         k(f"channel = g * {s.rows} + o + r")
@@ -292,16 +291,16 @@ def _give(k, s, out, high, lanes, kept, places):
 
 
 def lanes_weight_scratch(s, lanes):
-    """Numbers beside the arrays: images, gradients, and a vector for each weight."""
+    """Return the scratch size in elements: images, gradients, a vector per weight."""
     return _images(s).numbers(lanes) + lanes * (
         s.o * prod(s.out) + s.o * s.c // s.g * prod(s.kernel)
     )
 
 
 def lanes_weight_loops(k, data, grad, out, s):
-    """out[o, c, t] = the products of grad[o] and the data that tap t sees, summed up.
+    """Write out[o, c, t] = sum of grad[o] times the data that tap t reads.
 
-    A tile of filters and neighbouring taps stays in registers through a whole plane.
+    A tile of filters and neighboring taps stays in registers for a whole plane.
     """
     lanes, images = width(k.dtype.itemsize), _images(s)
     grads = Images(s.o, s.out, [0] * len(s.out), s.out)
@@ -335,7 +334,7 @@ def lanes_weight_loops(k, data, grad, out, s):
 
 
 def _dots(k, s, images, lanes, rows, sums, high, taps):
-    """Some rows of gradients times what some taps see, added to sums in the scratch."""
+    """Accumulate gradient rows times taps' data into the scratch."""
     inner, channels, n_taps = prod(s.out), s.c // s.g, prod(s.kernel)
     tile = [(r, e) for r in range(high) for e in range(taps)]
     k(

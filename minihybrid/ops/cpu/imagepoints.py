@@ -1,20 +1,20 @@
-"""The loops of convolutions of single points: filters times channels.
+"""Pointwise (1 x 1) convolution kernels: filters times channels.
 
-Takes:   a kernel writer (`codegen.source.Kernel`), flat arrays, the numbers of a shape.
-Gives:   the product of data and weights where a kernel is one point, as 1 x 1.
+Uses:    a kernel writer (`codegen.source.Kernel`), flat arrays, the sizes of a convolution.
+Defines: the product of data and weights for 1 x 1 kernels, and larger ones by im2col.
 
-An image's channels already are the rows of a matrix, and its places the columns. So the
-output is a product of matrices, and a tile of some filters and some vectors of places
-stays in registers through all channels; what follows the sums is computed before the
-next tile. The few places beyond whole vectors, as the one of 7 x 7, are dot products.
+An image's channels are the rows of a matrix, and its positions the columns. So the output
+is a matrix product, and a tile of some filters and some vectors of positions stays in
+registers for all channels; the epilogue runs before the next tile. The few positions
+beyond whole vectors, such as the last one of 7 x 7, are dot products.
 
-Where planes of shifts would compute much for nothing, as at the row ends of 7 x 7, windows
-are copied into such a matrix, a strip of whole vectors at a time: each tap of each channel
-is a row. Many filters must share the copy; fewer, where all places are one vector.
+Where `flatshift` would discard many results, as at the row ends of 7 x 7, windows are
+copied into such a matrix, a strip of whole vectors at a time: each tap of each channel is
+a row. Many filters must amortize the copy; fewer if all positions are one vector.
 
 In loops:   for tiles of p: for tiles of o: for c: tile[o, p] += w[o, c] * data[c, p]
 
-What is left out: a copy of the weights in the order in which they are read.
+Limits:  weights aren't packed in the order in which they are read.
 """
 
 from contextlib import ExitStack, contextmanager
@@ -26,19 +26,19 @@ from minihybrid.ops.cpu.imagecolumns import pad_data, padded_size
 from minihybrid.ops.cpu.machine import registers, width
 from minihybrid.ops.shapes import row_major
 
-FEW = 4  # places beyond whole vectors that are dot products
+FEW = 4  # maximum positions beyond whole vectors that become dot products
 WIDE = 7  # vectors of a tile
-NEAR = 3 * 2**13  # bytes of a strip that stay in the nearest cache
-FILTERS, JUNK = 256, 1.2  # that repay a copy of windows; places computed for one that is read
-FEWER = 64  # filters that do if all windows are one vector
-LINES = 2  # of a cache, of each next filter that are asked for: the memory guesses the rest
-REPEATS = 8  # tiles above each other that repay a copy of the channels' strip, one more if near
+NEAR = 3 * 2**13  # bytes of a strip that fits in the L1 cache
+FILTERS, JUNK = 256, 1.2  # that amortize copying windows; computed per used position
+FEWER = 64  # filters that amortize it if all windows are one vector
+LINES = 2  # cache lines to prefetch per next filter; hardware prefetching does the rest
+REPEATS = 8  # row tiles that amortize packing the channels' strip; one more if it's in L1
 
 
 def points_fit(s, itemsize):
-    """Whether each output sees one place (in a row all, or every second, ...), or a window
-    of which a copy in whole vectors is repaid, since `flatshift` would compute at the row
-    ends what nobody reads.
+    """Return whether each output reads one position (contiguous or strided), or a window
+    whose copy in whole vectors pays off, because `flatshift` would discard many results at
+    the row ends.
     """
     if not prod(s.out) > 0 or len(s.size) > 2 and set(s.stride) != {1}:
         return False
@@ -50,21 +50,21 @@ def points_fit(s, itemsize):
 
 
 def _is_window(s):
-    """Whether an output sees more than one place, or padding."""
+    """Return whether an output reads more than one position, or padding."""
     return prod(s.kernel) > 1 or any(s.pad)
 
 
 def _room():
-    """How many registers hold sums."""
+    """Return the number of accumulator registers."""
     return 24 if registers()[1] > 16 else 12
 
 
 @cache
 def _tile(rows, depth, places, itemsize):
-    """(filters, vectors of places, places that are left to dot products).
+    """Return (filters, vectors of positions, positions left to dot products).
 
-    Of all tiles that fit the registers, that whose sums and loads are the fewest. To load
-    from a strip that has left the nearest cache takes three times as long.
+    Of all tiles that fit in the registers, choose the one with the fewest operations and
+    loads; loads from a strip that doesn't fit in L1 cost three times as much.
     """
     lanes, room = width(itemsize), _room()
     rest = places % lanes if places >= lanes and places % lanes <= FEW else 0
@@ -85,21 +85,21 @@ def _tile(rows, depth, places, itemsize):
 
 
 def _depth(s):
-    """The numbers that an output is the sum of: all taps of a group's channels."""
+    """Return the reduction length: all taps of a group's channels."""
     return s.c // s.g * prod(s.kernel)
 
 
 def points_scratch(s, itemsize):
-    """Numbers beside the arrays: the sums of a tile, a strip of what its places see, columns,
-    and, for windows, the data with padding."""
+    """Return the scratch size in elements: a tile's sums, its strip of the data, columns,
+    and, for windows, the padded data."""
     high, vectors, rest = _tile(s.o // s.g, _depth(s), prod(s.out), itemsize)
     padded = s.c * prod(padded_size(s)) if _is_window(s) else 0
     return (high + _depth(s)) * vectors * width(itemsize) + rest * _depth(s) + padded
 
 
 def points_loops(k, data, weight, out, s):
-    """out[n, o, p] = sum over c of weight[o, c] * data[n, c, p]; of a window, each tap of
-    each channel is such a `c`."""
+    """Write out[n, o, p] = sum over c of weight[o, c] * data[n, c, p]; for a window, `c` is
+    each tap of each channel."""
     rows, depth, whole = s.o // s.g, _depth(s), prod(s.out)
     lanes = width(k.dtype.itemsize)
     high, vectors, rest = _tile(rows, depth, whole, k.dtype.itemsize)
@@ -119,19 +119,19 @@ def points_loops(k, data, weight, out, s):
         steps = prod(size), s.out[-1], s.stride[0] * size[-1]
         plane, *_ = names = "plane", "across", "down"
         for name, step in zip(names, steps, strict=True):
-            if window:  # its taps are numbers of the text anyway
+            if window:  # its taps are constants in the source anyway
                 k(f"{name} = {step}")
             else:
                 k.length(name, step)
     if window:
         with k.loop("i", s.c * prod(size)):
             k(f"work[{padded} + i] = T(0)")
-    if new < wide:  # what is beyond the places is computed, and not read
+    if new < wide:  # positions beyond the end are computed and discarded
         zero(k, "work", f"{strip} + channels * {wide}")
     turns = k.length("turns", -(-whole // wide)) if new < whole else 1
     blocks = k.length("blocks", -(-rows // high))
-    # The next strip is asked for: all at once, if the nearest cache holds it, else bit by bit;
-    # but if its rows are long pieces of a channel, the memory guesses what comes next.
+    # Prefetch the next strip: all at once if it fits in L1, else incrementally, unless its
+    # rows are long runs of a channel, for which hardware prefetching suffices.
     near = new < whole and held and not apart
     far = 3 * wide < whole and not near and not apart
     with k.share("n", s.n, work=work):
@@ -161,7 +161,7 @@ def points_loops(k, data, weight, out, s):
                 if near:
                     with k.loop("c", "channels"), k.loop("j", wide, 0, lanes):
                         k(f"fetch({data}, image + p + {wide} + c * places + j)")
-                split = alone and apart or not packed  # a copy of few places by each thread
+                split = alone and apart or not packed  # each thread copies the few positions
                 with (
                     k.share("block", blocks, work=alone * work)
                     if split
@@ -169,7 +169,7 @@ def points_loops(k, data, weight, out, s):
                 ):
                     k(f"first = g * filters + min(block * {high}, filters - {high})")
                     k(f"s = tile(T(0), {high}, {vectors})")
-                    with k.loop("r", high), k.loop("j", LINES * line, 0, line):  # the next tile's
+                    with k.loop("r", high), k.loop("j", LINES * line, 0, line):  # the next tile
                         k(f"fetch({weight}, (first + {high} + r) * channels + j)")
                     row = f"work, {strip} + c * {wide}" if packed else f"{data}, at"
                     if far:
@@ -177,7 +177,7 @@ def points_loops(k, data, weight, out, s):
                     with k.loop("c", "channels"):
                         if not packed:
                             k("at = image + p + c * places")
-                        if far:  # each block asks for another vector of its rows
+                        if far:  # each block prefetches a different vector of the rows
                             k(f"fetch({data}, ahead + c * places)")
                         k(f"s = outer(s, {weight}, first * channels + c, channels, {row})")
                     k(f"put(s, work, 0, {wide}, 0, 0, {wide})")
@@ -191,7 +191,7 @@ def points_loops(k, data, weight, out, s):
 
 @contextmanager
 def _taps(k, s):
-    """A loop over the taps of all channels: the number of a tap, and where its window begins."""
+    """Write a loop over the taps of all channels; yield a tap's index and window offset."""
     steps = row_major(padded_size(s))
     number, at = "c", "image + c * plane"
     with ExitStack() as loops:
@@ -204,7 +204,7 @@ def _taps(k, s):
 
 
 def _gather(k, s, source, strip, wide, count):
-    """Copy what each tap of the outputs from p on sees, row by row."""
+    """Copy the data that each tap reads for the outputs from p on, one row per tap."""
     k(f"top, below = p // across, (p + {count - 1}) // across + 1")
     with _taps(k, s) as (tap, seen):
         k(f"row, seen = {strip} + ({tap}) * {wide} - p, {seen}")
@@ -216,7 +216,7 @@ def _gather(k, s, source, strip, wide, count):
 
 
 def _give(k, s, high, count, step, start):
-    """The sums of a tile, rows of `count` numbers, go to their places of the output."""
+    """Store a tile's sums, in rows of `count` elements, in the output."""
     with k.loop("r", high):
         k("channel = first + r")
         k(f"to = (n * {s.g} * filters + channel) * places + {start}")
@@ -225,9 +225,9 @@ def _give(k, s, high, count, step, start):
 
 
 def _dots(k, weight, s, columns, high, rest):
-    """The last places of a tile's filters: rows of weights times columns of channels.
+    """Compute the last positions of a tile: rows of weights times columns of channels.
 
-    The weights are in a near cache now.
+    The weights are in cache by now.
     """
     lanes, some = width(k.dtype.itemsize), divisor(high, _room() // rest)
     with k.loop("part", high, 0, some):

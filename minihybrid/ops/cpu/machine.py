@@ -1,10 +1,9 @@
-"""Chapter 18. What the generator must know of this machine's processor.
+"""Chapter 18. Properties of the target processor, for the code generator.
 
-Takes:   nothing.
-Gives:   `registers`, their size and number; `width`, how many numbers one holds;
-         `cores`, how many processors there are for this process.
+Defines: `registers`, the size and number of vector registers; `width`, the number of
+         lanes; `cores`, the processors available to this process.
 
-What is left out: caches; tiles are small enough for all that are sold today.
+Limits:  cache sizes aren't queried; tiles are small enough for all current processors.
 """
 
 import os
@@ -15,22 +14,22 @@ from functools import cache
 
 from minihybrid.core.op import AttrError
 
-# So many sums and products take as long as reading a number from memory that is read
-# once, and as copying one.
+# Costs in multiply-adds: a load of one element that isn't reused, and a copy of one
+# element.
 READ, MOVED = 6, 12
 
 
-OTHER = ContextVar("OTHER", default=None)  # the registers of the machine that will run a file
+OTHER = ContextVar("OTHER", default=None)  # the registers of the machine that will run a saved file
 
 
 def registers() -> tuple[int, int]:
-    """(bytes in a vector register, number of registers)."""
+    """Return (bytes per vector register, number of registers)."""
     return OTHER.get() or _own()
 
 
 @contextmanager
 def planned_for(nbytes: int, count: int) -> Iterator[None]:
-    """Plans made inside this `with` block are for a machine with these registers.
+    """Target a machine with these registers inside this `with` block.
 
     >>> with planned_for(16, 16):
     ...     width(4), registers()
@@ -45,10 +44,10 @@ def planned_for(nbytes: int, count: int) -> Iterator[None]:
 
 @cache
 def _own() -> tuple[int, int]:
-    """The registers of this machine."""
+    """Return the registers of this machine."""
     try:
         from llvmlite.binding import get_host_cpu_features
-    except ImportError:  # nothing is compiled here; texts are written for most machines
+    except ImportError:  # nothing is compiled here; target the most common machine
         return 32, 16
     features = get_host_cpu_features()
     if features.get("avx512f"):
@@ -59,7 +58,7 @@ def _own() -> tuple[int, int]:
 
 
 def width(itemsize):
-    """How many numbers of so many bytes are computed at once: 16 at most.
+    """Return the vector lanes for elements of so many bytes: at most 16.
 
     >>> width(4) in (4, 8, 16), width(4) >= width(8)
     (True, True)
@@ -68,7 +67,7 @@ def width(itemsize):
 
 
 def cores():
-    """How many processors this process may use."""
+    """Return the number of processors available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -76,9 +75,9 @@ def cores():
 
 @cache
 def threads():
-    """How many threads compute: `MINIHYBRID_NUM_THREADS`, or one for each core.
+    """Return the number of threads: `MINIHYBRID_NUM_THREADS`, or one per core.
 
-    Raises:  AttrError if the variable is not a whole number from 1 on.
+    Raises:  AttrError if the variable isn't a positive integer.
     """
     wanted = os.environ.get("MINIHYBRID_NUM_THREADS") or str(cores())
     if not (wanted.isascii() and wanted.isdigit() and int(wanted)):

@@ -1,41 +1,41 @@
-"""Chapter 18. Products of matrices: sums that stay in registers.
+"""Chapter 18. Matrix product kernels with register tiles and cache blocking.
 
-Takes:   a kernel writer, flat arrays, which of them are transposed.
-Gives:   `product_loops`, those of out (M, N) = op(a) op(b); `product_scratch`, what
-         they need.
+Uses:    a kernel writer, flat arrays, which of them are transposed.
+Defines: `product_loops`, the kernel of out (M, N) = op(a) op(b); `product_scratch`, its
+         scratch size.
 
-A product reads each number many times, so the question is from where. A tile of `out`,
-some rows high and some vectors wide, stays in registers while one loop goes along K;
-the strip of b that it reads lies row by row in a near cache, because it was copied
-there (`_pack`) if b lay the other way. For a few rows the copy would cost more than it
-saves: then rows of a meet rows of b, and a tile holds one dot product in each vector.
+A product reuses each element many times, so the cache level it's loaded from matters. A
+tile of `out`, some rows high and some vectors wide, stays in registers while one loop runs
+along K. The strip of b that it reads is row-major and stays in L2, packed by `_pack` if b
+is transposed. For a few rows, packing would cost more than it saves: then rows of a are
+multiplied with rows of b, and each vector accumulates one dot product.
 
-Where tiles do not divide `out`, the last one begins earlier, where it fits, and writes
-only what is new: one text for the middle and the edges.
+Where tiles don't divide `out`, the last one begins earlier and stores only the new
+elements: the same code handles the interior and the edges.
 
 Source:  Goto and van de Geijn, Anatomy of high-performance matrix multiplication,
          ACM TOMS 34 (2008).
-What is left out: a copy of a, which matrices of many thousand rows would repay.
+Limits:  a isn't packed, which would pay off for many thousand rows.
 """
 
 from minihybrid.core.lengths import Length
 from minihybrid.ops.cpu.machine import READ, registers, width
 
-ROWS, COLUMNS = 72, 16  # of out: with fewer of either, copies of b do not pay
-DEPTH = 512  # how much of K is summed at once: what is read again stays in a cache
-ACROSS = 128  # the same where a is transposed: rows of a power of two collide in caches
-BLOCK = 256  # rows of out that are finished together, and use one copy of b
-FEWEST = 4  # numbers of out: fewer are sums, one by one
+ROWS, COLUMNS = 72, 16  # of out: with fewer of either, packing b doesn't pay off
+DEPTH = 512  # block along K, so that reused data stays in cache
+ACROSS = 128  # the same for transposed a: power-of-two strides conflict in caches
+BLOCK = 256  # rows of out per block, which share one packed strip of b
+FEWEST = 4  # elements of out; fewer use scalar sums
 HIGH = 4  # rows of a tile of dot products
 
 
 def is_open(length):
-    """Whether a length is symbolic: then what is written must suit all lengths."""
+    """Return whether a length is symbolic: the code must then work for all lengths."""
     return isinstance(length, Length)
 
 
 def product_scratch(m, n, depth, dtype, transpose_a, transpose_b):
-    """Numbers beside the arrays: a strip of b, and a few rows before it."""
+    """Return the scratch size in elements: a strip of b, after a few rows."""
     if _is_plain(m, n, depth, dtype, transpose_a, transpose_b) or _is_few(
         m, n, depth, transpose_a, transpose_b
     ):
@@ -49,7 +49,7 @@ def product_scratch(m, n, depth, dtype, transpose_a, transpose_b):
 def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
     """Write the loops of out (M, N) = op(a) op(b) + bias.
 
-    start:      the text of where out begins in the whole output, `"batch * 6 + "`.
+    start:      the source of out's offset in the whole output, `"batch * 6 + "`.
 
     In loops:   for each tile of out: for k: tile += column of a * row of b
     """
@@ -64,7 +64,7 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
         (unit, wide), body = _tile_size(m, n, out.dtype), _tiles
     high = _even(m, BLOCK, unit)
     if body is _tiles and transpose_a and m > high:
-        wide = n  # a part of a serves all strips of b while it is in a near cache
+        wide = n  # a block of a is reused for all strips of b while in cache
     work = max(m, READ) * n * depth
     strip = wide if is_open(n) else min(wide, n)
     with k.share("top", m, 0, high, work), k.share("n", n, 0, strip, work):
@@ -79,7 +79,7 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
 
 
 def _is_plain(m, n, depth, dtype, transpose_a, transpose_b):
-    """Whether there is less than a vector of whatever lies side by side."""
+    """Return whether every contiguous axis is shorter than a vector."""
     short = depth < width(dtype.itemsize)
     if not _is_few(m, n, depth, transpose_a, transpose_b):
         short = max(m, n) < width(dtype.itemsize) and (short or m * n < FEWEST)
@@ -92,12 +92,12 @@ def _is_few(m, n, depth, transpose_a, transpose_b):
 
 
 def _deep(depth, lanes, transpose_a):
-    """How much of K is summed at once."""
+    """Return the block length along K."""
     return _even(depth, ACROSS if transpose_a else DEPTH, lanes)
 
 
 def _even(length, limit, unit):
-    """The step that cuts a length into the fewest equal parts, up to a limit.
+    """Return the step that splits a length into the fewest equal parts, up to a limit.
 
     >>> _even(64, 256, 6), _even(300, 256, 6), _even(512, 256, 4)
     (66, 150, 256)
@@ -109,7 +109,7 @@ def _even(length, limit, unit):
 
 
 def _sums(k, a, b, out, lengths, transpose_a, transpose_b):
-    """Truth values, empty sums, less than a vector: as the formula says."""
+    """Write scalar loops: for bools, empty sums, less than a vector."""
     m, n, depth = lengths
     add, times = "|&" if out.dtype.kind == "b" else "+*"
     with k.block("for r in range(top, below):"), k.block("for c in range(n, right):"):
@@ -124,7 +124,7 @@ def _sums(k, a, b, out, lengths, transpose_a, transpose_b):
 
 
 def _last(k, name, at, length, step):
-    """Let the last tile begin where it fits: where it begins, and what is not new."""
+    """Shift the last tile back to fit; return its start and how many rows are done."""
     if length < step or length % step == 0 and not is_open(length):
         return at, "0"
     k(f"{name} = min({at}, {length - step})")
@@ -133,13 +133,13 @@ def _last(k, name, at, length, step):
 
 # -- few rows, or few columns ----------------------------------------------------------
 def _vectors(m, n, dtype):
-    """(rows, columns) of a tile of dot products; a strip of `out` is whole tiles."""
+    """Return (rows, columns) of a tile of dot products; a strip is whole tiles."""
     rows, most = int(min(_even(m, HIGH, 1), m)), 16 if registers()[1] > 16 else 12
     return rows, int(min(most // rows, 8, width(dtype.itemsize), n))
 
 
 def _dot_products(k, a, b, out, lengths, transpose_a, transpose_b):
-    """Rows of a times rows of b; each dot product is the total of one vector."""
+    """Multiply rows of a and b; each dot product is a horizontal vector sum."""
     m, n, depth = lengths
     lanes, (rows, cols) = width(out.dtype.itemsize), _vectors(m, n, out.dtype)
     step = min(_even(depth, DEPTH, lanes), depth) if m > rows or is_open(m) else depth
@@ -161,9 +161,9 @@ def _dot_products(k, a, b, out, lengths, transpose_a, transpose_b):
 
 # -- many rows -------------------------------------------------------------------------
 def _tile_size(m, n, dtype):
-    """(rows, columns) of tiles that leave the least of their edges unused.
+    """Return (rows, columns) of the tiles that waste the least at the edges.
 
-    With 32 registers 16 to 24 hold sums, with 16 registers 8 to 12.
+    Of 32 registers, 16 to 24 are accumulators; of 16, 8 to 12.
     """
     lanes, many = width(dtype.itemsize), registers()[1] > 16
     wide = min(
@@ -220,7 +220,7 @@ def _tiles(k, a, b, out, lengths, transpose_a, transpose_b):
 
 
 def _pack(k, b, column, lengths, transpose_b):
-    """Copy a strip of b into `work`: one row of it for each k."""
+    """Pack a strip of b into `work`, one row for each k."""
     n, depth, wide = lengths
     lanes = width(b.dtype.itemsize)
     front = lanes * wide
@@ -234,7 +234,7 @@ def _pack(k, b, column, lengths, transpose_b):
             k(f"work[{front} + k * {wide} + c] = {b}[{at}]" + f" if c < {n} else T(0)" * (n < wide))
     elif transpose_b:
         with k.loop("c", wide, 0, lanes), k.block(f"for k in range(0, deep, {lanes}):"):
-            k(f"j = min(k, deep - {lanes})")  # what is before the strip was not used
+            k(f"j = min(k, deep - {lanes})")  # overwrites only unused rows before the strip
             k(
                 f"transpose({b}, ({column} + c) * {depth} + start + j, {depth}, "
                 f"work, {front} + j * {wide} + c, {wide})"
