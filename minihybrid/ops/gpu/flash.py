@@ -1,17 +1,17 @@
-"""Attention on a GPU: a thread a query, and in the backward pass one a key.
+"""Attention on a GPU: one thread per query, and per key in the backward pass.
 
-Takes:   a kernel writer, flat arrays as `ops.cpu.flash` has them.
-Gives:   `forward_gpu` and `backward_gpu`. No matrix of scores is stored, but neither do
-         threads share what they read.
+Uses:    a kernel writer, flat arrays as in `ops.cpu.flash`.
+Defines: `forward_gpu` and `backward_gpu`. The score matrix is never stored, but threads
+         don't share loads either.
 
-What is left out: tiles in shared memory.
+Not supported: tiles in shared memory.
 """
 
 from minihybrid.ops.cpu.flash import masked as seen
 
 
 class Pairs:
-    """Writes what a thread computes of one query `q` and one key `j`."""
+    """Write a thread's computation for one query `q` and one key `j`."""
 
     def __init__(self, k, query, key, value, mask, causal, scale):
         self.k, self.query, self.key, self.value, self.mask = k, query, key, value, mask
@@ -19,26 +19,26 @@ class Pairs:
         self.deep, self.causal, self.scale = value.shape[2], causal, scale
 
     def dot(self, name, a, b, n):
-        """The product of a query's row and a key's row."""
+        """Write the dot product of a query's row and a key's row."""
         self.k(f"{name} = T(0)")
         rows = f"(batch * {self.length} + q) * {n} + c", f"(batch * {self.keys} + j) * {n} + c"
         with self.k.block(f"for c in range({n}):"):
             self.k(f"{name} += T({a}[{rows[0]}]) * T({b}[{rows[1]}])")
 
     def score(self):
-        """The score, or -inf."""
+        """Write the score, -inf if masked."""
         self.dot("score", self.query, self.key, self.size)
         self.k(f"score *= T({self.scale!r})")
         if self.mask:
             self.k(f"score = {seen('score', self.mask, self, 'q', 'j')}")
 
     def keys_of(self):
-        """The loop over the keys that a query sees."""
+        """Write the loop over the keys that a query attends to."""
         last = f"min(q + 1, {self.keys})" if self.causal else self.keys
         return self.k.block(f"for j in range({last}):")
 
     def weights(self, grad, lse, delta):
-        """The weight of the pair, and the gradient of its score."""
+        """Write the pair's weight and its score's gradient."""
         row = f"batch * {self.length} + q"
         self.score()
         self.dot("towards", grad, self.value, self.deep)
@@ -46,7 +46,7 @@ class Pairs:
         self.k(f"towards = weight * (towards - T({delta}[{row}])) * T({self.scale!r})")
 
     def add(self, out, row, factor, source, other, n):
-        """Add a row, times a factor, to a row of the output."""
+        """Accumulate a scaled row into a row of the output."""
         with self.k.block(f"for c in range({n}):"):
             self.k(f"{out}[({row}) * {n} + c] += {factor} * T({source}[({other}) * {n} + c])")
 
@@ -84,7 +84,7 @@ def forward_gpu(k, query, key, value, *rest, causal, scale, masked):
 
 
 def backward_gpu(k, query, key, value, grad, lse, delta, *rest, causal, scale, masked):
-    """A thread a query adds up over keys; then a thread a key adds up over queries."""
+    """Reduce over keys, one thread per query; then over queries, one thread per key."""
     *mask, to_query, to_key, to_value = rest
     pair = Pairs(k, query, key, value, mask, causal, scale)
     q, j = f"batch * {pair.length} + q", f"batch * {pair.keys} + j"

@@ -1,21 +1,21 @@
-"""Convolutions on the GPU: matrix products that are never stored.
+"""Convolution on the GPU: implicit GEMM.
 
-Takes:   a kernel writer (`codegen.gpu.kernel`), flat arrays, the numbers of a shape.
-Gives:   `forward_product`, `data_product`, `weight_product` and their work: a
-         convolution and its gradients, as products with operands of their own.
+Uses:    a kernel writer (`codegen.gpu.kernel`), flat arrays, the sizes of a convolution.
+Defines: `forward_product`, `data_product`, `weight_product` and their scratch sizes: a
+         convolution and its gradients, as matrix products with special operands.
 
-The outputs of a convolution are weights times columns, (O, C taps) (C taps, N places),
-where a column is what one output sees. The columns would be many times larger than the
-data. So they stay where they are: an operand computes from (column, depth) which number
-of the data it is, or that it lies in the padding and is zero. The gradients are the
-same with other operands. A depthwise convolution is a product with one row a channel:
-then a thread sums an output.
+The outputs of a convolution are weights times columns, (O, C taps) (C taps, N positions),
+where a column is one output's receptive field. The columns would be many times larger
+than the data, so they are never materialized: an operand maps (column, depth) to an
+element of the data, or to zero for padding. The gradients are the same with other
+operands. A depthwise convolution is a product with one row per channel: then one thread
+computes an output.
 
-With a stride, each place of the data has been seen through some of the taps only, and
-which ones changes from place to place. Then a thread sums the gradient of one place.
+With a stride, each data position is read by only some taps, which differ between
+positions. Then one thread computes the gradient of one position.
 
 Source:  Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014).
-What is left out: Winograd's form; tiles for gradients of the data with strides.
+Not supported: Winograd convolution; tiles for data gradients with strides.
 """
 
 from contextlib import ExitStack
@@ -27,7 +27,7 @@ from minihybrid.ops.shapes import row_major
 
 
 def steps(*terms):
-    """The text of a sum of (text, number of times).
+    """Return the source of a sum of (expression, factor) terms.
 
     >>> steps(("y", 8), ("0", 5), ("x", 1))
     'y * 8 + x'
@@ -36,7 +36,7 @@ def steps(*terms):
 
 
 def both(k, conditions):
-    """A name of whether all of some conditions hold; "" if there are none."""
+    """Name the conjunction of conditions; "" if there are none."""
     if not conditions:
         return ""
     name = k.name("seen")
@@ -45,9 +45,9 @@ def both(k, conditions):
 
 
 def parts_of(k, text, lengths):
-    """The texts of a number's places along axes, the last one fastest.
+    """Unravel a flat index into expressions per axis, the last one fastest.
 
-    A number of 32 bits without a sign is divided several times faster than others.
+    Division of uint32 is several times faster than of other integers.
     """
     if sum(n != 1 for n in lengths) > 1:
         name = k.name("i")
@@ -62,10 +62,10 @@ def parts_of(k, text, lengths):
 
 
 class Images:
-    """(channel, sample and place): the numbers of images (N, C, *size).
+    """An operand (channel, sample and position): the elements of images (N, C, *size).
 
-    along_depth: whether the places are depths, and the channels places; or the other
-                 way round.
+    along_depth: whether positions are along K and channels are rows or columns; or vice
+                 versa.
     """
 
     def __init__(self, buf, channels, group, places, along_depth):
@@ -75,33 +75,33 @@ class Images:
         self.wide = places % 4 == 0
 
     def begin(self, k, place):
-        """What is computed once for a channel, or for a sample and place."""
+        """Write the loop-invariant part of a channel, or of a sample and position."""
         start = self.channel(place) if self.along_depth else self.spot(k, place)
         name = k.name("from")
         k(f"{name} = {start}")
         return name
 
     def at(self, k, place, depth):
-        """The index of a number; all of them may be read."""
+        """Return the index of an element; no access is out of bounds."""
         more = self.spot(k, depth) if self.along_depth else self.channel(depth)
         return f"{place} + {more}", ""
 
     def channel(self, text):
-        """Where a channel of the group begins in its sample."""
+        """Return the offset of a channel of the group in its sample."""
         batch = "batch" if self.channels > self.group else "0"
         return steps((batch, self.group * self.places), (factor(text), self.places))
 
     def spot(self, k, text):
-        """Where a sample begins, and the place in a channel."""
+        """Return a sample's offset plus a position in its channel."""
         sample, spot = parts_of(k, text, (self.n, self.places))
         return steps((sample, self.channels * self.places), (spot, 1))
 
 
 class Windows:
-    """(channel and tap, sample and output): the numbers that outputs see.
+    """An operand (channel and tap, sample and output): the elements that outputs read.
 
-    along_depth: whether the outputs are depths, and the taps places (the gradient of
-                 the weights); or the other way round.
+    along_depth: whether the outputs are along K (the gradient of the weights), or the
+                 channels and taps.
     """
 
     wide = False
@@ -110,12 +110,12 @@ class Windows:
         self.buf, self.s, self.along_depth = data, s, along_depth
 
     def begin(self, k, place):
-        """What is computed once for a tap, or for an output: names of where it is
-        along each axis, then of where that lies in memory."""
+        """Write the loop-invariant part of a tap or an output: names of its coordinate
+        along each axis, then of its offset in memory."""
         return self.seen(k, place, not self.along_depth)
 
     def seen(self, k, text, is_output):
-        """The part of an output's place, or of a tap's."""
+        """Write the coordinates and offset of an output or a tap."""
         s, names = self.s, []
         plane = prod(s.size)
         lead, *axes = parts_of(k, text, (s.n, *s.out) if is_output else (s.c // s.g, *s.kernel))
@@ -133,7 +133,7 @@ class Windows:
         return *names, base
 
     def at(self, k, place, depth):
-        """The index of a number, and when it is not padding."""
+        """Return an element's index, and the condition that it isn't padding."""
         *here, base = place
         *there, more = self.seen(k, depth, self.along_depth)
         inside = [
@@ -145,8 +145,8 @@ class Windows:
 
 
 class Spread:
-    """(filter and tap, sample and place): the outputs that have seen a place through
-    a tap, as the gradient of the data sums them. The strides are 1.
+    """An operand (filter and tap, sample and position): the outputs that read a position
+    through a tap, for the data's gradient. The strides are 1.
     """
 
     wide = along_depth = False
@@ -155,7 +155,7 @@ class Spread:
         self.buf, self.s = grad, s
 
     def begin(self, k, place):
-        """What is computed once for a place."""
+        """Write the loop-invariant part of a position."""
         s, names, plane = self.s, [], prod(self.s.out)
         sample, *axes = parts_of(k, place, (s.n, *s.size))
         for part, pad in zip(axes, s.pad, strict=True):
@@ -166,7 +166,7 @@ class Spread:
         return *names, base
 
     def at(self, k, place, depth):
-        """The index of an output's gradient, and when there is this output."""
+        """Return the index of an output's gradient, and the condition that it exists."""
         s = self.s
         *here, base = place
         channel, *taps = parts_of(k, depth, (s.o // s.g, *s.kernel))
@@ -180,7 +180,7 @@ class Spread:
 
 
 class Filters:
-    """(channel, filter and tap): the weights as the gradient of the data reads them."""
+    """An operand (channel, filter and tap): the weights in the data's gradient."""
 
     wide, along_depth = False, True
 
@@ -189,37 +189,37 @@ class Filters:
         self.filter = s.c // s.g * self.taps
 
     def begin(self, k, place):
-        """A channel's own part."""
+        """Write a channel's offset."""
         name = k.name("from")
         group = group_of(self.s), self.s.o // self.s.g * self.filter
         k(f"{name} = {steps(group, (factor(place), self.taps))}")
         return name
 
     def at(self, k, place, depth):
-        """The index of a weight; all of them may be read."""
+        """Return the index of a weight; no access is out of bounds."""
         number, tap = parts_of(k, depth, (self.s.o // self.s.g, self.taps))
         return steps((place, 1), (number, self.filter), (tap, 1)), ""
 
 
 def group_of(s):
-    """The number of the group that a block computes, as a text."""
+    """Return the source of the index of a block's group."""
     return "batch" if s.g > 1 else "0"
 
 
 def is_pointwise(s):
-    """Whether each output sees one place, its own."""
+    """Return whether each output reads only the input at its own position."""
     return {*s.kernel, *s.stride} == {1} and not any(s.pad)
 
 
 def seen_by(data, s, along_depth):
-    """The data as outputs see them."""
+    """Return the operand of the data that the outputs read."""
     if is_pointwise(s):
         return Images(data, s.c, s.c // s.g, prod(s.size), along_depth)
     return Windows(data, s, along_depth)
 
 
 def in_images(k, s, channels, size):
-    """Where (channel of the group, sample and place) lies in the output."""
+    """Map (channel of the group, sample and position) to the output's index."""
     plane, group = prod(size), channels // s.g
 
     def place(row, col):
@@ -233,12 +233,12 @@ def in_images(k, s, channels, size):
 
 # -- the three products ----------------------------------------------------------------
 def forward_lengths(s):
-    """(filters, outputs, channels and taps) of each group."""
+    """Return (M, N, K) = (filters, outputs, channels and taps) of each group."""
     return s.o // s.g, s.n * prod(s.out), s.c // s.g * prod(s.kernel)
 
 
 def forward_product(k, data, weight, out, s):
-    """out = weights times what the outputs see."""
+    """Write out = weights times the windows of the data."""
     m, _, depth = lengths = forward_lengths(s)
     start = f"batch * {m * depth} + " * (s.g > 1)
     product(
@@ -252,12 +252,12 @@ def forward_product(k, data, weight, out, s):
 
 
 def data_lengths(s):
-    """(channels, places, filters and taps) of each group."""
+    """Return (M, N, K) = (channels, positions, filters and taps) of each group."""
     return s.c // s.g, s.n * prod(s.size), s.o // s.g * prod(s.kernel)
 
 
 def data_product(k, grad, weight, out, s):
-    """The gradient of the data = weights, transposed, times gradients of outputs."""
+    """Write the data's gradient = transposed weights times output gradient."""
     if is_strided(s):
         return strided_gradient(k, grad, weight, out, s)
     m, _, depth = lengths = data_lengths(s)
@@ -271,17 +271,17 @@ def data_product(k, grad, weight, out, s):
 
 
 def is_strided(s):
-    """Whether some places of the data have been seen through fewer taps than others."""
+    """Return whether data positions differ in the taps that read them."""
     return max(s.stride) > 1
 
 
 def data_work(s, dtype):
-    """How many numbers the gradient of the data needs beside."""
+    """Return the scratch size of the data's gradient, in elements."""
     return 0 if is_strided(s) else product_work(data_lengths(s), s.g, dtype)
 
 
 def strided_gradient(k, grad, weight, out, s):
-    """A thread sums what comes back to one place, tap by tap."""
+    """Gather the gradient, one thread per position, tap by tap."""
     filters, channels, plane = s.o // s.g, s.c // s.g, prod(s.out)
     add, times = signs(k)
     with k.each(("i", out.size)), ExitStack() as loops:
@@ -315,12 +315,12 @@ def strided_gradient(k, grad, weight, out, s):
 
 
 def weight_lengths(s):
-    """(filters, channels and taps, outputs) of each group."""
+    """Return (M, N, K) = (filters, channels and taps, outputs) of each group."""
     return s.o // s.g, s.c // s.g * prod(s.kernel), s.n * prod(s.out)
 
 
 def weight_product(k, data, grad, out, s):
-    """The gradient of the weights = gradients of outputs times what they have seen."""
+    """Write the weights' gradient = output gradient times the windows."""
     m, n, _ = lengths = weight_lengths(s)
     start = f"batch * {m * n} + " * (s.g > 1)
     product(

@@ -1,21 +1,21 @@
-"""Inverses and determinants on a GPU: a block of threads a matrix.
+"""Inverse and determinant on a GPU: one thread block per matrix.
 
-Takes:   a writer of kernels, and batches (N, n, n).
-Gives:   `inverse_gpu` and `slogdet_gpu`: column after column, as on the CPU; what is
-         done for one column is shared by the threads.
+Uses:    a kernel writer, and batches (N, n, n).
+Defines: `inverse_gpu` and `slogdet_gpu`: column by column, as on the CPU, with the work
+         of one column split among the threads.
 
-Of each column, a thread does every BLOCK-th row or column. What all threads read, such
-as the largest number of a column, each finds for itself: they would have to wait for
-it anyway. With the CPU's loops, and a thread a matrix, threads would read no
-neighbours: memory is asked for four to eight times as much.
-What is left out: a matrix that many blocks share; large ones take long.
+For each column, a thread handles every BLOCK-th row or column. Values that all threads
+use, such as a column's pivot, are computed redundantly: threads would have to wait for
+them anyway. With the CPU's loops and one thread per matrix, accesses wouldn't be
+coalesced, at four to eight times the memory traffic.
+Limits:  a matrix uses a single block, so large ones are slow.
 """
 
-BLOCK = 256  # threads of a matrix
+BLOCK = 256  # threads per matrix
 
 
 def _matrix(k, count, n):
-    """The thread's number in its block, and where the block's matrix begins."""
+    """Write the thread's index in its block and the offset of its matrix."""
     block = min(BLOCK, -(-n // 32) * 32)
     k.threads(count, block)
     k("p = cuda.threadIdx.x")
@@ -24,10 +24,10 @@ def _matrix(k, count, n):
 
 
 def _eliminate(k, n, wide, block, clear):
-    """Take one column of `work` after the other, the row with its largest number first.
+    """Eliminate the columns of `work` one by one, with partial pivoting.
 
-    clear:   writes what clears the column; that number is `top` by then.
-    Nobody writes to a column from then on that it is cleared: all threads read it.
+    clear:   writes the elimination of the column; `top` is the pivot.
+    A column isn't written once eliminated, since all threads read it.
     """
     with k.block(f"for c in range({n}):"):
         k("best = c")
@@ -48,7 +48,7 @@ def _eliminate(k, n, wide, block, clear):
 
 
 def inverse_gpu(k, data, out):
-    """Gauss and Jordan: what makes A the identity makes the identity its inverse."""
+    """Gauss-Jordan elimination: the steps from A to I take I to the inverse."""
     n, wide = data.shape[-1], 2 * data.shape[-1]
     block = _matrix(k, data.size // (n * n), n)
 
@@ -75,7 +75,7 @@ def inverse_gpu(k, data, out):
 
 
 def slogdet_gpu(k, data, sign, logarithm):
-    """What stands on the diagonal once all below it is cleared."""
+    """Reduce to triangular form; the determinant is the diagonal's product."""
     n = data.shape[-1]
     block = _matrix(k, sign.size, n)
 

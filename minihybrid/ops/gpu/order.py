@@ -1,25 +1,24 @@
-"""Lines on a GPU whose numbers must be looked at together.
+"""Block-wide argmax and prefix sums on a GPU.
 
-Takes:   a writer of kernels, and an axis: (outer, n, inner) numbers, lines along n.
-Gives:   `best_place` and `running_sums`, with a block of threads a line, whose threads
-         tell each other by shared memory what they found; `is_long`, whether that is
-         worth it.
+Uses:    a kernel writer, and an axis: (outer, n, inner) elements, lines along n.
+Defines: `best_place` and `running_sums`, with one thread block per line, whose threads
+         communicate through shared memory; `is_long`, whether that pays off.
 
-What is left out: a line that many blocks share.
+Limits:  a line uses a single block.
 """
 
 import numpy as np
 
 PLACE = np.dtype("int32")
-SHORTEST = 64  # of a line that is worth a block of threads
-MANY = 2**13  # lines that keep a GPU busy with a thread each
-BLOCK = 256  # threads of a line
+SHORTEST = 64  # minimum length of a line that pays off a block
+MANY = 2**13  # lines that saturate a GPU with one thread each
+BLOCK = 256  # threads per line
 
 
 def is_long(lengths):
-    """Whether a block of threads does a line sooner than one thread.
+    """Return whether a block per line is faster than one thread per line.
 
-    Of lines that lie across, neighbouring threads read neighbours if each has a line.
+    For strided lines, one thread per line makes coalesced accesses.
 
     >>> is_long((8, 1000, 1)), is_long((8, 10, 1)), is_long((8, 1000, 5000))
     (True, False, False)
@@ -29,21 +28,21 @@ def is_long(lengths):
 
 
 def _line(k, n, inner):
-    """The thread's number in its block, and where the block's line begins."""
+    """Write the thread's index in its block and the offset of its line."""
     k("line = cuda.blockIdx.x")
     k("p = cuda.threadIdx.x")
     k(f"at = line // {inner} * {n * inner} + line % {inner}")
 
 
 def best_place(k, data, lengths, sign):
-    """The place of each line's largest (">") or smallest ("<") number, the first of
-    equal ones, as T.
+    """Write the argmax (">") or argmin ("<") of each line, the first of equal elements,
+    as T.
 
-    Every thread finds the best of every BLOCK-th number; then half of the threads ask
-    the other half, until one is left.
+    Each thread reduces every BLOCK-th element; then a tree reduction in shared memory
+    combines the threads' results.
     """
     outer, n, inner = lengths
-    block = min(BLOCK, 1 << n.bit_length() - 1)  # so that each has a number
+    block = min(BLOCK, 1 << n.bit_length() - 1)  # so that each thread has an element
     k.threads(outer * inner, block)
     _line(k, n, inner)
     k.shared("s", block, PLACE)
@@ -72,9 +71,9 @@ def best_place(k, data, lengths, sign):
 
 
 def running_sums(k, data, lengths):
-    """The sums of each line up to each number, BLOCK numbers at a time.
+    """Write the inclusive prefix sums of each line, BLOCK elements at a time.
 
-    In step 1, 2, 4, ... a thread adds the sum that stands so far before its own.
+    In steps 1, 2, 4, ... each thread adds the partial sum at that distance before it.
     Source:  Hillis and Steele, Data Parallel Algorithms, CACM 29 (1986).
     """
     outer, n, inner = lengths

@@ -1,38 +1,38 @@
-"""Chapter 27. Products of matrices on the GPU: a block of threads shares what it reads.
+"""Chapter 27. Matrix products on the GPU, tiled in shared memory.
 
-Takes:   a kernel writer (`codegen.gpu.kernel`), two operands, which say where in memory
-         a number of theirs lies.
-Gives:   `product`, the kernels of out (M, N) = a (M, K) b (K, N); `product_work`, what
-         they need beside; `Matrix`, the plain operand, and `matrix_product` of two.
+Uses:    a kernel writer (`codegen.gpu.kernel`), two operands, which define the addresses
+         of their elements.
+Defines: `product`, the kernels of out (M, N) = a (M, K) b (K, N); `product_work`, their
+         scratch size; `Matrix`, the plain operand, and `matrix_product` of two.
 
-A product reads each number many times. So a block of threads brings a tile of a and a
-tile of b into shared memory, reads them there many times, and goes on along K. Which
-thread brings which number follows the memory: neighbours bring neighbours.
+A product reuses each element many times. So a thread block loads a tile of a and a tile
+of b into shared memory, reads them from there many times, and advances along K. Loads are
+coalesced: neighboring threads load neighboring elements.
 
 Source:  the tiles are those of the CUDA C++ Programming Guide (shared memory); larger
          ones are in `ops.gpu.tiles`.
-What is left out: tensor cores, whose numbers have fewer digits.
+Not supported: tensor cores, which have lower precision.
 """
 
 from math import prod
 
 from minihybrid.ops.gpu.tiles import THREADS, added, block_of, blocked, deep_of, number
 
-FEW = 8  # rows or columns, so few that tiles would be empty: a thread sums them
-WARP = 32  # threads that go in step, and read best what lies side by side
-TILE = 16  # rows, columns and depth of a tile with one output a thread
-ENOUGH = 128  # blocks for all multiprocessors of a large GPU (T4: 40, H200: 132)
-DEEP = 128  # of K in a block at least, where blocks share it: it takes about as long
-# as the kernel that adds the sums of all parts
-HIGHEST = 65535  # blocks of a grid along y, and z; along x there are 2**31 - 1
+FEW = 8  # rows or columns, too few for tiles: a thread computes them all
+WARP = 32  # threads that run in lockstep and coalesce contiguous loads
+TILE = 16  # rows, columns and depth of a tile with one output per thread
+ENOUGH = 128  # blocks that occupy all multiprocessors of a large GPU (T4: 40, H200: 132)
+DEEP = 128  # minimum of K per block in split-K: it takes about as long
+# as the kernel that adds the partial sums
+HIGHEST = 65535  # limit of a grid's blocks along y and z; along x it's 2**31 - 1
 
 
 class Matrix:
-    """An operand as a matrix of places (a's rows, b's columns) and depths, flat.
+    """An operand as a flat matrix of places (a's rows, b's columns) and depths.
 
-    along_depth: whether neighbours in memory are neighbours along K.
-    start:   the text of where it begins, `"batch * 6 + "`.
-    wide:    whether four neighbours can be read at once.
+    along_depth: whether it is contiguous along K.
+    start:   the source of its offset, `"batch * 6 + "`.
+    wide:    whether four contiguous elements can be loaded at once.
 
     >>> Matrix("w", 3, 5, True).at(None, "col", "k")
     ('col * 5 + k', '')
@@ -44,11 +44,11 @@ class Matrix:
         self.wide = (depth if along_depth else places) % 4 == 0
 
     def begin(self, k, place):
-        """Write what is computed once for a place; gives what `at` shall get."""
+        """Write the loop-invariant part of a place; return it for `at`."""
         return place
 
     def at(self, k, place, depth):
-        """(the text of an index, when it may be read; "" for always)."""
+        """Return the source of (an index, the condition for reading it or "")."""
         row, column, length = (
             (place, depth, self.depth) if self.along_depth else (depth, place, self.places)
         )
@@ -56,7 +56,7 @@ class Matrix:
 
 
 def factor(text):
-    """A text that can be multiplied.
+    """Parenthesize an expression for use as a factor.
 
     >>> factor("k + tx"), factor("row")
     ('(k + tx)', 'row')
@@ -65,12 +65,12 @@ def factor(text):
 
 
 def form(lengths, batch, dtype):
-    """(side of the tiles, or 0 for few rows or columns; into how many parts K is cut).
+    """Return (side of the tiles, or 0 for few rows or columns; number of parts of K).
 
-    A larger tile reads less from global memory; it is chosen if there are blocks for
-    all multiprocessors nevertheless, and outputs for most of its threads. Where there
-    are few blocks, several share a sum: each waits for memory once a tile, so many
-    short sums are sooner done than few long ones.
+    A larger tile reads less from global memory; it's chosen if there are still blocks for
+    all multiprocessors, and outputs for most of its threads. With few blocks, several
+    share a sum (split-K): each block waits for memory once per tile, so many short sums
+    finish sooner than a few long ones.
 
     >>> import numpy as np
     >>> single = np.dtype("float32")
@@ -101,24 +101,24 @@ def form(lengths, batch, dtype):
 
 
 def piece_of(depth, parts, side):
-    """How much of K one of so many blocks sums: whole tiles."""
+    """Return the length of each part of K, in whole tiles."""
     deep = deep_of(side) if side > TILE else TILE
     return -(-depth // parts // deep) * deep if parts > 1 else max(depth, 1)
 
 
 def product_work(lengths, batch, dtype):
-    """How many numbers wait in `work`: the sums of each part of K."""
+    """Return the scratch size in elements: the partial sums of each part of K."""
     (m, n, _), (_, parts) = lengths, form(lengths, batch, dtype)
     return m * n * batch * parts if parts > 1 else 0
 
 
 def product(k, lengths, a, b, place, batch=1, store=None):
-    """Write the kernels of a product, and of what follows it.
+    """Write the kernels of a product and its epilogue.
 
     lengths: (M, N, K).
-    a, b:    operands; for each of a batch, `batch` is its number.
-    place:   (row, column) -> the text of the index in `out`, and `at` for `k.store`.
-    store:   as `k.store`, which it is if it is not given.
+    a, b:    operands; in a batch, their code can use the index `batch`.
+    place:   (row, column) -> the source of the index in `out`, and `at` for `k.store`.
+    store:   a replacement for `k.store`, the default.
     """
     m, n, depth = lengths
     size, store = m * n * batch, store or k.store
@@ -139,7 +139,7 @@ def product(k, lengths, a, b, place, batch=1, store=None):
             store("at", value, at)
 
     ending = end
-    if m > (side * HIGHEST or FEW):  # then seen from the other side: columns are rows
+    if m > (side * HIGHEST or FEW):  # then compute the transpose: swap rows and columns
         m, n, a, b, ending = n, m, b, a, lambda row, col, value: end(col, row, value)
     if not side:
         return few(k, (m, n, depth), a, b, ending, batch)
@@ -163,24 +163,24 @@ def product(k, lengths, a, b, place, batch=1, store=None):
 
 
 def signs(k):
-    """Plus and times; of truth values or and and."""
+    """Return the operators for plus and times; for bools, `|` and `&`."""
     return "|&" if k.dtype.kind == "b" else "+*"
 
 
-# -- a thread an output ----------------------------------------------------------------
+# -- one thread per output -------------------------------------------------------------
 def square(k, lengths, a, b, end, batch, side, ends):
-    """Tiles of 16 x 16: thread (tx, ty) brings one number of each, and sums one."""
+    """Write 16 x 16 tiles: thread (tx, ty) loads one element of each, computes one."""
     m, n, depth = lengths
     add, times = signs(k)
     k.shared("sa", (side, side))
-    # Threads in step read a column of this tile: one number more per row, and they are
-    # in as many banks.
+    # The threads of a warp read a column of this tile: one padding element per row avoids
+    # bank conflicts.
     k.shared("sb", (side, side + 1) if b.along_depth else (side, side))
     k("tx, ty = cuda.threadIdx.x, cuda.threadIdx.y")
     block = block_of(k, n, side, batch)
     k(f"row = cuda.blockIdx.y * {side} + ty")
     k(f"col = {block} * {side} + tx")
-    places = ["row", "col"]  # of the numbers that this thread brings
+    places = ["row", "col"]  # of the elements that this thread loads
     if not a.along_depth:
         places[0] = "row_a"
         k(f"row_a = cuda.blockIdx.y * {side} + tx")
@@ -211,10 +211,10 @@ def square(k, lengths, a, b, end, batch, side, ends):
 
 # -- few rows --------------------------------------------------------------------------
 def lanes_of(n, depth, along_depth):
-    """How many threads share a sum: as few as keep a GPU busy.
+    """Return how many threads share a sum: the fewest that occupy a GPU.
 
-    Where neighbours in memory are along K, 32 threads read them together; else 32
-    columns are read together.
+    If memory is contiguous along K, 32 threads coalesce their loads along it; otherwise
+    along 32 columns.
     """
     lanes, most = 1, THREADS if along_depth else THREADS // WARP
     while (
@@ -227,7 +227,7 @@ def lanes_of(n, depth, along_depth):
 
 
 def few(k, lengths, a, b, end, batch):
-    """A thread sums a part of K, for one column and all rows; a tree adds the parts."""
+    """Sum a part of K per thread, for one column and all rows; a tree adds the parts."""
     m, n, depth = lengths
     add, times = signs(k)
     lanes = lanes_of(n * batch, depth, b.along_depth)
@@ -268,9 +268,9 @@ def few(k, lengths, a, b, end, batch):
 
 
 def add_lanes(k, m, lanes, apart):
-    """Add the sums of some threads, in a tree; the first one gets the totals.
+    """Write a tree reduction of threads' sums; the first one gets the totals.
 
-    apart:   how far one of these threads is from the next.
+    apart:   the distance between consecutive threads.
     """
     add, _ = signs(k)
     for r in range(m):
@@ -290,7 +290,7 @@ def add_lanes(k, m, lanes, apart):
 
 # -- two arrays ------------------------------------------------------------------------
 def matrix_product(k, a, b, out, transpose_a, transpose_b, bias=None):
-    """The kernels of out (..., M, N) = op(a) op(b) + bias, one product a sample."""
+    """Write the kernels of out (..., M, N) = op(a) op(b) + bias, batched."""
     lengths, batch = lengths_of(a, out, transpose_a)
     m, n, depth = lengths
     last = len(k.core.specs[0].shape) - 1
@@ -313,11 +313,11 @@ def matrix_product(k, a, b, out, transpose_a, transpose_b, bias=None):
 
 
 def matrix_work(ins, outs, transpose_a, transpose_b):
-    """How many numbers these kernels need beside."""
+    """Return the scratch size of these kernels, in elements."""
     return product_work(*lengths_of(ins[0], outs[0], transpose_a), outs[0].dtype)
 
 
 def lengths_of(a, out, transpose_a):
-    """((M, N, K), the number of samples) of the first operand and the output."""
+    """Return ((M, N, K), the batch size) from the first operand and the output."""
     *batch, m, n = out.shape
     return (m, n, a.shape[-2 if transpose_a else -1]), prod(batch)

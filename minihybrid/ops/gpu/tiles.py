@@ -1,30 +1,30 @@
-"""Chapter 27. Tiles for speed: each thread keeps 16 or 64 outputs in registers.
+"""Chapter 27. Register tiles: each thread keeps 16 or 64 outputs in registers.
 
-Takes:   a kernel writer (`codegen.gpu.kernel`), two operands (`products.Matrix`).
-Gives:   `blocked`, the kernel of a product in tiles of 64 x 64 or 128 x 128.
+Uses:    a kernel writer (`codegen.gpu.kernel`), two operands (`products.Matrix`).
+Defines: `blocked`, the kernel of a product in tiles of 64 x 64 or 128 x 128.
 
-With one output per thread, each multiplication waits for two reads of shared memory.
-Here a thread reads 4 + 4 neighbours at once and multiplies each with each: 16 products
-for two reads. With 8 + 8 it is 64 for four, in four quarters of the tile, so that
-threads side by side read side by side.
+With one output per thread, each multiply-add needs two loads from shared memory. Here a
+thread makes two vector loads of 4 elements and computes their outer product: 16
+multiply-adds for two loads. With 8 + 8 elements it's 64 for four, in four quadrants of the
+tile, so that neighboring threads load contiguous elements.
 
-While a block multiplies one pair of tiles, its threads already fetch the next pair into
-registers, and put it into the other half of the shared memory: one barrier per step.
+Double buffering: while a block multiplies one pair of tiles, its threads load the next
+pair into registers, then into the other half of shared memory: one barrier per step.
 
 In loops:   for tiles of K: fetch the next; for k: c[4, 4] += a[4] * b[4]; put the next
 
 Source:  Volkov and Demmel, Benchmarking GPUs to tune dense linear algebra, SC 2008.
-What is left out: tiles for other dtypes than float32.
+Not supported: dtypes other than float32.
 """
 
 from contextlib import nullcontext
 
-THREADS = 256  # of a block: 16 x 16, each with 4 x 4 or 8 x 8 outputs
-SIDE = 16  # of them in a row
+THREADS = 256  # per block: 16 x 16, each with 4 x 4 or 8 x 8 outputs
+SIDE = 16  # threads per row
 
 
 def deep_of(side):
-    """The depth of a tile: each thread brings four numbers of it.
+    """Return the depth of a tile: each thread loads four elements of it.
 
     >>> deep_of(64), deep_of(128)
     (16, 8)
@@ -33,16 +33,16 @@ def deep_of(side):
 
 
 def pitch_of(side):
-    """How far the rows of a tile are apart in shared memory.
+    """Return the row stride of a tile in shared memory.
 
-    Threads that write a tile transposed write into different rows: four numbers more
-    in each, and they are in different banks. Four, so that four can be read at once.
+    Threads that store a tile transposed write to different rows: padding avoids bank
+    conflicts. It's four elements, to keep vector loads of four aligned.
     """
     return side + 4
 
 
 def block_of(k, n, side, batch):
-    """The text of a block's number along the columns; that in the batch is written."""
+    """Return the source of a block's index along the columns; write `batch`."""
     blocks = -(-n // side)
     if batch == 1:
         return "cuda.blockIdx.x"
@@ -51,7 +51,7 @@ def block_of(k, n, side, batch):
 
 
 def added(*texts):
-    """The text of a sum; zeros are left out.
+    """Return the source of a sum without zero terms.
 
     >>> added("half", 0, "to_a", 8), added(0)
     ('half + to_a + 8', '0')
@@ -60,10 +60,10 @@ def added(*texts):
 
 
 def number(k, operand, place, depth, inside=(), wide=False):
-    """The text of an operand's number, or of four neighbours; zero where there is none.
+    """Return the source of an element, or of four contiguous ones; zero out of bounds.
 
-    place:   what the operand's `begin` gave.
-    inside:  texts of what must be true, beside what the operand says.
+    place:   the result of the operand's `begin`.
+    inside:  conditions in addition to the operand's.
     """
     index, condition = operand.at(k, place, depth)
     text = f"load4({operand.buf}, {index})" if wide else f"{operand.buf}[{index}]"
@@ -73,11 +73,11 @@ def number(k, operand, place, depth, inside=(), wide=False):
 
 
 class TileLoader:
-    """How threads load one operand's tile from global to shared memory.
+    """Load one operand's tile from global to shared memory.
 
-    Each loads four numbers: neighbours along K, or four neighbours of one depth at
-    once, or one place at four depths. Behind the last place the last one is repeated:
-    what comes of it is not stored.
+    Each thread loads four elements: along K, or as one vector at one depth, or one place
+    at four depths. Places beyond the end repeat the last one; their results aren't
+    stored.
     """
 
     def __init__(self, k, operand, name, first, length, side):
@@ -102,7 +102,7 @@ class TileLoader:
         self.place = operand.begin(k, f"from_{name}")
 
     def fetch(self, start, depth):
-        """Read the numbers of the tile that begins at a depth, into registers."""
+        """Load the tile that begins at a depth into registers."""
         k, name = self.k, self.name
         for e in range(1 if self.wide else 4):
             k(f"at = {added(start, f'depth_{name}', e * self.step if e else 0)}")
@@ -111,7 +111,7 @@ class TileLoader:
             k(f"{name}{'' if self.wide else e}_next = {text}")
 
     def put(self, half):
-        """Write them into shared memory; transposed, if they are neighbours along K."""
+        """Store it in shared memory; transposed if it's contiguous along K."""
         k, name = self.k, self.name
         if self.wide and not self.operand.along_depth:
             k(f"store4(s{name}, {added(half, f'to_{name}')}, {name}_next)")
@@ -123,10 +123,10 @@ class TileLoader:
 
 
 def blocked(k, lengths, a, b, end, batch, side, ends):
-    """The kernel of a product of float32, in tiles of `side` rows and columns."""
+    """Write the kernel of a float32 product, in tiles of `side` rows and columns."""
     m, n, depth = lengths
     deep, pitch, first = deep_of(side), pitch_of(side), ends[0]
-    each = range(side // SIDE)  # outputs of a thread, along rows and along columns
+    each = range(side // SIDE)  # a thread's outputs along rows, and along columns
     for name in ("sa", "sb"):
         k.shared(name, 2 * deep * pitch)
     k("t = cuda.threadIdx.x")
@@ -155,7 +155,7 @@ def blocked(k, lengths, a, b, end, batch, side, ends):
 
 
 def multiply(k, side):
-    """Add the product of the tiles in shared memory."""
+    """Accumulate the product of the tiles in shared memory."""
     each, half = range(side // SIDE), side // 2
     pitch = pitch_of(side)
     with k.block(f"for i in range(half, half + {deep_of(side) * pitch}, {pitch}):"):
@@ -168,9 +168,9 @@ def multiply(k, side):
 
 
 def finish(k, m, n, side, end):
-    """Store the outputs, some rows at a time, so that neighbours store neighbours.
+    """Store the outputs through shared memory, some rows at a time.
 
-    A thread's own outputs lie in four rows or eight; they go through shared memory.
+    A thread's outputs are in four or eight rows; this makes the stores coalesced.
     """
     each, half, rows = range(side // SIDE), side // 2, THREADS // side
     k(f"col = col0 + t % {side}")
