@@ -1,9 +1,8 @@
-"""Chapter 25. A simulated GPU: kernels run thread by thread, checked and counted.
+"""Chapter 25. A GPU simulator: runs kernels thread by thread, with checks and counters.
 
-Takes:   the text of a kernel, or a student's kernel.
-Gives:   `cuda`, to be used as Numba's; `draw`, who uses what; `traffic`, warps' requests
-         of memory; `turns`, how many a loop may make; `Program`, `watch`, the errors,
-         and `driver.SimulatedDriver`.
+Defines: `cuda`, a substitute for Numba's; `draw`, a picture of the accesses; `traffic`,
+         the memory requests of warps; `turns`, the limit of a loop's trip count;
+         `Program`, `watch`, the errors, and `driver.SimulatedDriver`.
 """
 
 from minihybrid.core import lazy
@@ -26,7 +25,7 @@ from minihybrid.simt.picture import draw
 from minihybrid.simt.program import Program
 from minihybrid.simt.traffic import traffic
 
-# The dtypes, under the names that numba has.
+# The dtypes, under their names in Numba.
 float16 = CONSTRUCTORS["float16"]
 float32 = CONSTRUCTORS["float32"]
 float64 = CONSTRUCTORS["float64"]

@@ -1,7 +1,7 @@
-"""Chapter 25. A launch whose every access is checked and counted.
+"""Chapter 25. Checked launches: every memory access is checked and counted.
 
-Takes:   a rewritten kernel, its arguments, a grid and a block.
-Gives:   `run_checked`, which gives the `Counts`; `shared_arrays`.
+Uses:    a rewritten kernel, its arguments, a grid and a block.
+Defines: `run_checked`, which returns the `Counts`; `shared_arrays`.
 """
 
 import ast
@@ -19,9 +19,9 @@ from minihybrid.simt.watcher import Watcher
 
 
 def shared_arrays(kernel: str, rewritten: Rewritten, names: dict) -> list:
-    """The shared arrays of a kernel: (name, shape, dtype) each.
+    """Return the shared arrays of a kernel as (name, shape, dtype).
 
-    Raises: LaunchError if a block has no room for them.
+    Raises: LaunchError if they exceed a block's shared memory.
     """
     shared = []
     for name, (shape, dtype) in rewritten.shared.items():
@@ -40,7 +40,7 @@ def shared_arrays(kernel: str, rewritten: Rewritten, names: dict) -> list:
 
 
 def fresh(shape: tuple, dtype: np.dtype) -> np.ndarray:
-    """New shared memory: bytes of 255, which are NaN as floats.
+    """Allocate shared memory filled with bytes of 255: NaN as floats.
 
     >>> fresh((2,), np.dtype("float32"))
     array([nan, nan], dtype=float32)
@@ -49,7 +49,7 @@ def fresh(shape: tuple, dtype: np.dtype) -> np.ndarray:
 
 
 def watched(rewritten: Rewritten, arrays: dict) -> set:
-    """The names of arrays that are written, or share memory with one that is."""
+    """Return the names of arrays that are written, or alias one that is."""
 
     def ends(values: np.ndarray) -> tuple:
         return values.ctypes.data, values.ctypes.data + values.nbytes
@@ -71,16 +71,16 @@ def run_checked(
     shared: list,
     record: list | None = None,
 ) -> Counts:
-    """Run a kernel with checks, and give its `Counts`.
+    """Run a kernel with checks, and return its `Counts`.
 
-    arguments: parameter -> NumPy array, with the shape that the kernel sees, or number;
-    shared:    what `shared_arrays` gives;
-    record:    a list that gets every use of an element, as a `Seen`.
+    arguments: parameter -> NumPy array, in the shape that the kernel uses, or scalar;
+    shared:    the result of `shared_arrays`;
+    record:    a list to which every access is appended, as a `Seen`.
     """
     arrays = {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
     guarded = watched(rewritten, arrays)
     unit = min((arrays[name].itemsize for name in guarded), default=1)
-    # What a barrier orders: in its block everything, between blocks nothing.
+    # A barrier orders all accesses of its block, and none between blocks.
     phase, launch = Watcher(), Watcher(run.n_block)
     watchers = [phase, launch] if rewritten.barriers else [phase]
     kind = Array if record is None else Recorder

@@ -1,7 +1,7 @@
-"""Chapter 25. What a launch did to memory, counted.
+"""Chapter 25. Counters of a launch's memory accesses.
 
-Takes:   the arrays of a launch, after it ran.
-Gives:   `Counts` with one `Use` an array, printed as a table; `watch`, which collects
+Uses:    the arrays of a launch, after it ran.
+Defines: `Counts` with one `Use` per array, printed as a table; `watch`, which collects
          the counts of all launches in a `with` block.
 """
 
@@ -14,12 +14,12 @@ from minihybrid.simt.memory import Array
 
 
 class Use(NamedTuple):
-    """How often the threads of a launch used one array.
+    """The accesses of a launch's threads to one array.
 
-    loads, stores, atomics: accesses of all threads; `load4` and `store4` count as one;
-    most_loads, most_stores: those of the thread that has most;
-    nbytes_loaded, nbytes_stored: the bytes of these accesses;
-    load4, store4: how many of them were of four elements.
+    loads, stores, atomics: totals over all threads; `load4` and `store4` count as one;
+    most_loads, most_stores: the maximum per thread;
+    nbytes_loaded, nbytes_stored: the total bytes of these accesses;
+    load4, store4: how many of them accessed four elements.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Use(NamedTuple):
 
 
 def use_of(array: Array) -> Use:
-    """The `Use` of an array of the simulator."""
+    """Return the `Use` of a simulated array."""
     loads, stores, size = sum(array.loads), sum(array.stores), array.dtype.itemsize
     return Use(
         array.name,
@@ -73,27 +73,27 @@ class Counts:
         return next(use for use in self.uses if use.name == name)
 
     def total(self, what: str, space: str = "global") -> int:
-        """The sum of a column over the arrays in a space: `counts.total("loads")`."""
+        """Sum a column over the arrays in a memory space: `counts.total("loads")`."""
         return sum(getattr(use, what) for use in self.uses if use.space == space)
 
     @property
     def global_loads(self) -> int:
-        """Loads from global memory, of all threads."""
+        """Loads from global memory by all threads."""
         return self.total("loads")
 
     @property
     def global_stores(self) -> int:
-        """Stores to global memory, of all threads."""
+        """Stores to global memory by all threads."""
         return self.total("stores")
 
     @property
     def shared_loads(self) -> int:
-        """Loads from shared memory, of all threads."""
+        """Loads from shared memory by all threads."""
         return self.total("loads", "shared")
 
     @property
     def shared_stores(self) -> int:
-        """Stores to shared memory, of all threads."""
+        """Stores to shared memory by all threads."""
         return self.total("stores", "shared")
 
     def __repr__(self) -> str:
@@ -111,7 +111,7 @@ class Counts:
 
 
 class Launched(NamedTuple):
-    """A launch that was watched."""
+    """A launch recorded by `watch`."""
 
     kernel: str
     grid: tuple
@@ -119,7 +119,7 @@ class Launched(NamedTuple):
     counts: Counts
 
 
-WATCHING: list[list[Launched]] = []  # the lists of the `watch` blocks that are open
+WATCHING: list[list[Launched]] = []  # the lists of the active `watch` blocks
 
 
 @contextmanager
@@ -140,6 +140,6 @@ def watch() -> Iterator[list[Launched]]:
 
 
 def note(kernel: str, grid: tuple, block: tuple, counts: Counts) -> None:
-    """Tell all open `watch` blocks about a launch."""
+    """Add a launch to the lists of all active `watch` blocks."""
     for seen in WATCHING:
         seen.append(Launched(kernel, grid, block, counts))

@@ -1,12 +1,12 @@
-"""Chapter 25. CUDA for a machine without a GPU: `from minihybrid.simt import cuda`.
+"""Chapter 25. CUDA without a GPU: `from minihybrid.simt import cuda`.
 
-Takes:   a Python function, written as for numba-cuda, and NumPy arrays.
-Gives:   `jit`, which makes a kernel of it; `to_device`, `device_array`; and the names
+Uses:    a Python function, written for numba-cuda, and NumPy arrays.
+Defines: `jit`, which makes a kernel of it; `to_device`, `device_array`; and the names
          that kernels use: `grid`, `threadIdx`, `shared`, `syncthreads`, `atomic`, ...
 
 The same cell runs on a real GPU after `from numba import cuda`, without the checks.
-What is left out: streams, functions of a kernel that take arrays, and hidden float64,
-which is no error here: chapter 26 looks for it.
+Not supported: streams, and device functions that take arrays.
+Limits:  implicit float64 isn't an error here; chapter 26 checks for it.
 """
 
 import ast
@@ -40,7 +40,7 @@ class Kernel:
         self.python, self.name = function, function.__name__
         try:
             lines, first = inspect.getsourcelines(function)
-        except (OSError, TypeError):  # typed at Python's prompt, or no function
+        except (OSError, TypeError):  # typed at Python's prompt, or not a function
             raise KernelError(
                 f"kernel '{self.name}': its source cannot be read; "
                 "write it into a file or a notebook's cell"
@@ -52,7 +52,7 @@ class Kernel:
         self.compiled: tuple[Rewritten, Callable] | None = None
 
     def refuse(self, line: int, why: str) -> NoReturn:
-        """Raise: a line of the source is not what a kernel may have."""
+        """Raise KernelError for a line of the source that kernels don't support."""
         raise KernelError(
             f"kernel '{self.name}', line {line} (`{self.text[line].strip()}`): {why}",
             self.name,
@@ -60,7 +60,7 @@ class Kernel:
         )
 
     def __call__(self, *_: Any) -> NoReturn:
-        """Raise: a kernel is not called like a function."""
+        """Raise LaunchError: a kernel needs a grid and a block."""
         raise LaunchError(
             f"kernel '{self.name}' must be told for how many threads "
             f"it runs: {self.name}[blocks, threads_per_block](...)"
@@ -77,7 +77,7 @@ class Kernel:
     def run(
         self, grid: int | tuple, block: int | tuple, arguments: Sequence, record: list | None = None
     ) -> Run:
-        """Run the kernel; what `record` is says `run_checked`."""
+        """Run the kernel; for `record`, see `run_checked`."""
         run = Run(self.name, self.text, grid, block, strict=False)
         params = [arg.arg for arg in self.definition.args.args]
         if len(arguments) != len(params):
@@ -97,13 +97,13 @@ class Kernel:
         return run
 
     def names(self) -> dict:
-        """What the names in the function mean, with a GPU's `math`, `max` and `min`."""
+        """Resolve the function's names, with a GPU's `math`, `max` and `min`."""
         outside = inspect.getclosurevars(self.python)
         names = {**EXTREMES, **self.python.__globals__, **outside.nonlocals}
         return {name: gpu_math if value is math else value for name, value in names.items()}
 
     def argument(self, name: str, value: Any) -> Any:
-        """One argument: an array that can be changed, or a number."""
+        """Check and convert one argument: a contiguous array or a scalar."""
         if isinstance(value, float):
             return np.float64(value)
         if isinstance(value, (int, np.number, np.bool_)):
@@ -137,9 +137,9 @@ class Launcher(NamedTuple):
 
 
 def jit(function: Callable | None = None, device: bool = False) -> Callable | Kernel:
-    """Make a kernel of a function: `@cuda.jit`.
+    """Turn a function into a kernel: `@cuda.jit`.
 
-    device: whether it is no kernel, but a function of numbers that kernels call.
+    device: whether it is a device function of scalars, for kernels to call.
 
     >>> @jit
     ... def double(a, out):
@@ -157,15 +157,15 @@ def jit(function: Callable | None = None, device: bool = False) -> Callable | Ke
 
 # -- arrays ----------------------------------------------------------------------------
 class DeviceArray(np.ndarray):
-    """An array on the simulated GPU, which is one of NumPy."""
+    """An array on the simulated GPU: a NumPy array in host memory."""
 
     def copy_to_host(self) -> np.ndarray:
-        """Copy to a usual NumPy array."""
+        """Copy to an ordinary NumPy array."""
         return np.array(self)
 
 
 def to_device(array: np.ndarray) -> np.ndarray:
-    """A copy of an array on the device.
+    """Copy an array to the device.
 
     >>> to_device([1, 2]).copy_to_host()
     array([1, 2])
@@ -174,7 +174,7 @@ def to_device(array: np.ndarray) -> np.ndarray:
 
 
 def device_array(shape: int | tuple, dtype: DTypeLike = "float64") -> np.ndarray:
-    """A new array on the device, whose bytes are 255: NaN, if they are floats.
+    """Allocate an array on the device, filled with bytes of 255: NaN for floats.
 
     >>> device_array(2, "float32").copy_to_host()
     array([nan, nan], dtype=float32)
@@ -185,10 +185,10 @@ def device_array(shape: int | tuple, dtype: DTypeLike = "float64") -> np.ndarray
 
 
 def synchronize() -> None:
-    """Wait for the device, which is never behind here."""
+    """Wait for the device; here, all work is already complete."""
 
 
-# -- what only kernels have ------------------------------------------------------------
+# -- names that only kernels can use ---------------------------------------------------
 def __getattr__(name: str) -> "Outside":
     if name in KNOWN:
         return Outside(name)
@@ -199,13 +199,13 @@ def __getattr__(name: str) -> "Outside":
 
 
 class Outside:
-    """A name such as `cuda.grid` in Python: it means something in kernels only."""
+    """A name such as `cuda.grid`, which is only valid in kernels."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def __call__(self, *_: Any) -> NoReturn:
-        """Raise: there is no thread here."""
+        """Raise an error: there is no current thread."""
         raise HybridError(
             f"cuda.{self.name} belongs to the threads of a kernel; write "
             "it in a function with @cuda.jit, and launch that"

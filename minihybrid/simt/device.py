@@ -1,7 +1,6 @@
 """Chapter 25. Functions of `minihybrid.codegen.device_math` on the simulated GPU.
 
-Takes:   the imports of a kernel's text.
-Gives:   what it imports from there, made again over another `math`, or compiled.
+A kernel's imports from that module are rebuilt with another `math`, or compiled.
 """
 
 import ast
@@ -12,10 +11,10 @@ import minihybrid.codegen.device_math as device
 
 
 def device_names(tree: ast.Module, make: Callable, **names: Any) -> dict:
-    """What a text imports from the module of device functions, by name.
+    """Return what a kernel's source imports from the device functions, by name.
 
-    make, names: what `compiled` of that module takes: what is done to each function,
-                 and what stands in the place of names that they use.
+    make, names: as for `compiled` of that module: a transform of each function, and
+                 substitutes for names that they use.
 
     >>> tree = ast.parse("from minihybrid.codegen.device_math import INF, cbrt")
     >>> device_names(tree, lambda function: function)

@@ -1,13 +1,13 @@
-"""Chapter 28. A simulated GPU's driver: the interface of `cuda.bindings.driver`.
+"""Chapter 28. A simulated CUDA driver: the interface of `cuda.bindings.driver`.
 
-Takes:   calls as the run time makes them for a real GPU.
-Gives:   `SimulatedDriver`, an object with the same functions: memory is the host's,
-         kernels are run by the simulator, and everything is done when a call returns.
+Uses:    the driver calls that the runtime makes for a real GPU.
+Defines: `SimulatedDriver`, an object with the same functions: memory is host memory,
+         kernels run in the simulator, and every call is synchronous.
 
-A correct program may run out of memory or ask for a kernel that is not there: it gets
-the real driver's error codes. What only a wrong program does (a pointer to nothing, a
-copy beyond an allocation) raises an error of one sentence here.
-What is left out: streams at work at the same time, events, several contexts.
+Errors of correct programs (out of memory, no such kernel) return the real driver's error
+codes. Errors of faulty programs (an invalid pointer, a copy beyond an allocation) raise
+an exception with a one-sentence message.
+Not supported: concurrent streams, events, multiple contexts.
 """
 
 import ctypes
@@ -45,15 +45,15 @@ ATTRIBUTES = {
 
 @cache
 def program_of(text: str, fast: bool) -> FastProgram | Program:
-    """The program of a kernel's text, made once."""
+    """Return the program of a kernel's source, cached."""
     return (FastProgram if fast else Program)(text)
 
 
 class SimulatedDriver:
-    """A driver of simulated GPUs; all its functions are named as in CUDA.
+    """A driver for a simulated GPU; its functions are named as in CUDA.
 
     fast:   whether kernels are compiled by Numba and run without checks;
-    memory: how many bytes there are.
+    memory: the size of device memory in bytes.
 
     >>> driver = SimulatedDriver()
     >>> driver.cuDeviceGetName(64, 0)
@@ -63,14 +63,14 @@ class SimulatedDriver:
     (0, (0,))
     """
 
-    # The real enums, as far as they are used; the numbers are this driver's own.
+    # The real enums, as far as they're used; the values are this driver's.
     CUdevice_attribute = SimpleNamespace(
         **{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES}
     )
     CUstream_flags = SimpleNamespace(CU_STREAM_DEFAULT=0, CU_STREAM_NON_BLOCKING=1)
 
     class CUDA_KERNEL_NODE_PARAMS:
-        """What a kernel node of a graph runs; fields as in CUDA."""
+        """The launch of a graph's kernel node; fields as in CUDA."""
 
         def __init__(self) -> None:
             self.func = self.kernelParams = self.extra = 0
@@ -81,17 +81,17 @@ class SimulatedDriver:
     def __init__(self, fast: bool = False, memory: int = 1 << 36) -> None:
         self.fast, self.heap = fast, Heap(memory)
         self.handles: dict[int, Any] = {}
-        self.numbers = count(1)  # number -> the value it names
+        self.numbers = count(1)  # the next handle
         self.n_launches = 0
 
     def keep(self, thing: Any) -> int:
-        """A new handle: a number that stands for a thing."""
+        """Return a new integer handle for an object."""
         number = next(self.numbers)
         self.handles[number] = thing
         return number
 
     def find(self, handle: int, what: str) -> Any:
-        """What a handle stands for."""
+        """Return the object of a handle."""
         try:
             return self.handles[int(handle)]
         except KeyError:
@@ -101,57 +101,57 @@ class SimulatedDriver:
 
     # -- errors and devices ------------------------------------------------------------
     def cuGetErrorName(self, error: int) -> tuple:
-        """The name of an error code."""
+        """Return the name of an error code."""
         return SUCCESS, ERRORS[int(error)][0].encode()
 
     def cuGetErrorString(self, error: int) -> tuple:
-        """An error code in words."""
+        """Return the description of an error code."""
         return SUCCESS, ERRORS[int(error)][1].encode()
 
     def cuInit(self, flags: int) -> tuple:
-        """Nothing has to be prepared."""
+        """Do nothing; no initialization is needed."""
         return (SUCCESS,)
 
     def cuDriverGetVersion(self) -> tuple:
-        """The version of CUDA whose functions these are."""
+        """Return the CUDA version that this driver implements."""
         return SUCCESS, VERSION
 
     def cuDeviceGetCount(self) -> tuple:
-        """How many devices there are."""
+        """Return the number of devices."""
         return SUCCESS, N_DEVICES
 
     def cuDeviceGet(self, ordinal: int) -> tuple:
-        """A device by its number."""
+        """Return a device by its index."""
         known = 0 <= ordinal < N_DEVICES
         return (SUCCESS, ordinal) if known else (INVALID_DEVICE, None)
 
     def cuDeviceGetName(self, length: int, device: int) -> tuple:
-        """The name of a device."""
+        """Return the name of a device."""
         return SUCCESS, b"simulated GPU"[:length]
 
     def cuDeviceGetAttribute(self, attribute: str, device: int) -> tuple:
-        """A property of a device."""
+        """Return a property of a device."""
         return SUCCESS, ATTRIBUTES[attribute]
 
     def cuDevicePrimaryCtxRetain(self, device: int) -> tuple:
-        """The context of a device."""
+        """Return the context of a device."""
         return SUCCESS, self.keep("context")
 
     def cuCtxSetCurrent(self, context: int) -> tuple:
-        """There is one context for all."""
+        """Do nothing; there is a single context."""
         return (SUCCESS,)
 
     def cuStreamCreate(self, flags: int) -> tuple:
-        """A stream, whose work is done at once."""
+        """Return a stream; its work is synchronous."""
         return SUCCESS, self.keep("stream")
 
     def cuStreamSynchronize(self, stream: int) -> tuple:
-        """Everything is done already."""
+        """Do nothing; all work is already complete."""
         return (SUCCESS,)
 
     # -- memory ------------------------------------------------------------------------
     def cuMemAlloc(self, nbytes: int) -> tuple:
-        """The address of new memory, full of bytes of 255, which as floats are NaN."""
+        """Return the address of new memory, filled with bytes of 255: NaN as floats."""
         if nbytes <= 0:
             return INVALID_VALUE, None
         if nbytes > self.heap.free:
@@ -159,27 +159,27 @@ class SimulatedDriver:
         return SUCCESS, self.heap.take(nbytes)
 
     def cuMemFree(self, address: int) -> tuple:
-        """Give memory back."""
+        """Free memory."""
         self.heap.give(int(address))
         return (SUCCESS,)
 
     def cuMemsetD8Async(self, address: int, value: int, nbytes: int, stream: int) -> tuple:
-        """Fill memory with one byte."""
+        """Fill memory with a byte value."""
         self.heap.bytes(address, nbytes)[:] = value
         return (SUCCESS,)
 
     def cuMemcpyHtoDAsync(self, address: int, host: int, nbytes: int, stream: int) -> tuple:
-        """Copy from the host's memory to the device's."""
+        """Copy from host to device memory."""
         ctypes.memmove(self.heap.bytes(address, nbytes).ctypes.data, int(host), nbytes)
         return (SUCCESS,)
 
     def cuMemcpyDtoHAsync(self, host: int, address: int, nbytes: int, stream: int) -> tuple:
-        """Copy from the device's memory to the host's."""
+        """Copy from device to host memory."""
         ctypes.memmove(int(host), self.heap.bytes(address, nbytes).ctypes.data, nbytes)
         return (SUCCESS,)
 
     def cuMemcpyDtoDAsync(self, to: int, source: int, nbytes: int, stream: int) -> tuple:
-        """Copy inside the device's memory."""
+        """Copy within device memory."""
         self.heap.bytes(to, nbytes)[:] = self.heap.bytes(source, nbytes)
         return (SUCCESS,)
 
@@ -194,18 +194,18 @@ class SimulatedDriver:
         library_values: list,
         n_library_options: int,
     ) -> tuple:
-        """A library from a kernel's text, where the real driver takes machine code."""
+        """Load a library from a kernel's source; the real driver takes machine code."""
         return SUCCESS, self.keep(program_of(bytes(code).decode(), self.fast))
 
     def cuLibraryGetKernel(self, library: int, name: bytes) -> tuple:
-        """The kernel of a library."""
+        """Return a kernel of a library by name."""
         program = self.find(library, "library")
         if program.name != name.decode():
             return NOT_FOUND, None
         return SUCCESS, self.keep(program)
 
     def cuKernelGetFunction(self, kernel: int) -> tuple:
-        """A kernel as something to launch."""
+        """Return a kernel's launchable function."""
         return SUCCESS, kernel
 
     def cuLaunchKernel(
@@ -236,7 +236,7 @@ class SimulatedDriver:
     def start(
         self, program: FastProgram | Program, grid: tuple, block: tuple, values: list
     ) -> None:
-        """Run a program with 8-byte values: addresses, or numbers."""
+        """Run a program with 8-byte arguments: addresses or scalars."""
         args = []
         for value, (name, dtype, size) in zip(values, program.params, strict=True):
             if size is None:
@@ -255,7 +255,7 @@ class SimulatedDriver:
 
     # -- graphs ------------------------------------------------------------------------
     def cuGraphCreate(self, flags: int) -> tuple:
-        """A new graph, without nodes."""
+        """Create an empty graph."""
         return SUCCESS, self.keep([])
 
     def cuGraphAddKernelNode(
@@ -271,7 +271,7 @@ class SimulatedDriver:
         return SUCCESS, node
 
     def copied(self, params: Any) -> tuple:
-        """What a node runs, independent of the memory where it was described."""
+        """Copy a node's launch, independent of the caller's parameter memory."""
         program = self.find(params.func, "function")
         return (
             program,
@@ -281,11 +281,11 @@ class SimulatedDriver:
         )
 
     def cuGraphInstantiate(self, graph: int, flags: int) -> tuple:
-        """A graph that can be launched; later changes of the graph do not matter."""
+        """Instantiate a graph for launching; later changes to the graph have no effect."""
         return SUCCESS, self.keep(dict(self.find(graph, "graph")))
 
     def cuGraphExecKernelNodeSetParams(self, executable: int, node: int, params: Any) -> tuple:
-        """Change what a node of a graph to be launched runs."""
+        """Update a node of an executable graph."""
         nodes = self.find(executable, "executable graph")
         if int(node) not in nodes:
             return (INVALID_VALUE,)
@@ -294,20 +294,20 @@ class SimulatedDriver:
         return (SUCCESS,)
 
     def cuGraphLaunch(self, executable: int, stream: int) -> tuple:
-        """Run the nodes of a graph, in the order in which they were added."""
+        """Run the nodes of a graph in insertion order."""
         self.n_launches += 1
         for node in self.find(executable, "executable graph").values():
             self.start(*node)
         return (SUCCESS,)
 
     def cuGraphExecDestroy(self, executable: int) -> tuple:
-        """Forget a graph that can be launched."""
+        """Destroy an executable graph."""
         self.find(executable, "executable graph")
         del self.handles[int(executable)]
         return (SUCCESS,)
 
     def cuGraphDestroy(self, graph: int) -> tuple:
-        """Forget a graph."""
+        """Destroy a graph."""
         for node, _ in self.find(graph, "graph"):
             del self.handles[node]
         del self.handles[int(graph)]
@@ -315,6 +315,6 @@ class SimulatedDriver:
 
 
 def read_values(address: int, n: int) -> list:
-    """The 8-byte values at n addresses, which stand one after the other."""
+    """Return the 8-byte values behind an array of n pointers."""
     pointers = (ctypes.c_uint64 * n).from_address(int(address)) if n else ()
     return [np.frombuffer(ctypes.string_at(pointer, 8), "uint64") for pointer in pointers]

@@ -1,20 +1,18 @@
-"""Chapter 25. What can be wrong with a kernel, one class each.
+"""Chapter 25. Error classes for faulty kernels.
 
-Takes:   the kernel, the array and element, the threads and the lines that disagree.
-Gives:   errors of one sentence.
-
-A real GPU reports almost none of this: it computes something else.
+The one-sentence messages name the kernel, array, element, threads and lines.
+A real GPU detects almost none of these errors: it computes wrong results.
 """
 
 from minihybrid.core.op import HybridError
 
 
 class KernelError(HybridError):
-    """A fault in a kernel; the parent of the other errors of the simulator.
+    """An error in a kernel; the base class of the simulator's errors.
 
     kernel:  the kernel's name;
-    line:    the number of the line in the kernel's source where it was found;
-    threads: the threads at fault, each as ((block x, y, z), (thread x, y, z)).
+    line:    the line number in the kernel's source;
+    threads: the threads involved, each as ((block x, y, z), (thread x, y, z)).
 
     >>> error = KernelError("kernel 'add', line 3: no such name")
     >>> error.threads
@@ -29,40 +27,40 @@ class KernelError(HybridError):
 
 
 class RaceError(KernelError):
-    """Two threads use one element, one of them writes, and nothing orders them."""
+    """Two threads access one element without synchronization, and one writes it."""
 
 
 class BoundsError(KernelError, IndexError):
-    """An element that the array does not have."""
+    """An index is out of bounds."""
 
 
 class WholeError(TypeError):
-    """An array where an element is needed; the simulator adds the line and the thread."""
+    """An array is used as a scalar; the simulator adds the line and thread."""
 
 
 class EndlessError(KernelError):
-    """A loop that makes more turns than the simulator allows (see `simt.turns`)."""
+    """A loop exceeds the simulator's limit of iterations (see `simt.turns`)."""
 
 
 class Endless(Exception):
-    """Raised in a kernel's loop, with its line; the simulator says it in words."""
+    """Raised by a kernel's loop with its line; the simulator adds the message."""
 
 
 class UninitialisedError(KernelError):
-    """A read of shared memory that no thread of the block has written."""
+    """A thread reads shared memory that no thread of the block has written."""
 
 
 class BarrierError(KernelError):
-    """Threads of one block that do not meet at the same barrier."""
+    """Threads of one block wait at different barriers."""
 
 
 class AlignmentError(KernelError):
-    """Four elements at once that do not begin at a multiple of four."""
+    """A vector access of four elements isn't aligned to a multiple of four."""
 
 
 class HiddenFloat64Error(KernelError):
-    """Arithmetic in float64 in a kernel whose arrays hold smaller numbers."""
+    """A kernel with narrower arrays computes in float64."""
 
 
 class LaunchError(HybridError):
-    """A kernel that cannot be started: its grid, its block or its arguments."""
+    """A launch has an invalid grid, block or arguments."""

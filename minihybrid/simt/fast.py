@@ -1,12 +1,12 @@
-"""Chapter 25. Kernels on a simulated GPU, compiled by Numba: faster, without checks.
+"""Chapter 25. Fast simulation: kernels compiled by Numba, without checks.
 
-Takes:   the text of a kernel.
-Gives:   `FastProgram`, which runs it as `Program` does.
+Uses:    the source of a kernel.
+Defines: `FastProgram`, which runs it as `Program` does.
 
 A kernel without barriers becomes one compiled loop over all threads. One with barriers
-becomes a compiled generator, of which every thread of a block has its own.
-What is left out: checks and counts; an element beyond an array is not noticed, and
-`max` and `min` of NaN are those of a processor.
+becomes a compiled generator, with one instance for each thread of a block.
+Limits:  no checks or counters; out-of-bounds accesses aren't detected, and `max` and
+         `min` of NaN follow the CPU.
 """
 
 import ast
@@ -33,17 +33,17 @@ PLACES = BLOCK + THREAD[1:]
 
 
 class FloatFloor(ast.NodeTransformer):
-    """`math.floor` becomes `np.floor`: for a processor, Numba's gives whole numbers."""
+    """Replace `math.floor` by `np.floor`: on a CPU, Numba's returns an integer."""
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.Attribute:
-        """Replace `math` before `floor` and `ceil`."""
+        """Replace `math` in `math.floor` and `math.ceil`."""
         if ast.unparse(node) in ("math.floor", "math.ceil"):
             node.value = ast.copy_location(ast.Name("np", ast.Load()), node.value)
         return node
 
 
 class FastProgram(Program):
-    """A kernel compiled by Numba; its text is that of `Program`.
+    """A kernel compiled by Numba, from the same source as for `Program`.
 
     Raises:  HybridError if Numba is not installed.
 
@@ -81,7 +81,7 @@ class FastProgram(Program):
 
     @cached_property
     def kernel(self) -> tuple[Rewritten, Callable]:
-        """What is known of the kernel, and its compiled function of one thread."""
+        """The rewritten kernel, and its compiled per-thread function."""
         rewritten = rewrite(copied(self.function), False, self.refuse)
         params = ", ".join(rewritten.params + [*rewritten.shared] + PLACES)
         tree = ast.parse(f"def {rewritten.name}({params}): pass")
@@ -108,7 +108,7 @@ class FastProgram(Program):
         exec("\n".join(lines), names)
         return self.jit(names["launch"])
 
-    def run(  # type: ignore[override]  # compiled kernels have no checks to ask for
+    def run(  # type: ignore[override]  # compiled kernels have no checks to enable
         self, grid: int | tuple, block: int | tuple, args: Sequence
     ) -> None:
         """Run the kernel for every thread of a grid of blocks; see `Program.run`."""

@@ -1,14 +1,13 @@
-"""Chapter 25. Hidden float64: arithmetic that is wider than the arrays are.
+"""Chapter 25. Implicit float64: type inference that finds accidental promotion.
 
-Takes:   the definition of a kernel, and the dtypes of its parameters.
-Gives:   `find_hidden`, which raises where float32 meets a wider number.
+Uses:    the definition of a kernel, and the dtypes of its parameters.
+Defines: `find_hidden`, which raises where float32 is promoted.
 
-To Numba `2.0` is a float64, and so is what `a[i] * 2.0`, `a[i] * 2` and `max(a[i], 0)`
-give, also where a holds float32; on most GPUs that is 32 or 64 times slower. In Python
-and NumPy nothing of this shows, so the types are worked out as Numba does it. A kernel
-without narrower floats may compute in float64.
-What is left out: functions of other modules, whose types are not known here, and are
-taken to be right.
+In Numba, `2.0` is a float64, and so are `a[i] * 2.0`, `a[i] * 2` and `max(a[i], 0)`, even
+for float32 arrays; on most GPUs that is 32 or 64 times slower. Python and NumPy don't show
+this, so types are inferred as Numba does. A kernel without narrower floats may compute in
+float64.
+Limits:  functions of other modules have unknown types, which are assumed to be right.
 """
 
 import ast
@@ -20,11 +19,11 @@ from minihybrid.simt.errors import HiddenFloat64Error
 from minihybrid.simt.numbers import CONSTRUCTORS
 
 NARROW = ("float16", "float32")
-Kind = str | list | None  # of a number, as `kind_of` says; of a tuple's; not known yet
+Kind = str | list | None  # of a scalar, see `kind_of`; of a tuple's items; unknown
 
 
 def kind_of(dtype: np.dtype) -> str:
-    """The type of a number in a kernel: "int", "float16", "float32" or "float64".
+    """Return the type of a scalar: "int", "float16", "float32" or "float64".
 
     >>> kind_of(np.dtype("uint8")), kind_of(np.dtype("float32"))
     ('int', 'float32')
@@ -33,16 +32,16 @@ def kind_of(dtype: np.dtype) -> str:
 
 
 def find_hidden(function: ast.FunctionDef, kinds: dict, source: Any) -> None:
-    """Raise if a kernel computes in float64 what its arrays hold in less.
+    """Raise if a kernel computes in float64 on narrower arrays.
 
-    kinds:  name of a parameter or shared array -> what `kind_of` says of its numbers;
-    source: the program, which has a name, and words for its lines.
-    Raises: HiddenFloat64Error naming the line and what to write.
+    kinds:  name of a parameter or shared array -> `kind_of` its elements;
+    source: the program, which has a name and describes its lines.
+    Raises: HiddenFloat64Error with the line and a correction.
     """
     if not set(kinds.values()) & set(NARROW):
         return
     types = Types(kinds, source)
-    # A variable has the widest type that is assigned to it anywhere, also further down.
+    # A variable has the widest type assigned to it anywhere, including later lines.
     for types.reports in (False, False, True):
         for statement in function.body:
             types.visit(statement)
@@ -53,11 +52,11 @@ class Types(ast.NodeVisitor):
 
     def __init__(self, kinds: dict, source: Any) -> None:
         self.elements, self.source = kinds, source
-        self.names = dict(kinds)  # numbers among the parameters are variables, too
+        self.names = dict(kinds)  # scalar parameters are also variables
         self.reports = False
 
     def hidden(self, node: ast.expr | ast.stmt, cause: str, instead: str) -> None:
-        """Raise, if all types are known already, that an expression is float64."""
+        """Raise that an expression is float64, in the pass that reports errors."""
         if self.reports:
             raise HiddenFloat64Error(
                 f"kernel '{self.source.name}', {self.source.line(node.lineno)}: "
@@ -67,7 +66,7 @@ class Types(ast.NodeVisitor):
             )
 
     def mixed(self, node: ast.expr | ast.stmt, parts: list) -> Kind:
-        """The type of numbers that meet in one operation."""
+        """Return the common type of an operation's operands."""
         kinds = [self.type(part) for part in parts]
         if None in kinds or any(isinstance(kind, list) for kind in kinds):
             return None if None in kinds or kinds.count(kinds[0]) < len(kinds) else kinds[0]
@@ -87,7 +86,7 @@ class Types(ast.NodeVisitor):
 
     # -- expressions -------------------------------------------------------------------
     def type(self, node: ast.expr) -> Kind:
-        """The type of an expression; a list of types for a tuple."""
+        """Return the type of an expression; a list of types for a tuple."""
         match node:
             case ast.Constant(value=value):
                 return "float64" if isinstance(value, float) else "int"
@@ -111,7 +110,7 @@ class Types(ast.NodeVisitor):
                 kind = self.type(operand)
                 return "int" if isinstance(op, ast.Not) else kind
             case ast.Compare(left=left, comparators=others):
-                # Compilers compare with a number that float32 has as with a float32.
+                # Compilers compare with a constant that is exact in float32 in float32.
                 self.mixed(node, [part for part in (left, *others) if not is_exact(part)])
                 return "int"
             case ast.BoolOp(values=parts):
@@ -126,7 +125,7 @@ class Types(ast.NodeVisitor):
         return None
 
     def call(self, node: ast.Call) -> Kind:
-        """The type of what a function gives."""
+        """Return the result type of a function call."""
         name = ast.unparse(node.func)
         kinds = [self.type(arg) for arg in node.args]
         if name in CONSTRUCTORS:
@@ -143,19 +142,19 @@ class Types(ast.NodeVisitor):
 
     # -- statements --------------------------------------------------------------------
     def visit_Assign(self, node: ast.Assign) -> None:
-        """A variable gets the type of what is assigned; an element must fit."""
+        """Assign the value's type to a variable; check a store to an element."""
         kind = self.type(node.value)
         for target in node.targets:
             self.assign(target, kind, node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        """`a += b` is `a = a + b`."""
+        """Treat `a += b` as `a = a + b`."""
         as_read = ast.parse(ast.unparse(node.target), mode="eval").body
         value = ast.copy_location(ast.BinOp(as_read, node.op, node.value), node)
         self.assign(node.target, self.type(value), node)
 
     def assign(self, target: ast.expr, kind: Kind, node: ast.stmt) -> None:
-        """A value of a type goes to a target."""
+        """Assign a type to a target."""
         match target:
             case ast.Tuple(elts=parts):
                 kinds = kind if isinstance(kind, list) else [kind] * len(parts)
@@ -181,13 +180,13 @@ class Types(ast.NodeVisitor):
                     )
 
     def visit_For(self, node: ast.For) -> None:
-        """The variable of a loop over a range is a whole number."""
+        """Make the variable of a loop over a range an integer."""
         self.type(node.iter)
         self.assign(node.target, "int", node)
         self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> None:
-        """A call for its effect: what `store4` stores must fit."""
+        """Check a call statement, such as the values that `store4` stores."""
         self.type(node.value)
         match node.value:
             case ast.Call(func=ast.Name(id="store4"), args=[array, _, four]):
@@ -196,7 +195,7 @@ class Types(ast.NodeVisitor):
                     self.assign(ast.Subscript(array, ast.Constant(0), ast.Store()), kind, node)
 
     def visit_If(self, node: ast.If | ast.While) -> None:
-        """The condition is an expression like others."""
+        """Check the condition like any expression."""
         self.type(node.test)
         self.generic_visit(node)
 
@@ -204,7 +203,7 @@ class Types(ast.NodeVisitor):
 
 
 def is_exact(node: ast.expr) -> bool:
-    """Whether an expression is a number, such as -1, which float32 has exactly.
+    """Return whether an expression is a constant that is exact in float32, such as -1.
 
     >>> [is_exact(ast.parse(text, mode="eval").body) for text in ("-1", "0.1", "x")]
     [True, False, False]
@@ -218,7 +217,7 @@ def is_exact(node: ast.expr) -> bool:
 
 
 def wider(a: Kind, b: Kind) -> Kind:
-    """The type of a variable that has two; None if one is unknown."""
+    """Return the wider of two types; None if one is unknown."""
     if a is None or b is None or isinstance(a, list) or isinstance(b, list):
         return a if a == b else None
     return max(a, b, key=("int", *NARROW, "float64").index)

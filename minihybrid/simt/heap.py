@@ -1,7 +1,6 @@
-"""Chapter 25. The memory of a simulated GPU.
+"""Chapter 25. The memory allocator of a simulated GPU.
 
-Takes:   sizes and addresses in bytes.
-Gives:   `Heap`: memory by address; a use of other memory is an error of one sentence.
+Defines: `Heap`: allocations by address; accesses outside them raise an error.
 """
 
 from bisect import bisect_right, insort
@@ -10,13 +9,13 @@ import numpy as np
 
 from minihybrid.core.op import HybridError
 
-ALIGNMENT = 256  # bytes; that of cuMemAlloc
+ALIGNMENT = 256  # bytes, as in cuMemAlloc
 
 
 class Heap:
-    """Allocations, found by any address inside of them.
+    """Allocations, found by any address inside them.
 
-    free: how many bytes may still be taken.
+    free: the number of free bytes.
 
     >>> heap = Heap(1000)
     >>> address = heap.take(100)
@@ -30,7 +29,7 @@ class Heap:
         self.memory: dict[int, np.ndarray] = {}  # address -> its bytes
 
     def take(self, nbytes: int) -> int:
-        """The address of new memory, filled with bytes of 255."""
+        """Allocate memory filled with bytes of 255; return its address."""
         whole = np.full(nbytes + ALIGNMENT, 255, np.uint8)
         skip = -whole.ctypes.data % ALIGNMENT
         memory = whole[skip : skip + nbytes]
@@ -41,7 +40,7 @@ class Heap:
         return address
 
     def give(self, address: int) -> None:
-        """Give an allocation back."""
+        """Free an allocation."""
         if address not in self.memory:
             raise HybridError(
                 f"simulated GPU: {address:#x} is freed, but no "
@@ -51,7 +50,7 @@ class Heap:
         self.starts.remove(address)
 
     def bytes(self, address: int, nbytes: int, who: str = "a copy") -> np.ndarray:
-        """The bytes at an address."""
+        """Return the bytes at an address."""
         address = int(address)
         k = bisect_right(self.starts, address) - 1
         memory = self.memory[self.starts[k]] if k >= 0 else np.empty(0, np.uint8)
@@ -71,12 +70,12 @@ class Heap:
     def array(
         self, address: int, dtype: np.dtype, size: int, who: str, alignment: int
     ) -> np.ndarray:
-        """The array at an address, which must be a multiple of an alignment."""
+        """Return the array at an aligned address."""
         if address % alignment:
             raise HybridError(
                 f"simulated GPU: {who} begins at address {address:#x}, "
                 f"which is no multiple of {alignment} bytes"
             )
         if not size:
-            return np.empty(0, dtype)  # it lies nowhere
+            return np.empty(0, dtype)  # it has no memory
         return self.bytes(address, size * dtype.itemsize, who).view(dtype)

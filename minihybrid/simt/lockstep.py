@@ -1,11 +1,11 @@
-"""Chapter 25. Threads in lock step: how a simulated GPU runs a kernel.
+"""Chapter 25. The simulator's scheduler: runs threads from barrier to barrier.
 
-Takes:   the maker of a kernel's threads (`rewrite`), its arrays, a grid and a block.
-Gives:   the arrays, changed as the kernel says, or an error that names line and thread.
+Uses:    the factory of a kernel's threads (`rewrite`), its arrays, a grid and a block.
+The kernel updates the arrays in place; errors name the line and thread.
 
-Blocks run one after the other, and so do their threads, each up to its next barrier: a
-thread with barriers is a generator, and a barrier gives its turn to the next thread.
-What is left out: time. Nothing here is slow or fast for the reasons of a GPU.
+Blocks run sequentially, and so do their threads, each up to its next barrier: a thread
+with barriers is a generator (coroutine), and a barrier yields to the next thread.
+Not supported: timing. Performance here says nothing about a GPU.
 """
 
 import ast
@@ -29,12 +29,12 @@ from minihybrid.simt.errors import (
 
 MAX_THREADS, MAX_SHARED, MAX_GRID = 1024, 48 * 1024, 65535
 WARP = 32
-TURNS = [1_000_000]  # what a loop may make; `turns` adds others
+TURNS = [1_000_000]  # stack of iteration limits; `turns` pushes others
 
 
 @contextmanager
 def turns(n: int) -> Iterator:
-    """Let each loop of a kernel make n turns, not a million, inside the block.
+    """Allow each loop of a kernel n iterations, not a million, inside the block.
 
     >>> with turns(10_000_000):
     ...     Run("add", {}, 2, 4).turns
@@ -48,7 +48,7 @@ def turns(n: int) -> Iterator:
 
 
 def axes3(sizes: int | tuple, kernel: str, what: str) -> tuple:
-    """A grid or block as three numbers: 4 -> (4, 1, 1).
+    """Normalize a grid or block to three lengths: 4 -> (4, 1, 1).
 
     >>> axes3((2, 8), "add", "grid")
     (2, 8, 1)
@@ -65,9 +65,9 @@ def axes3(sizes: int | tuple, kernel: str, what: str) -> tuple:
 
 
 class Run:
-    """One launch: its kernel, grid and block, and the names of its threads and lines.
+    """One launch: its kernel, grid and block, and descriptions of its threads and lines.
 
-    text:   number of a line -> its text;
+    text:   line number -> source line;
     strict: whether storing a float64 as float32 is an error.
 
     >>> run = Run("add", {3: "  out[i] = a[i]"}, 2, 4)
@@ -81,7 +81,7 @@ class Run:
         self.name, self.text, self.strict = name, text, strict
         self.grid, self.block = axes3(grid, name, "grid"), axes3(block, name, "block")
         self.turns = TURNS[-1]
-        self.phase = 1  # of a block: how many barriers it met, and one
+        self.phase = 1  # of a block: 1 + the number of barriers passed
         self.n_block = math.prod(self.block)
         self.n_threads = self.n_block * math.prod(self.grid)
         if self.n_block > MAX_THREADS:
@@ -96,33 +96,33 @@ class Run:
             )
 
     def thread(self, t: int) -> tuple:
-        """Thread number t as ((block x, y, z), (thread x, y, z))."""
+        """Return thread t as ((block x, y, z), (thread x, y, z))."""
         block, thread = divmod(t, self.n_block)
         return place(block, self.grid), place(thread, self.block)
 
     def who(self, t: int) -> str:
-        """Thread number t in words."""
+        """Describe thread t for messages."""
         block, thread = self.thread(t)
         return f"thread {short(thread, self.block)} of block {short(block, self.grid)}"
 
     def line(self, number: int) -> str:
-        """A line of the kernel's source in words."""
+        """Describe a line of the kernel's source for messages."""
         return f"line {number} (`{self.text[number].strip()}`)"
 
 
 def place(k: int, sizes: tuple) -> tuple:
-    """The place of number k in a box of three sizes, counted along x first."""
+    """Unravel index k into three axes, x fastest."""
     return k % sizes[0], k // sizes[0] % sizes[1], k // (sizes[0] * sizes[1])
 
 
 def short(position: tuple, sizes: tuple) -> int | tuple:
-    """A place without the axes that are not used."""
+    """Drop the trailing axes of length 1 from a position."""
     n = max((axis + 1 for axis in range(3) if sizes[axis] > 1), default=1)
     return position[0] if n == 1 else position[:n]
 
 
 def execute(tree: ast.Module, name: str, text: dict, namespace: dict) -> Callable:
-    """The function that a tree defines; its lines are those of the kernel's source."""
+    """Execute a tree and return its function, with the kernel's line numbers."""
     filename = f"<kernel {name}>"
     lines = [text.get(k, "") + "\n" for k in range(1, max(text) + 1)]
     linecache.cache[filename] = (sum(map(len, lines)), None, lines, filename)
@@ -140,13 +140,13 @@ def run_blocks(
     shared: Callable[[], list],
     after_barrier: Callable[[], None] | None,
 ) -> int:
-    """Run every block of a launch; gives the number of barriers that a block met.
+    """Run every block of a launch; return the number of barriers per block.
 
-    make:      gives the function of a thread (see `rewrite`);
-    arguments: what the kernel's parameters are;
-    shared:    called before each block, gives its shared arrays;
-    after_barrier: called after each; `None` if threads have no barriers, and are no
-               generators then.
+    make:      returns the function of a thread (see `rewrite`);
+    arguments: the kernel's arguments;
+    shared:    called before each block, returns its shared arrays;
+    after_barrier: called after each barrier; `None` if the kernel has none, and threads
+               aren't generators.
     """
     n_barriers, values = 0, list(arguments)
     with np.errstate(all="ignore"):
@@ -188,7 +188,7 @@ def run_in_turns(run: Run, threads: list, first: int, after_barrier: Callable[[]
 
 
 def endless(run: Run, line: int, n_barriers: int | None = None) -> EndlessError:
-    """The error of a loop that made all its turns, or met one barrier too many."""
+    """Return the error of a loop that exceeded its limit of iterations or barriers."""
     reason = f"the loop made {run.turns} turns and did not end"
     if n_barriers is not None:
         reason = f"a block met {n_barriers} barriers and did not end"
@@ -202,7 +202,7 @@ def endless(run: Run, line: int, n_barriers: int | None = None) -> EndlessError:
 
 
 def diverged(run: Run, lines: list, first: int) -> NoReturn:
-    """Raise: two threads of a block do not wait at the same barrier."""
+    """Raise BarrierError: two threads of a block wait at different barriers."""
     here = next(k for k, line in enumerate(lines) if line is not None)
     other = next(k for k, line in enumerate(lines) if line != lines[here])
     elsewhere = (
@@ -219,7 +219,7 @@ def diverged(run: Run, lines: list, first: int) -> NoReturn:
 
 
 def in_words(run: Run, error: Exception) -> KernelError:
-    """Another exception of a kernel, with the line and the thread."""
+    """Convert an exception of a kernel to a KernelError with line and thread."""
     for frame, number in reversed(list(traceback.walk_tb(error.__traceback__))):
         if frame.f_code.co_filename == f"<kernel {run.name}>":
             t = frame.f_locals["_t"]

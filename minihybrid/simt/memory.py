@@ -1,10 +1,10 @@
-"""Chapter 25. Arrays that know who uses them.
+"""Chapter 25. Instrumented arrays: check and count every access.
 
-Takes:   NumPy arrays; every read and write of every thread, with its line.
-Gives:   `Array`, whose elements are checked and counted when they are used.
+Uses:    NumPy arrays; every load and store of every thread, with its line.
+Defines: `Array`, whose element accesses are checked and counted.
 
-What is left out: the order in which a real GPU would run the threads. A race is an
-error here also where it would have gone well.
+Limits:  a real GPU's thread order isn't modeled: a race is an error here even if it
+         would be benign.
 """
 
 import ast
@@ -30,13 +30,13 @@ DID = {"read": "read", "write": "wrote", "atomic": "updated atomically"}
 
 
 class Array:
-    """An array as a kernel sees it: every use is checked and counted.
+    """An array in a kernel: every access is checked and counted.
 
-    run:      the launch, which knows the names of threads and lines;
+    run:      the launch, which describes threads and lines in messages;
     values:   a contiguous NumPy array;
-    watchers: a list of `Watcher`, empty for arrays that nobody writes;
-    unit:     for global memory, the number of bytes that are watched together: the
-              size of the smallest elements of the launch.
+    watchers: a list of `Watcher`, empty for read-only arrays;
+    unit:     for global memory, the granularity of race detection in bytes: the size of
+              the smallest elements of the launch.
     """
 
     __slots__ = (
@@ -78,7 +78,7 @@ class Array:
         self.loads, self.stores, self.atomics = [0] * n, [0] * n, [0] * n
         self.load4s = self.store4s = 0
         self.watchers = watchers
-        # Two arguments may be the same memory: elements are watched by address.
+        # Two arguments may alias: elements are tracked by address.
         self.start = values.ctypes.data // unit if unit else 0
         self.scale = values.itemsize // unit if unit else 1
         self.watcher = watchers[0] if len(watchers) == self.scale == 1 else None
@@ -87,7 +87,7 @@ class Array:
         self.narrow = run.strict and self.dtype.kind == "f" and self.dtype.itemsize < 8
 
     def begin(self) -> None:
-        """A new block begins: its shared memory holds nothing yet."""
+        """Reset for a new block: its shared memory is uninitialized."""
         self.written = bytearray(self.size)
         self.watchers[0].clear()
 
@@ -101,15 +101,15 @@ class Array:
         )
 
     def whole(self, *_: Any) -> NoReturn:
-        """Raise: arithmetic on all elements at once is none of a kernel."""
+        """Raise WholeError: kernels have no whole-array arithmetic."""
         raise WholeError(
             f"array {self.name} is used as a whole, but a thread computes "
             "with elements; write out[i] = a[i] + 10, not out = a + 10"
         )
 
-    # -- where -------------------------------------------------------------------------
+    # -- indices -----------------------------------------------------------------------
     def place(self, index: int | tuple, t: int, line: int) -> int:
-        """The place of an element in the flat array."""
+        """Return the flat index of an element; check the bounds."""
         if type(index) is tuple and len(index) == self.ndim == 2:
             (y, x), (height, width) = index, self.shape
             if type(y) is int and type(x) is int and (0 <= y < height and 0 <= x < width):
@@ -142,10 +142,10 @@ class Array:
         return flat
 
     def written_as(self, axis: int, line: int) -> str | None:
-        """What a line writes for an index on an axis; None if it writes several things."""
+        """Return the source of an axis's index in a line; None if it's ambiguous."""
         try:
             tree = ast.parse(self.run.text[line].strip())
-        except SyntaxError:  # the line goes on, or begins a block
+        except SyntaxError:  # the line is continued, or opens a block
             return None
         uses = {
             ast.unparse(
@@ -162,12 +162,12 @@ class Array:
         return uses.pop() if len(uses) == 1 else None
 
     def extent(self) -> str:
-        """How large the array is, in words."""
+        """Describe the array's size for messages."""
         axes = [f"0 to {n - 1}" for n in self.shape]
         return f"indices go from {' and '.join(axes)}"
 
     def fail(self, kind: type, index: Any, t: int, line: int, what: str) -> NoReturn:
-        """Raise an error about one element and one thread."""
+        """Raise an error for one element and one thread."""
         where = ", ".join(map(str, index)) if type(index) is tuple else index
         raise kind(
             f"kernel '{self.run.name}', {self.run.line(line)}: "
@@ -178,7 +178,7 @@ class Array:
         )
 
     def use(self, kind: str, i: int, t: int, line: int) -> None:
-        """Watch a use of element i, and raise if it races with an earlier one."""
+        """Record an access to element i; raise if it races with an earlier one."""
         first = self.start + i * self.scale
         for watcher in self.watchers:
             for element in range(first, first + self.scale):
@@ -189,7 +189,7 @@ class Array:
     def race(
         self, kind: str, i: int, t: int, line: int, earlier: str, other: int, other_line: int
     ) -> NoReturn:
-        """Raise: thread t and another one race for element i."""
+        """Raise RaceError: thread t and another one race for element i."""
         run = self.run
         where = ", ".join(str(int(k)) for k in np.unravel_index(i, self.shape))
         place = "the same line" if line == other_line else run.line(other_line)
@@ -210,9 +210,9 @@ class Array:
             (run.thread(t), run.thread(other)),
         )
 
-    # -- what kernels call -------------------------------------------------------------
+    # -- accesses by kernels -----------------------------------------------------------
     def load(self, index: int | tuple, t: int, line: int) -> Any:
-        """`array[index]`, read by thread t in a line."""
+        """Load `array[index]` for thread t in a line."""
         if type(index) is not int or self.ndim != 1 or not 0 <= index < self.size:
             index = self.place(index, t, line)
         self.loads[t] += 1
@@ -227,7 +227,7 @@ class Array:
         return self.values[index] if self.get is None else self.get(index)
 
     def uninitialised(self, i: int, t: int, line: int) -> NoReturn:
-        """Raise: element i of a shared array was read before it was written."""
+        """Raise UninitialisedError for element i of a shared array."""
         index = tuple(int(k) for k in np.unravel_index(i, self.shape))
         self.fail(
             UninitialisedError,
@@ -239,7 +239,7 @@ class Array:
         )
 
     def store(self, index: int | tuple, value: Any, t: int, line: int) -> None:
-        """`array[index] = value`, by thread t in a line."""
+        """Store `array[index] = value` for thread t in a line."""
         if type(index) is not int or self.ndim != 1 or not 0 <= index < self.size:
             index = self.place(index, t, line)
         self.stores[t] += 1
@@ -248,10 +248,10 @@ class Array:
         self.put(index, value, t, line)
 
     def put(self, i: int, value: Any, t: int, line: int) -> None:
-        """Convert a value and write it."""
+        """Convert a value and store it."""
         if self.wrap is not None:
             value = self.wrap(value)
-        elif self.narrow and isinstance(value, float):  # np.float64 is one, too
+        elif self.narrow and isinstance(value, float):  # includes np.float64
             raise HiddenFloat64Error(
                 f"kernel '{self.run.name}', {self.run.line(line)}: a float64 is "
                 f"stored into {self.name}, which holds {self.dtype}; the arithmetic "
@@ -265,7 +265,7 @@ class Array:
             self.written[i] = 1
 
     def atomic(self, index: int | tuple, value: Any, kind: str, t: int, line: int) -> Any:
-        """`array[index]` becomes old + value (or max, min) at once; gives the old."""
+        """Atomically set `array[index]` to old + value (or max, min); return the old value."""
         i = self.place(index, t, line)
         self.atomics[t] += 1
         if self.written is not None and not self.written[i]:
@@ -277,18 +277,18 @@ class Array:
         return old
 
     def number(self, value: Any) -> Any:
-        """A value in the dtype of the array."""
+        """Convert a value to the dtype of the array."""
         return CONSTRUCTORS[self.dtype.name](value)
 
     def load4(self, index: int, t: int, line: int) -> tuple:
-        """Four neighbours in one access, as a tuple."""
+        """Load four contiguous elements in one access, as a tuple."""
         first = self.aligned(index, t, line)
         self.load4s += 1
         self.loads[t] -= 3
         return tuple(self.load(first + k, t, line) for k in range(4))
 
     def store4(self, index: int, four: tuple, t: int, line: int) -> None:
-        """Write four neighbours in one access."""
+        """Store four contiguous elements in one access."""
         first = self.aligned(index, t, line)
         self.store4s += 1
         self.stores[t] -= 3
@@ -296,7 +296,7 @@ class Array:
             self.store(first + k, four[k], t, line)
 
     def aligned(self, index: int, t: int, line: int) -> int:
-        """The index of the first of four neighbours."""
+        """Return the index of the first of four elements; check its alignment."""
         if index % 4:
             self.fail(
                 AlignmentError,

@@ -1,16 +1,14 @@
-"""Chapter 25. Numbers as a GPU has them, in Python.
+"""Chapter 25. A GPU's scalar arithmetic in Python.
 
-Takes:   Python's and NumPy's numbers.
-Gives:   `CONSTRUCTORS` (`float32(x)`, `int32(x)`, ...), `math` (functions that keep
+Defines: `CONSTRUCTORS` (`float32(x)`, `int32(x)`, ...), `math` (functions that keep
          float32 and never raise), `max` and `min` as `EXTREMES`, `load_as` and
          `store_as` for the elements of arrays.
 
-As in Numba: whole numbers are computed with 64 bits, so those of other widths are
-Python integers here, and only uint64 is a NumPy number, which wraps around. Where a
-float is too large for a whole number the nearest one is taken, as the GPU does; NaN
-gives 0.
-What is left out: the GPU's own rounding of `exp`, `sin` and the like, whose last digit
-may differ.
+As in Numba, integer arithmetic has 64 bits, so integers of other widths are Python ints
+here; only uint64 is a NumPy scalar, which wraps around. Converting a float that is out of
+range to an integer saturates, as on the GPU; NaN becomes 0.
+Limits:  the GPU's rounding of `exp`, `sin` and the like isn't modeled; the last digit
+         may differ.
 """
 
 import math as exact
@@ -23,7 +21,7 @@ import numpy as np
 
 # -- constructors ----------------------------------------------------------------------
 def whole(dtype: str) -> Callable:
-    """The constructor of a dtype of whole numbers.
+    """Return the constructor of an integer dtype.
 
     >>> whole("int8")(200), whole("uint32")(-1), whole("int32")(3.0e10)
     (-56, 4294967295, 2147483647)
@@ -59,9 +57,9 @@ CONSTRUCTORS = {name: whole(name) for name in WHOLE} | {
 
 
 def load_as(values: np.ndarray) -> Callable | None:
-    """The function that gives element i of a flat array as Python has it.
+    """Return a function that loads element i of a flat array as a Python scalar.
 
-    None where a NumPy number is meant: of floats and uint64.
+    None for floats and uint64, which stay NumPy scalars.
 
     >>> load_as(np.array([7], "int32"))(0)
     7
@@ -71,7 +69,7 @@ def load_as(values: np.ndarray) -> Callable | None:
 
 
 def store_as(dtype: np.dtype) -> Callable | None:
-    """The function that a number goes through before it is stored, or None.
+    """Return the conversion of a scalar before a store, or None.
 
     >>> store_as(np.dtype("uint8"))(257)
     1
@@ -79,9 +77,9 @@ def store_as(dtype: np.dtype) -> Callable | None:
     return CONSTRUCTORS[dtype.name] if dtype.kind in "iu" else None
 
 
-# -- the largest and the smallest ------------------------------------------------------
+# -- maximum and minimum ---------------------------------------------------------------
 def largest(first: Any, *others: Any) -> Any:
-    """`max` of a GPU: NaN is left out, as by C's `fmaxf`.
+    """Return a GPU's `max`, which ignores NaN, like C's `fmaxf`.
 
     >>> largest(exact.nan, 2.0, 3.0), largest(3.0, exact.nan)
     (3.0, 3.0)
@@ -93,7 +91,7 @@ def largest(first: Any, *others: Any) -> Any:
 
 
 def smallest(first: Any, *others: Any) -> Any:
-    """`min` of a GPU: NaN is left out, as by C's `fminf`.
+    """Return a GPU's `min`, which ignores NaN, like C's `fminf`.
 
     >>> smallest(exact.nan, 2.0, 3.0)
     2.0
@@ -109,7 +107,7 @@ EXTREMES = {"max": largest, "min": smallest}
 
 # -- functions -------------------------------------------------------------------------
 def keeping(function: Callable, beyond: Callable) -> Callable:
-    """`function` of `math` which gives float32 of float32; `beyond` where it raises."""
+    """Wrap a `math` function: keep float32; if it raises, call `beyond`."""
 
     def call(x: Any, *more: Any) -> Any:
         try:
@@ -125,12 +123,12 @@ def keeping(function: Callable, beyond: Callable) -> Callable:
 
 
 def with_numpy(ufunc: Callable) -> Callable:
-    """What NumPy gives where Python's function raises: infinity or NaN."""
+    """Return NumPy's version, which returns infinity or NaN instead of raising."""
     return lambda *args: ufunc(*map(np.float64, args))
 
 
 def gamma_beyond(x: Any) -> float:
-    """The gamma function where Python's raises: at poles NaN, beyond them infinity."""
+    """Return gamma(x) where Python's raises: NaN at poles, infinity on overflow."""
     if x == 0:
         return exact.copysign(exact.inf, x)
     return exact.inf if x > 0 else exact.nan
@@ -181,7 +179,7 @@ math = SimpleNamespace(
     },
     gamma=keeping(exact.gamma, gamma_beyond),
     lgamma=keeping(exact.lgamma, lambda x: exact.inf),
-    # On a GPU, Numba gives floats here, also -0.0.
+    # On a GPU, Numba returns floats here, including -0.0.
     floor=keeping(np.floor, lambda x: x),
     ceil=keeping(np.ceil, lambda x: x),
     isnan=exact.isnan,

@@ -1,10 +1,10 @@
-"""Chapter 25. A picture of who reads what.
+"""Chapter 25. Pictures of a block's memory accesses.
 
-Takes:   a kernel with its grid and block, and its arguments.
-Gives:   `draw`: for each step between two barriers, which thread of a block reads and
+Uses:    a kernel with its grid and block, and its arguments.
+Defines: `draw`: for each step between two barriers, which thread of a block reads and
          writes which element.
 
-A thread is a number and a colour. What is left out: arrays too large to look at.
+A thread is shown as a number and a color. Not supported: large arrays.
 """
 
 from collections.abc import Iterator
@@ -16,19 +16,19 @@ from minihybrid.simt.cuda import Launcher
 from minihybrid.simt.errors import LaunchError
 from minihybrid.simt.record import Seen
 
-# Of Okabe and Ito. A colour comes again after seven threads, so each has its number.
+# Okabe and Ito's palette. Colors repeat after seven threads, so each is numbered.
 COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
 CELL, LINE, LETTER, PAGE = 24, 18, 6.7, 700  # pixels
-WIDE = 24  # elements of an array with one axis that stand in a row
+WIDE = 24  # elements per row of a one-dimensional array
 MAX_THREADS, MAX_ELEMENTS = 64, 512
 VERBS = {"read": "read", "write": "write", "atomic": "update"}
 
 
 class Picture:
-    """Who uses what; a notebook shows the picture, a terminal the text.
+    """A block's accesses; a notebook shows the picture, a terminal the text.
 
-    svg:  the picture, which describes itself to those who cannot see it.
-    uses: (step, kind, array) -> element -> the numbers of threads in the block.
+    svg:  the picture, with a text description for screen readers.
+    uses: (step, kind, array) -> element -> the indices of threads in the block.
     """
 
     def __init__(self, title: str, shapes: dict, uses: dict) -> None:
@@ -49,7 +49,7 @@ class Picture:
         return self.svg
 
     def _index(self, array: str, i: int) -> str:
-        """The indices of element number i."""
+        """Return the index tuple of flat element i."""
         indices = []
         for n in reversed(self.shapes[array]):
             i, k = divmod(i, n)
@@ -94,9 +94,9 @@ class Picture:
 
 
 def cell(x: int, y: int, threads: list | tuple, name: str) -> Iterator:
-    """One element: stripes in the colours of its threads, and a number.
+    """Draw one element: stripes in the colors of its threads, and a label.
 
-    The number is that of the thread, or says how many there are.
+    The label is the thread's index, or the number of threads.
     """
     yield f"<g><title>{escape(name)}: {in_words(threads)}</title>"
     shown = threads[:4]
@@ -118,7 +118,7 @@ def cell(x: int, y: int, threads: list | tuple, name: str) -> Iterator:
 
 
 def in_words(threads: list | tuple) -> str:
-    """Some threads in words.
+    """Describe threads for messages.
 
     >>> in_words([0]), in_words([0, 2]), in_words([])
     ('thread 0', 'threads 0 and 2', 'no thread')
@@ -132,14 +132,14 @@ def in_words(threads: list | tuple) -> str:
 
 
 def draw(launch: Launcher, *arguments: Any, block: int = 0) -> Picture:
-    """Run a kernel and draw which thread of a block uses which element, and when.
+    """Run a kernel and draw which thread of a block accesses which element, and when.
 
     launch:    a kernel with its grid and block: `kernel[1, 4]`;
-    arguments: those of the kernel, which runs and changes them;
-    block:     the number of the block that is drawn. Its threads are numbered along x,
-               then y and z.
-    Raises:    LaunchError if there are more threads or elements than can be looked at,
-               and the errors of the kernel.
+    arguments: the kernel's arguments; arrays are modified;
+    block:     the index of the block to draw. Its threads are numbered along x, then y
+               and z.
+    Raises:    LaunchError if there are too many threads or elements to draw, and the
+               errors of the kernel.
 
     >>> import numpy as np
     >>> from minihybrid.simt import cuda

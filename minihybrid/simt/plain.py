@@ -1,8 +1,7 @@
-"""Chapter 25. Arrays and functions of kernels that run without checks.
+"""Chapter 25. Arrays and functions for kernels that run without checks.
 
-Takes:   NumPy arrays.
-Gives:   `atomic_add`, `atomic_max`, `atomic_min`, `load4`, `store4` as plain functions;
-         `Whole`, an array of whole numbers that gives and takes Python's.
+Defines: `atomic_add`, `atomic_max`, `atomic_min`, `load4`, `store4` as plain functions;
+         `Whole`, an integer array of Python ints.
 """
 
 from typing import Any
@@ -13,7 +12,7 @@ from minihybrid.simt.numbers import CONSTRUCTORS, load_as
 
 
 def atomic_add(array: Any, index: int, value: Any) -> Any:
-    """`array[index] += value`; gives the old value.
+    """Compute `array[index] += value`; return the old value.
 
     >>> a = [1, 2]
     >>> atomic_add(a, 1, 10), a
@@ -25,21 +24,21 @@ def atomic_add(array: Any, index: int, value: Any) -> Any:
 
 
 def atomic_max(array: Any, index: int, value: Any) -> Any:
-    """`array[index]` becomes the larger of itself and a value; gives the old one."""
+    """Set `array[index]` to the maximum of itself and a value; return the old one."""
     old = array[index]
     array[index] = max(old, value)
     return old
 
 
 def atomic_min(array: Any, index: int, value: Any) -> Any:
-    """`array[index]` becomes the smaller of itself and a value; gives the old one."""
+    """Set `array[index]` to the minimum of itself and a value; return the old one."""
     old = array[index]
     array[index] = min(old, value)
     return old
 
 
 def load4(array: Any, index: int) -> tuple:
-    """Four neighbours, as a tuple.
+    """Load four contiguous elements as a tuple.
 
     >>> load4([1, 2, 3, 4, 5, 6, 7, 8], 4)
     (5, 6, 7, 8)
@@ -48,7 +47,7 @@ def load4(array: Any, index: int) -> tuple:
 
 
 def store4(array: Any, index: int, four: tuple) -> None:
-    """Write four neighbours."""
+    """Store four contiguous elements."""
     array[index], array[index + 1] = four[0], four[1]
     array[index + 2], array[index + 3] = four[2], four[3]
 
@@ -59,7 +58,7 @@ PLAIN = {
 
 
 class Whole:
-    """An array of whole numbers, read as Python integers and written as the dtype says.
+    """An integer array, loaded as Python ints and stored in its dtype.
 
     >>> import numpy as np
     >>> a = Whole(np.zeros(2, "uint8"))
@@ -82,5 +81,5 @@ class Whole:
 
 
 def plain(values: np.ndarray) -> Whole | np.ndarray:
-    """An array or number as a kernel without checks gets it."""
+    """Wrap an array or scalar for a kernel without checks."""
     return Whole(values) if getattr(values, "ndim", 0) and values.dtype.kind != "f" else values

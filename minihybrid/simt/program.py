@@ -1,12 +1,12 @@
-"""Chapter 25. A generated kernel on a simulated GPU.
+"""Chapter 25. Generated kernels on a simulated GPU.
 
-Takes:   the text of a kernel, as the target "gpu" writes it: one function whose
-         annotations give the dtype and the number of elements of each array.
-Gives:   `Program`, which runs it on NumPy arrays, and checks and counts what it does.
+Uses:    the source of a kernel, as generated for the target "gpu": one function, whose
+         annotations define the dtype and size of each array.
+Defines: `Program`, which runs it on NumPy arrays, with checks and counters.
 
-The text's imports are not executed: its names are those of the simulator, so neither
+The source's imports aren't executed: its names are bound to the simulator's, so neither
 Numba nor a GPU is needed.
-What is left out: compiling; `simt.fast` does that.
+Not supported: compilation; see `simt.fast`.
 """
 
 import ast
@@ -31,11 +31,11 @@ NAMES = CONSTRUCTORS | EXTREMES | PLAIN | {"math": math}
 
 
 class Program:
-    """A kernel, parsed from its text.
+    """A kernel, parsed from its source.
 
     text: the module's source;
-    name: which function is the kernel; may be left out if there is only one.
-    Raises:  KernelError if the text is not such a kernel.
+    name: the kernel's function; optional if there is only one.
+    Raises:  KernelError if the source isn't such a kernel.
 
     >>> text = '''
     ... def double(a: float32[4], out: float32[4]):
@@ -64,7 +64,7 @@ class Program:
         )
 
     def param(self, arg: ast.arg) -> tuple[str, np.dtype, int | None]:
-        """A parameter as (name, dtype, number of elements or None for a number)."""
+        """Return a parameter as (name, dtype, size or None for a scalar)."""
         match arg.annotation:
             case ast.Name(id=dtype) if dtype in CONSTRUCTORS:
                 return arg.arg, np.dtype(CONSTRUCTORS[dtype].__name__), None
@@ -79,16 +79,16 @@ class Program:
         )
 
     def refuse(self, line: int, why: str) -> NoReturn:
-        """Raise: a line of the text is not what a kernel may have."""
+        """Raise KernelError for a line of the source that kernels don't support."""
         raise KernelError(f"kernel '{self.name}', {self.line(line)}: {why}", self.name, line)
 
     def line(self, number: int) -> str:
-        """A line of the text in words."""
+        """Describe a line of the source for messages."""
         return f"line {number} (`{self.text[number].strip()}`)"
 
     @cached_property
     def checked(self) -> tuple[Rewritten, Callable]:
-        """The kernel whose every access is checked: what is known of it, its maker."""
+        """The rewritten kernel with checked accesses, and its thread factory."""
         rewritten, make = self.compiled(True)
         kinds = {name: kind_of(dtype) for name, dtype, _ in self.params}
         shared = {
@@ -100,12 +100,12 @@ class Program:
 
     @cached_property
     def plain(self) -> tuple[Rewritten, Callable]:
-        """The kernel as it is: what is known of it, its maker."""
+        """The rewritten kernel without checks, and its thread factory."""
         return self.compiled(False)
 
     @cached_property
     def vectors(self) -> set[str]:
-        """The names of arrays of which four elements are used at once."""
+        """The names of arrays with vector accesses of four elements."""
         return rewrite(copied(self.function), False, self.refuse).vectors
 
     def compiled(self, checked: bool) -> tuple[Rewritten, Callable]:
@@ -119,11 +119,11 @@ class Program:
     ) -> Counts | None:
         """Run the kernel for every thread of a grid of blocks.
 
-        grid, block: numbers or tuples of up to three;
-        args:    a NumPy array or number for every parameter; arrays are changed;
-        check:   whether to look for mistakes and to count, which takes longer.
-        Gives:   the `Counts`, or None without checks.
-        Raises:  LaunchError, or the error of a mistake (see `simt.errors`).
+        grid, block: integers or tuples of up to three;
+        args:    a NumPy array or scalar for every parameter; arrays are modified;
+        check:   whether to check and count accesses, which is slower.
+        Returns: the `Counts`, or None without checks.
+        Raises:  LaunchError, or an error of the kernel (see `simt.errors`).
         """
         run = Run(self.name, self.text, grid, block)
         given = self.arguments(args)
@@ -141,7 +141,7 @@ class Program:
         return None
 
     def arguments(self, args: Sequence) -> dict[str, Any]:
-        """The arguments by name, each an array of just the size of its annotation."""
+        """Return the arguments by name; arrays are cut to the annotated size."""
         if len(args) != len(self.params):
             raise LaunchError(
                 f"kernel '{self.name}' takes {len(self.params)} arguments "
@@ -153,7 +153,7 @@ class Program:
         }
 
     def argument(self, value: Any, name: str, dtype: np.dtype, size: int | None) -> Any:
-        """One argument, as the kernel needs it."""
+        """Convert one argument for the kernel."""
         if size is None:
             return CONSTRUCTORS[dtype.name](value)
         if (

@@ -1,7 +1,6 @@
-"""Chapter 25. A record of every use of an element, for pictures and for warps.
+"""Chapter 25. Access traces, for pictures and warp analysis.
 
-Takes:   what `Array` takes.
-Gives:   `Recorder`, an `Array` that also writes down who used it; `Seen`, an entry.
+Defines: `Recorder`, an `Array` that also records its accesses; `Seen`, an entry.
 """
 
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from minihybrid.simt.memory import Array
 
 
 class Seen(NamedTuple):
-    """Thread t used element i of an array: "read", "write" or "atomic".
+    """An access of thread t to element i of an array: "read", "write" or "atomic".
 
     phase: 1 before the first barrier of the block, 2 after it, ...
     """
@@ -24,13 +23,13 @@ class Seen(NamedTuple):
 
 
 class Recorder(Array):
-    """An array that also keeps a record of its uses, in a list `record`."""
+    """An array that also appends its accesses to a list `record`."""
 
     __slots__ = ("record",)
     record: list
 
     def note(self, kind: str, index: int | tuple, t: int, line: int) -> None:
-        """Add a use to the record."""
+        """Record an access."""
         self.record.append(Seen(self.run.phase, t, kind, self, self.place(index, t, line), line))
 
     def load(self, index: int | tuple, t: int, line: int) -> Any:

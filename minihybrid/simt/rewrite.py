@@ -1,10 +1,10 @@
-"""Chapter 25. A kernel's text becomes a Python function of one thread.
+"""Chapter 25. Source transformation: a kernel becomes a Python function of one thread.
 
-Takes:   the syntax tree of a kernel.
-Gives:   `rewrite`: the statements of one thread, and what else is known: shared arrays,
-         barriers, which arrays are written; `maker`: from these the tree of a function
-         which gets the arrays and the place of a block and gives the function of one
-         thread of that block.
+Uses:    the syntax tree of a kernel.
+Defines: `rewrite`, which returns the statements of one thread, and its shared arrays,
+         barriers and stored arrays; `maker`, which builds from these the tree of a
+         factory: given the arrays and the block's indices, it returns the function of
+         one thread of that block.
 
     def add(a, out):                       def make(a, out, _bx, ..., _gz):
         i = cuda.grid(1)                       def add(_t, _tx, _ty, _tz):
@@ -13,10 +13,10 @@ Gives:   `rewrite`: the statements of one thread, and what else is known: shared
                                                    yield 4
                                                return add
 
-`_t` is the number of the thread in the grid, and 3 the number of the line. A barrier is
-a `yield`: the thread stops there, and the next one runs. A `while` is a `for` of a million
-turns with a `break`, so that one that never ends is found, at hardly any cost.
-What is left out: slices, and arrays under other names.
+`_t` is the thread's index in the grid, and 3 the line number. A barrier becomes a `yield`:
+the thread is suspended, and the next one runs. A `while` becomes a `for` of a million
+iterations with a `break`, which detects infinite loops at negligible cost.
+Not supported: slices, and aliases of arrays.
 """
 
 import ast
@@ -29,7 +29,7 @@ from minihybrid.simt.errors import KernelError
 AXES = ("x", "y", "z")
 PLACES = {"blockIdx": "_b", "blockDim": "_d", "gridDim": "_g", "threadIdx": "_t"}
 BLOCK = [PLACES[name] + axis for name in ("blockIdx", "blockDim", "gridDim") for axis in AXES]
-BLOCK.append("_turns")  # how many a loop may make
+BLOCK.append("_turns")  # a loop's iteration limit
 THREAD = ["_t", "_tx", "_ty", "_tz"]
 ATOMICS = {
     "atomic_add": "add",
@@ -52,9 +52,9 @@ KNOWN = (
 
 @dataclass
 class Rewritten:
-    """What is known of a kernel after it was rewritten.
+    """A rewritten kernel and its properties.
 
-    name, params: of the kernel;
+    name, params: the kernel's name and parameters;
     body:    the statements of one thread;
     assigned: names of variables that are assigned;
     shared:  name -> (shape, dtype), as written;
@@ -76,10 +76,10 @@ class Rewritten:
 def rewrite(
     function: ast.FunctionDef, checked: bool, refuse: Callable[[int, str], NoReturn]
 ) -> Rewritten:
-    """What the definition of a kernel becomes, as `Rewritten`.
+    """Transform the definition of a kernel.
 
-    checked: whether elements are read and written by calls that check.
-    refuse:  called with a line and a reason where the kernel cannot be understood;
+    checked: whether elements are loaded and stored by checked calls.
+    refuse:  called with a line and a reason for unsupported code;
              it raises.
     """
     rewritten = Rewritten(function.name, [arg.arg for arg in function.args.args])
@@ -91,7 +91,7 @@ def rewrite(
 
 
 def maker(rewritten: Rewritten) -> ast.Module:
-    """The tree of a function which makes the function of a thread (see above)."""
+    """Return the tree of the thread factory (see above)."""
     tree = ast.parse(
         f"def make({', '.join([*rewritten.params, *rewritten.shared, *BLOCK])}):\n"
         f"    def {rewritten.name}({', '.join(THREAD)}): pass\n"
@@ -101,7 +101,7 @@ def maker(rewritten: Rewritten) -> ast.Module:
     assert isinstance(outer, ast.FunctionDef)
     thread = outer.body[0]
     assert isinstance(thread, ast.FunctionDef)
-    # A parameter that the kernel assigns is a variable of each thread.
+    # A parameter that the kernel assigns becomes local to each thread.
     changed = [name for name in rewritten.params if name in rewritten.assigned]
     thread.args.args += [ast.arg(name) for name in changed]
     thread.args.defaults = [ast.Name(name, ast.Load()) for name in changed]
@@ -110,7 +110,7 @@ def maker(rewritten: Rewritten) -> ast.Module:
 
 
 class Rewriter(ast.NodeTransformer):
-    """What both ways to run a kernel have in common: places, barriers, shared arrays.
+    """The common transformations: thread indices, barriers, shared arrays.
 
     >>> tree = ast.parse("def f(a): a[cuda.threadIdx.x] = 1").body[0]
     >>> print(ast.unparse(maker(rewrite(tree, False, None))))
@@ -125,27 +125,27 @@ class Rewriter(ast.NodeTransformer):
         self.rewritten, self.refuse = rewritten, refuse
 
     def assign(self, node: ast.Assign) -> Any:
-        """What an assignment becomes, of which the value is rewritten already."""
+        """Transform an assignment whose value is already transformed."""
         raise NotImplementedError
 
     def special(self, node: ast.Call, name: str) -> ast.Call:
-        """What an atomic or an access to four elements becomes."""
+        """Transform an atomic or a vector access."""
         raise NotImplementedError
 
     def is_array(self, node: ast.AST) -> TypeGuard[ast.Name]:
-        """Whether an expression is an array of the kernel, under its own name."""
+        """Return whether an expression is the name of an array of the kernel."""
         return isinstance(node, ast.Name) and (
             node.id in self.rewritten.params or node.id in self.rewritten.shared
         )
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
-        """Note which names are assigned."""
+        """Record assigned names."""
         if isinstance(node.ctx, ast.Store):
             self.rewritten.assigned.add(node.id)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
-        """`cuda.threadIdx.x` and its like are variables."""
+        """Replace `cuda.threadIdx.x` and the like by variables."""
         match node:
             case ast.Attribute(
                 value=ast.Attribute(value=ast.Name(id="cuda"), attr=name), attr=axis
@@ -162,7 +162,7 @@ class Rewriter(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        """A barrier is a `yield` of its line."""
+        """Replace a barrier by a `yield` of its line."""
         if is_call(node.value, "cuda.syncthreads"):
             self.rewritten.barriers.append(node.lineno)
             node.value = at(node, ast.Yield(ast.Constant(node.lineno)))
@@ -170,7 +170,7 @@ class Rewriter(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_While(self, node: ast.While) -> ast.For:
-        """A loop that ends after so many turns, with an exception."""
+        """Bound a loop's iterations; beyond them, it raises."""
         if node.orelse:
             self.refuse(node.lineno, "a `while` has no `else` here; write its lines after the loop")
         self.generic_visit(node)
@@ -187,7 +187,7 @@ class Rewriter(ast.NodeTransformer):
         return loop
 
     def visit_Assign(self, node: ast.Assign) -> Any:
-        """A shared array is made once per block, outside of its threads."""
+        """Hoist a shared array out of the thread: there is one per block."""
         if is_call(node.value, "cuda.shared.array"):
             given: dict[str | None, ast.expr] = dict(
                 zip(("shape", "dtype"), node.value.args, strict=False)
@@ -205,7 +205,7 @@ class Rewriter(ast.NodeTransformer):
         return self.assign(node)
 
     def visit_Call(self, node: ast.Call) -> Any:
-        """Places in the grid, atomics, and accesses to four elements."""
+        """Transform grid indices, atomics and vector accesses."""
         name = ast.unparse(node.func)
         if name in ("cuda.grid", "cuda.gridsize"):
             return self.grid(node, name)
@@ -224,7 +224,7 @@ class Rewriter(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def grid(self, node: ast.Call, name: str) -> Any:
-        """`cuda.grid(n)`: the place of the thread; `gridsize`: how many there are."""
+        """Expand `cuda.grid(n)`, the thread's indices, and `gridsize`, the threads per axis."""
         match node.args:
             case [ast.Constant(value=int(n))] if n in (1, 2, 3):
                 form = "_d{0} * _g{0}"
@@ -237,42 +237,42 @@ class Rewriter(ast.NodeTransformer):
 
 
 class Plain(Rewriter):
-    """Elements are read and written as in NumPy; nothing is checked."""
+    """Unchecked accesses, as in NumPy."""
 
     def assign(self, node: ast.Assign) -> ast.Assign:
-        """An assignment stays what it is."""
+        """Keep an assignment."""
         node.targets = [self.visit(target) for target in node.targets]
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        """Note which arrays are written."""
+        """Record stored arrays."""
         if isinstance(node.ctx, ast.Store) and self.is_array(node.value):
             self.rewritten.written.add(node.value.id)
         return self.generic_visit(node)
 
     def special(self, node: ast.Call, name: str) -> ast.Call:
-        """An atomic or an access to four elements: a function of that name."""
+        """Call the plain function for an atomic or vector access."""
         node.func = ast.Name(name if "4" in name else f"atomic_{name}", ast.Load())
         return node
 
 
 class Checked(Rewriter):
-    """Elements are read and written by calls that get the thread and the line."""
+    """Checked accesses: method calls that pass the thread and line."""
 
     def call(self, node: ast.expr, array: str, method: str, *arguments: ast.expr) -> ast.Call:
-        """`array.method(arguments, thread, line)` in the place of a node."""
+        """Replace a node by `array.method(arguments, thread, line)`."""
         function = ast.Attribute(ast.Name(array, ast.Load()), method, ast.Load())
         where = [ast.Name("_t", ast.Load()), ast.Constant(node.lineno)]
         return at(node, ast.Call(function, [*arguments, *where], []))
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
-        """An element that is read."""
+        """Replace a load of an element."""
         if not self.is_array(node.value):
             return self.generic_visit(node)
         return self.call(node, node.value.id, "load", self.visit(node.slice))
 
     def special(self, node: ast.Call, name: str) -> ast.Call:
-        """An atomic or an access to four elements: a method of the array."""
+        """Call the array's method for an atomic or vector access."""
         (array, *others) = node.args
         assert isinstance(array, ast.Name)
         if name in ("load4", "store4"):
@@ -280,7 +280,7 @@ class Checked(Rewriter):
         return self.call(node, array.id, "atomic", *others, ast.Constant(name))
 
     def assign(self, node: ast.Assign) -> Any:
-        """Targets that are elements of arrays are stored to, from left to right."""
+        """Store to targets that are array elements, from left to right."""
         if len(node.targets) == 1 and self.is_simple(node.targets[0]):
             node.targets[0] = self.visit(node.targets[0])
             return node
@@ -293,7 +293,7 @@ class Checked(Rewriter):
         return lines
 
     def is_simple(self, target: ast.AST) -> bool:
-        """Whether a target holds no element of an array."""
+        """Return whether a target contains no array elements."""
         return not any(
             isinstance(part, ast.Subscript) and self.is_array(part.value)
             for part in ast.walk(target)
@@ -312,13 +312,13 @@ class Checked(Rewriter):
         return lines
 
     def store(self, target: Any, value: ast.expr) -> ast.Expr:
-        """A statement that stores a value."""
+        """Return a statement that stores a value."""
         self.rewritten.written.add(target.value.id)
         index = self.visit(target.slice)
         return at(target, ast.Expr(self.call(target, target.value.id, "store", index, value)))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list:
-        """`a[i] += v` reads and writes; its index is computed once."""
+        """Split `a[i] += v` into a load and a store, with one index evaluation."""
         target = node.target
         if not (isinstance(target, ast.Subscript) and self.is_array(target.value)):
             return self.generic_visit(node)
@@ -333,17 +333,17 @@ class Checked(Rewriter):
 
 
 def at(node: ast.AST, new: ast.AST) -> Any:
-    """A new part of the tree, on the line of an old one."""
+    """Give a new node the location of an old one."""
     return ast.fix_missing_locations(ast.copy_location(new, node))
 
 
 def is_call(node: ast.AST, name: str) -> TypeGuard[ast.Call]:
-    """Whether an expression calls the function with a name."""
+    """Return whether an expression calls the named function."""
     return isinstance(node, ast.Call) and ast.unparse(node.func) == name
 
 
 def find_kernel(tree: ast.Module, name: str | None = None) -> ast.FunctionDef:
-    """The definition of the kernel in a module: the only one, or the named one."""
+    """Return the definition of a module's kernel: the only one, or the named one."""
     kernels = [
         node
         for node in tree.body

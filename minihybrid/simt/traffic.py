@@ -1,15 +1,15 @@
 """Chapter 27. The memory requests of warps: transactions and bank conflicts.
 
-Takes:   a kernel with its grid and block, and its arguments.
-Gives:   `traffic`: how many transactions each array takes, and how many would do.
+Uses:    a kernel with its grid and block, and its arguments.
+Defines: `traffic`: each array's memory transactions, actual and minimal.
 
-The 32 threads of a warp ask for memory together. Global memory comes in pieces of 32
-bytes: neighbours in one piece are one transaction. Shared memory has 32 banks, each
-4 bytes wide: different words of one bank take one turn each.
+The 32 threads of a warp access memory together. Global memory is accessed in sectors of
+32 bytes: elements of one sector share a transaction. Shared memory has 32 banks, each
+4 bytes wide: different words of one bank take one cycle each.
 Source:  NVIDIA, CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory" and
          "Shared Memory and Memory Banks".
-What is left out: caches; threads of a warp that take different branches, whose uses are
-grouped by the line, and by how often the thread was there.
+Limits:  caches aren't modeled; accesses of divergent threads are grouped by line and
+         by how often the thread executed it.
 """
 
 from collections import Counter, defaultdict
@@ -26,9 +26,9 @@ class Requests(NamedTuple):
     """The requests of all warps for one array.
 
     kind:         "read", "write" or "atomic";
-    requests:     how often a warp accesses it;
+    requests:     the number of warp accesses;
     transactions: sectors of 32 bytes of global memory, or cycles of shared memory;
-    at_best:      as many as if the same elements were neighbours.
+    at_best:      the number if the same elements were contiguous.
     """
 
     name: str
@@ -62,7 +62,7 @@ def traffic(launch: Launcher, *arguments: Any) -> Traffic:
     """Run a kernel and count the memory requests of its warps.
 
     launch:    a kernel with its grid and block: `kernel[1, 32]`;
-    arguments: those of the kernel; arrays are taken to begin where a piece begins.
+    arguments: the kernel's arguments; arrays are assumed to be sector-aligned.
 
     >>> import numpy as np
     >>> from minihybrid.simt import cuda
@@ -98,9 +98,9 @@ def traffic(launch: Launcher, *arguments: Any) -> Traffic:
 def requests(launch: Launcher, *arguments: Any) -> tuple[Run, dict, dict]:
     """Run a kernel and collect the requests of its warps.
 
-    Returns: (the run; (array, "read", line, block, warp, how often) -> the addresses of
-             that request, in bytes from where the array begins; array -> (whether it is
-             global, bytes of an element)).
+    Returns: (the run; (array, "read", line, block, warp, occurrence) -> the addresses of
+             that request, as byte offsets in the array; array -> (whether it is global,
+             bytes per element)).
     """
     record: list[Seen] = []
     run = launch.kernel.run(launch.grid, launch.block, arguments, record)
@@ -118,7 +118,7 @@ def requests(launch: Launcher, *arguments: Any) -> tuple[Run, dict, dict]:
 
 
 def pieces(addresses: set, size: int) -> int:
-    """How many sectors of global memory hold the elements at some addresses.
+    """Count the sectors of global memory that contain elements at some addresses.
 
     >>> pieces({0, 4, 8, 64}, 4), pieces({28}, 8)
     (2, 2)
@@ -127,7 +127,7 @@ def pieces(addresses: set, size: int) -> int:
 
 
 def bank_turns(addresses: set, size: int) -> int:
-    """How many cycles shared memory takes for the elements at some addresses.
+    """Count the shared-memory cycles for elements at some addresses.
 
     >>> bank_turns({0, 4, 8}, 4), bank_turns({0, 128, 256}, 4)
     (1, 3)

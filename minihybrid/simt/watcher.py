@@ -1,29 +1,29 @@
-"""Chapter 25. Who used an element: how races are found.
+"""Chapter 25. Data race detection.
 
-Takes:   every use of an element: its kind, the thread and the line.
-Gives:   `Watcher`, which answers with an earlier use that races with it.
+Uses:    every access to an element: its kind, the thread and the line.
+Defines: `Watcher`, which returns an earlier access that races with it.
 
-Two threads race for an element if both use it, one of them writes, and nothing orders
-them: between threads of a block a barrier does, between blocks nothing. Atomic updates
-are ordered among themselves only.
+Two threads race for an element if both access it, at least one writes, and the accesses
+are unordered. A barrier orders threads of a block; nothing orders blocks. Atomic updates
+are ordered only among themselves.
 """
 
-# What may not be done to an element that another thread used in these ways.
+# Kind of access -> the kinds of another thread's accesses that conflict with it.
 AGAINST = {
     "read": ("write", "atomic"),
     "write": ("write", "atomic", "read"),
     "atomic": ("write", "read"),
 }
-LINES = 1 << 20  # thread and line are one number, thread * LINES + line: quick to keep
+LINES = 1 << 20  # thread and line are packed into thread * LINES + line, for speed
 
 
 class Watcher:
-    """Who used which element first, in each way: enough to find every race.
+    """The first access to each element, by kind: enough to detect every race.
 
-    Between two barriers, threads run one after the other: if the first user is the
-    thread itself, no other thread came before it.
+    Between two barriers, threads run sequentially: if the first access is the thread's
+    own, no other thread accessed the element before it.
 
-    group: how many threads in a row are one user: 1, or those of a block.
+    group: how many consecutive threads count as one: 1, or all of a block.
 
     >>> watcher = Watcher()
     >>> watcher.use("write", 7, t=0, line=3), watcher.use("read", 7, t=0, line=4)
@@ -39,21 +39,21 @@ class Watcher:
         self.clear()
 
     def clear(self) -> None:
-        """Forget: a barrier orders what was before and what comes."""
-        self.reads: dict[int, int] = {}  # element -> who
+        """Clear at a barrier, which orders earlier and later accesses."""
+        self.reads: dict[int, int] = {}  # element -> thread and line
         self.writes: dict[int, int] = {}
         self.atomics: dict[int, int] = {}
         self.first = {"read": self.reads, "write": self.writes, "atomic": self.atomics}
 
     def read(self, element: int, t: int, line: int) -> tuple[str, int, int] | None:
-        """`use("read", ...)`, quickly: most uses are reads, and race with nothing."""
+        """Fast path of `use("read", ...)`: most accesses are reads without races."""
         if self.writes or self.atomics:
             return self.use("read", element, t, line)
         self.reads.setdefault(element, t * LINES + line)
         return None
 
     def use(self, kind: str, element: int, t: int, line: int) -> tuple[str, int, int] | None:
-        """Note a use, and give the earlier one that races with it: (kind, t, line)."""
+        """Record an access; return an earlier racing one as (kind, t, line)."""
         me = t * LINES + line
         for earlier in AGAINST[kind]:
             who = self.first[earlier].get(element)

@@ -1,1 +1,1 @@
-"""Loops that are written for the threads of a GPU."""
+"""GPU kernels, written for threads and blocks."""
