@@ -7,7 +7,8 @@ columns stay as they are.
 
 import re
 
-NAMES = "Takes|Gives|Returns|Raises|Shapes|Units|Source|What is left out"
+PROSE = "What is left out|Not [a-z]+|Limits"  # entries whose text continues without indentation
+NAMES = f"Defines|Uses|Input|Output|Takes|Gives|Returns|Raises|Shapes|Units|Source|{PROSE}"
 ENTRY = re.compile(rf"({NAMES}|[a-z_]\w*(?:, [a-z_]\w*)*): +(?=\S)")
 
 
@@ -36,9 +37,9 @@ def entries(paragraph):
         if has_columns(rest):
             return None
         in_prose = result and result[-1][0] is None
-        if entry and (entry[1] in NAMES or has_columns(line) or not in_prose):
+        if entry and (re.fullmatch(NAMES, entry[1]) or has_columns(line) or not in_prose):
             result.append((entry[1], rest))
-        elif result and (result[-1][0] == "What is left out" or result[-1][0] and line[0] == " "):
+        elif result and result[-1][0] and (line[0] == " " or re.fullmatch(PROSE, result[-1][0])):
             result[-1] = result[-1][0], result[-1][1] + "\n" + rest
         elif line[0] != " " and (in_prose or not result):
             result.append((None, line))
