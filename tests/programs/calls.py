@@ -425,7 +425,10 @@ def by_differences(program: Program) -> tuple[Answers, Answers]:
     """Gradients, and central differences, both in float64, where they have a limit."""
     if any(step.op in NO_DERIVATIVE for step in all_steps(program)):
         raise Refused("differences: a gradient that is none")
-    function, inputs, _ = differentiable(widened(program))
+    try:
+        function, inputs, _ = differentiable(widened(program))
+    except mh.DTypeError:  # argmax, for example, returns float32 for any input
+        raise Refused("differences: dtypes that mix in float64") from None
     right, found = {}, {}
     with autograd.train_mode():
         outs, pullback = mh.vjp(function, *inputs)
