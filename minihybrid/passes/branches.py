@@ -1,18 +1,17 @@
-"""If: a branch in a graph, of which only the side that is taken runs.
+"""If: a branch in a graph; only the side taken is executed.
 
-Takes:   two graphs of primitives, and which of the inputs each of their variables is.
-Gives:   `If`, such a branch as an operator definition, with its gradient.
+Defines: `If`, the operator of two subgraphs of primitives, and its gradient.
 
     if predicate:               (one element; NaN counts as true, as in Python)
         outs = then(inputs)
     else:
         outs = other(inputs)
 
-The gradient is a branch, too, so it has no part of the side that isn't taken: no NaN, and no
-work. It computes its side again, except for matrix products and random numbers, which are
+The gradient is a branch as well, so the side not taken contributes neither NaN nor work. It
+recomputes its side, except for matrix products and random numbers, which are saved as
 additional outputs.
-What is left out: targets without branches (GPUs, files of NumPy or WebAssembly), for which `lower`
-computes both sides and selects one.
+Limits: targets without branches (GPUs, NumPy files, WebAssembly) compute both sides and select
+one (`lower`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,17 +37,17 @@ from minihybrid.passes.scan import as_tuple, products_of, whole_lines
 class If(Op):
     """One of two graphs of primitives with the same outputs.
 
-    graphs:  the side for a true predicate, and the other one.
-    places:  for each, a variable's name -> the number of the operator's input that it is; input
-             0 is the predicate.
+    graphs:  the side for a true predicate, then the other.
+    places:  for each, a variable's name -> index of the operator's input; input 0 is the
+             predicate.
     """
 
     name, doc = "_if", __doc__
     inputs, variadic, attrs, nested, any_dtype = ("data",), True, {}, True, True
     checked: Checked
     readers: dict
-    gradients: dict[tuple, tuple]  # which outputs' gradients come in -> what `_backward` gives
-    __setattr__ = object.__setattr__  # unlike other records, made for one node
+    gradients: dict[tuple, tuple]  # outputs with an output gradient -> result of `_backward`
+    __setattr__ = object.__setattr__  # unlike other operators, it belongs to one node
 
     def __init__(self, graphs: Iterable[Graph], places: Iterable[Mapping[str, int]]) -> None:
         self.graphs, self.places = tuple(graphs), tuple(places)
@@ -56,7 +55,7 @@ class If(Op):
 
     @property
     def n_outputs(self) -> int:
-        """Those of each side."""
+        """The number of outputs of each side."""
         return len(self.graphs[0].heads)
 
     @cached_property
@@ -65,11 +64,11 @@ class If(Op):
         return any(map(draws, self.graphs))
 
     def having(self, run: Callable[[Graph], Graph]) -> "If":
-        """The same branch with a pass applied to each side."""
+        """Return this branch with a pass applied to each side."""
         return If(map(run, self.graphs), self.places)
 
     def narrowed(self, outs: Sequence[int]) -> tuple["If", list[int]]:
-        """(the branch with these outputs only, the numbers of the inputs that it reads)."""
+        """Return (the branch with these outputs only, the indices of the inputs it uses)."""
         graphs = [dce(g.rebuilt(g.nodes, [g.heads[k] for k in outs])) for g in self.graphs]
         sides = [*zip(graphs, self.places, strict=True)]
         read = sorted({0}.union(*([p[v.name] for v in g.variables] for g, p in sides)))
@@ -77,22 +76,22 @@ class If(Op):
         return If(graphs, [{v.name: at[p[v.name]] for v in g.variables} for g, p in sides]), read
 
     def inside(self, specs: Sequence[Spec]) -> tuple[Graph, ...]:
-        """The graphs of the sides, whose specs are known."""
+        """Return the graphs of both sides, whose specs are known."""
         return self.graphs
 
     def infer(self, specs: Sequence[Spec], **_: int) -> tuple[list[Spec], list[Spec]]:
-        """The shapes inside are known."""
+        """Return the specs, which follow from those in the graphs."""
         return list(specs), [n.specs[i] for n, i in self.graphs[0].heads]
 
     def eager(self, *inputs: np.ndarray, key: int = 0, **_: int) -> np.ndarray | tuple:
-        """The side that the predicate chooses, on NumPy's arrays."""
+        """Run the side taken on NumPy arrays."""
         side = 0 if inputs[0].reshape(-1)[0] != 0 else 1
         values = {name: inputs[k] for name, k in self.places[side].items()}
         outs = tuple(self.graphs[side].evaluate(values, key))
         return outs if len(outs) > 1 else outs[0]
 
     def lower(self, specs: Sequence[Spec], *inputs: Symbol, **_: int) -> Symbol:
-        """Both sides, and a selection."""
+        """Compute both sides and select one."""
         sides, trace = [], CURRENT.trace
         assert trace is not None
         for graph, places in zip(self.graphs, self.places, strict=True):
@@ -109,7 +108,7 @@ class If(Op):
 
     # -- the gradient
     def grad(self, g: Value | tuple, out: Value | tuple, *inputs: Value, **_: int) -> tuple:
-        """The gradient of the side that was taken; of the other one, zeros."""
+        """Differentiate the side taken; inputs of only the other side get zeros."""
         gs, outs = (x if isinstance(x, tuple) else (x,) for x in (g, out))
         present = tuple(i for i, x in enumerate(gs) if x is not None)
         if present not in self.gradients:
@@ -122,7 +121,7 @@ class If(Op):
         return tuple(grads.get(k) for k in range(len(inputs)))
 
     def _backward(self, present: tuple[int, ...], n_inputs: int) -> tuple:
-        """(branch, inputs with a gradient, what it reads, outputs that it reads)."""
+        """Return (branch, inputs with a gradient, values it reads, outputs among those)."""
         sides, kept = [], []
         for graph in self.graphs:
             own = [k for k, ref in enumerate(graph.heads) if ref in costly(graph)]
@@ -157,7 +156,7 @@ class If(Op):
         return back, reached, read, kept
 
     def spec_of(self, k: int) -> Spec:
-        """What the sides know of an input."""
+        """Return the spec of an input, from a side that reads it."""
         return next(
             v.specs[0]
             for graph, places in zip(self.graphs, self.places, strict=True)
@@ -168,27 +167,27 @@ class If(Op):
     # -- for compiled branches
     @cached_property
     def memories(self) -> list[Memory]:
-        """Where the values of each side lie; the sides share their memory."""
+        """The memory plan of each side; both use the same memory."""
         return [plan_memory(graph, scratch_of) for graph in self.graphs]
 
     def scratch(self, ins: Sequence[Spec], outs: Sequence[Spec], **_: int) -> int:
-        """How many numbers of the first output's dtype a side takes, beside a flag for each."""
+        """Return the scratch memory, with a flag per side, in elements of the first output."""
         nbytes = self.flags[-1] + max(whole_lines(m.nbytes) for m in self.memories)
         return -(-nbytes // np.dtype(outs[0].dtype).itemsize)
 
-    flags = 0, whole_lines(1), 2 * whole_lines(1)  # where the flags end, and the sides begin
+    flags = 0, whole_lines(1), 2 * whole_lines(1)  # offsets of both flags and, last, of the sides
 
 
 def selected(predicate: Symbol, a: Symbol, b: Symbol) -> Symbol:
-    """One of two values of the same shape."""
-    if a.spec.shape == ():  # which a predicate with an axis would stretch
+    """Select one of two values of the same shape."""
+    if a.spec.shape == ():  # a predicate of shape (1,) would broadcast it
         op, _, attrs = view_as((), predicate.refs)
         predicate = op(predicate, **attrs)
     return choose(predicate, a, b)
 
 
 def draws(graph: Graph) -> bool:
-    """Whether a graph, fused or not, draws random numbers."""
+    """Return whether a graph, fused or not, draws random numbers."""
     return any(
         draws(n.attrs["graph"]) if "graph" in n.attrs else n.op is not None and n.op.random
         for n in graph.nodes
@@ -196,7 +195,7 @@ def draws(graph: Graph) -> bool:
 
 
 def costly(graph: Graph) -> list[tuple[Node, int]]:
-    """The values that a gradient reads instead of computing them again."""
+    """Return the values that a gradient loads instead of recomputing."""
     random = [n for n in graph.nodes if n.op is not None and n.op.random]
     return products_of(graph) + [(n, i) for n in random for i in range(n.n_outputs)]
 
@@ -204,12 +203,12 @@ def costly(graph: Graph) -> list[tuple[Node, int]]:
 def branch(
     graphs: Sequence[Graph], places: Sequence[Mapping[str, int]], inputs: Sequence[Symbol]
 ) -> list[Symbol]:
-    """The outputs of `If` with what its gradient reads as additional outputs."""
+    """Return the outputs of an `If` that also outputs the values its gradient loads."""
     more = [[ref for ref in costly(g) if ref not in g.heads] for g in graphs]
     sides = []
     for k, graph in enumerate(graphs):
         nodes = [*graph.nodes]
-        for node, i in more[1 - k]:  # what the other side keeps
+        for node, i in more[1 - k]:  # zeros for values that the other side saves
             spec = node.specs[i]
             zeros = {"shape": spec.shape, "dtype": spec.dtype}
             nodes.append(apply(OPS["_zeros"], (), zeros, f"no_{node.name}"))

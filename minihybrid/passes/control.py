@@ -1,17 +1,16 @@
-"""Cond and While: MXNet's branch and loop, as they are traced and saved.
+"""Cond and While: MXNet's branch and loop, traced and in files.
 
-Takes:   graphs of a predicate, of two branches, of an iteration, traced or out of a file.
-Gives:   `Cond`, which becomes `If` of primitives; `While`, which becomes `Foreach` of a `Cond`;
-         `of_entry`, which reads one from a file.
+Defines: `Cond`, which is decomposed into an `If` of primitives; `While`, which is decomposed
+         into a `Foreach` of a `Cond`; `of_entry`, which reads one from a file.
 
     cond:        if test(inputs): outs = then(inputs)     else: outs = other(inputs)
     while_loop:  while test(variables) and i < max_iterations:
                      outs[i], variables = func(variables)
 
-Source:  MXNet's src/operator/control_flow.cc, and its files: the graphs stand in `subgraphs`, and
-         lists of places say which input each of their variables is.
-What is left out: ending a compiled loop early; iterations after the end cost a comparison for
-each of their kernels.
+Source:  MXNet's src/operator/control_flow.cc, and its files: the graphs are in `subgraphs`, and
+         lists of indices map their variables to inputs.
+Limits: a compiled loop doesn't exit early; each iteration after the end costs a comparison per
+kernel.
 """
 
 import json
@@ -48,13 +47,13 @@ from minihybrid.passes.scan import as_tuple, stacked
 
 
 class Control(Op):
-    """What both operators are: graphs, and for each the inputs that its variables are."""
+    """The base class: subgraphs, and for each the inputs that its variables stand for."""
 
     inputs, variadic, attrs, modal, any_dtype = ("data",), True, {}, True, True
     checked: Checked
     readers: dict
-    keys: tuple[str, ...]  # of the lists of places in files
-    __setattr__ = object.__setattr__  # unlike other records, made for one node
+    keys: tuple[str, ...]  # prefixes of the attributes with index lists in files
+    __setattr__ = object.__setattr__  # unlike other operators, it belongs to one node
 
     def __init__(self, graphs: Iterable[Graph], locs: Iterable[Sequence[int]]) -> None:
         self.graphs, self.locs = tuple(graphs), tuple(map(tuple, locs))
@@ -62,24 +61,24 @@ class Control(Op):
 
     @property
     def n_outputs(self) -> int:
-        """The heads of the last graph."""
+        """The number of heads of the last graph."""
         return len(self.graphs[-1].heads)
 
     def values(self, k: int, inputs: Sequence) -> dict[Node, Any]:
-        """variable of graph `k` -> the input that it is."""
+        """Return variable of graph `k` -> its input."""
         pairs = zip(self.graphs[k].variables, self.locs[k], strict=True)
         return {v: inputs[i] for v, i in pairs}
 
     def specs_inside(self, k: int, specs: Sequence[Spec]) -> dict[Node, list[Spec]]:
-        """node of graph `k` -> its specs, for those of the inputs."""
+        """Return node of graph `k` -> its specs, given those of the inputs."""
         return infer(self.graphs[k], {v.name: s for v, s in self.values(k, specs).items()})
 
     def inside(self, specs: Sequence[Spec]) -> list[Graph]:
-        """The graphs, their nodes with the specs that follow from those of the inputs."""
+        """Return the graphs, with the specs that follow from those of the inputs."""
         return [typed(g, self.specs_inside(k, specs))[0] for k, g in enumerate(self.graphs)]
 
     def learn(self, k: int, specs: list[Spec]) -> list[Spec]:
-        """The specs of graph `k`'s heads; what it says of its inputs is entered."""
+        """Return the specs of graph `k`'s heads, and refine those of the inputs in place."""
         inside = self.specs_inside(k, specs)
         for v, i in self.values(k, range(len(specs))).items():
             specs[i] = refine(v.name, specs[i], inside[v][0])
@@ -87,7 +86,7 @@ class Control(Op):
 
     @cached_property
     def aux_places(self) -> list[int]:
-        """The inputs that are states of operators inside, such as running means."""
+        """The inputs that are auxiliary states of inner operators, such as running means."""
         indices = set()
         for k, graph in enumerate(self.graphs):
             states = auxiliary(graph.nodes)
@@ -96,12 +95,12 @@ class Control(Op):
         return sorted(indices)
 
     def states(self, attrs: dict) -> list[int]:
-        """The places of the inputs that are states."""
+        """Return the indices of the inputs that are auxiliary states."""
         return self.aux_places
 
     # -- files
     def in_file(self) -> list[tuple[Graph, list[int]]]:
-        """(graph, places of its variables) as files have them: there no head is a variable."""
+        """Return [(graph, indices of its variables)] as in files, where no head is a variable."""
         pairs = []
         for k, graph in enumerate(self.graphs):
             with Prefix(f"{self.keys[k]}_"):
@@ -112,7 +111,7 @@ class Control(Op):
         return pairs
 
     def heads_in_file(self, k: int) -> list[Symbol]:
-        """The heads of graph `k`."""
+        """Return the heads of graph `k`."""
         return [Symbol([ref]) for ref in self.graphs[k].heads]
 
     @property
@@ -126,7 +125,7 @@ class Control(Op):
 
     @property
     def more(self) -> dict[str, list]:
-        """What else a node has in files: the graphs."""
+        """The node's additional fields in files: the subgraphs."""
         subgraphs = [json.loads(tojson(Symbol(graph.heads))) for graph, _ in self.in_file()]
         for each in subgraphs:
             del each["attrs"]
@@ -134,14 +133,14 @@ class Control(Op):
 
 
 class Cond(Control):
-    """Apply one of two graphs, as a third one, of one element, says: test, then, other."""
+    """Apply one of two graphs, chosen by a one-element predicate: test, then, other."""
 
     name, doc, keys = "_cond", "A branch: one of two graphs is applied.", ("cond", "then", "else")
 
     def infer(self, specs: Sequence[Spec]) -> tuple[list[Spec], list[Spec]]:
-        """Both branches tell the shapes of inputs, and must agree on those of outputs."""
+        """Infer input specs from both branches, which must agree on those of outputs."""
         now = list(specs)
-        for _ in range(2):  # one graph may tell another one something
+        for _ in range(2):  # one graph may refine the inputs of another
             (test,), *sides = [self.learn(k, now) for k in range(3)]
         check_predicate("cond: pred", test.shape)
         outs = []
@@ -161,7 +160,7 @@ class Cond(Control):
         return now, outs
 
     def expand(self, specs: Sequence[Spec], *inputs: Value, training: bool) -> Value | tuple:
-        """`If`, and new values of states; of arrays, the branch that is taken."""
+        """Return an `If` with new auxiliary states; for arrays, run the branch taken."""
         holds = replay(self.graphs[0].heads, self.values(0, inputs))[0]
         if not isinstance(holds, Symbol):
             k = 1 if is_true("cond: pred", holds) else 2
@@ -195,11 +194,11 @@ class Cond(Control):
 
 
 class While(Control):
-    """Apply a graph, `func`, while another one, `test`, gives true.
+    """Apply a graph, `func`, while another, `test`, is true.
 
-    vars:    the inputs that are loop variables, as they begin.
-    n_outs:  the heads of `func` whose values are stacked, in `max_iterations` rows; the others
-             are the new loop variables.
+    vars:    the inputs that are the initial loop variables.
+    n_outs:  how many heads of `func` are stacked, in `max_iterations` rows; the others are the
+             new loop variables.
     """
 
     name, doc, keys = "_while_loop", "A loop that a predicate ends.", ("cond", "func")
@@ -216,7 +215,7 @@ class While(Control):
         self.n_outs = self.n_outputs - len(self.vars)
 
     def infer(self, specs: Sequence[Spec]) -> tuple[list[Spec], list[Spec]]:
-        """A loop variable keeps its shape and dtype."""
+        """Infer the specs; a loop variable keeps its shape and dtype."""
         now = list(specs)
         for _ in range(len(self.vars) + 1):
             (test,), heads = [self.learn(k, now) for k in range(2)]
@@ -228,7 +227,7 @@ class While(Control):
         return now, [*outs, *(now[i] for i in self.vars)]
 
     def expand(self, specs: Sequence[Spec], *inputs: Value, training: bool) -> Value | tuple:
-        """`Foreach` of a `Cond`; iteration by iteration if it has states; of arrays, Python's."""
+        """Return a `Foreach` of a `Cond`, unrolled if it has states; for arrays, a Python loop."""
         holds = replay(self.graphs[0].heads, self.values(0, inputs))[0]
         if not isinstance(holds, Symbol):
             return self.run(specs, inputs)
@@ -250,8 +249,8 @@ class While(Control):
         return only((*stacks, *(now[i] for i in places[1:])))
 
     def step(self, specs: Sequence[Spec]) -> Cond:
-        """An iteration: of whether it is taken and the inputs, the outputs, whether the next one
-        is taken, and the new loop variables."""
+        """Return an iteration as a branch: (predicate, inputs) -> (outputs, next predicate, new
+        loop variables)."""
         _, outs = self.infer(specs)
         with tracing(None), NameManager(), Prefix("step_"):
             holds, *ins = [var(f"in{i}") for i in range(1 + len(specs))]
@@ -272,7 +271,7 @@ class While(Control):
         return Cond(graphs, [[number[v] for v in g.variables] for g in graphs])
 
     def loop(self, step: Cond, states: Sequence[int]) -> tuple[Foreach, list[int]]:
-        """(a loop over rows that are never read, the inputs of `step` beside its states)."""
+        """Return (a loop over a dummy array, the inputs of `step` that aren't states)."""
         n_inputs = 1 + max(i for locs in step.locs for i in locs)
         ins = [Node(None, name=f"in{i}") for i in range(n_inputs)]
         row, node = Node(None, name="row"), Node(step, tuple((v, 0) for v in ins), {}, "step")
@@ -282,7 +281,7 @@ class While(Control):
         return Foreach(body, order, 1, len(states)), others
 
     def run(self, specs: Sequence[Spec], inputs: Sequence[Value]) -> Value | tuple:
-        """The loop on arrays."""
+        """Run the loop on arrays."""
         now, rows = list(inputs), list[list]()
         while len(rows) < self.max_iterations and is_true(
             "while_loop: cond", replay(self.graphs[0].heads, self.values(0, now))[0]
@@ -296,7 +295,7 @@ class While(Control):
         for k, spec in enumerate(self.infer(specs)[1][: self.n_outs]):
             zeros = {"shape": (spec.shape or ())[1:], "dtype": spec.dtype}
             zero = OPS["_zeros"].applied((), zeros, base=type(now[0]))
-            if taped and zero.ndim:  # and so are zeros, as in a plan
+            if taped and zero.ndim:  # zeros are on the tape as well, as in a plan
                 tie = OPS["zeros_like"](OPS["sum"](taped[0])).astype(zero.dtype)
                 zero = OPS["broadcast_add"](zero, tie)
             column = [row[k] for row in rows] + [zero] * (self.max_iterations - len(rows))
@@ -305,7 +304,7 @@ class While(Control):
 
     # -- files
     def heads_in_file(self, k: int) -> list[Symbol]:
-        """The heads; each loop variable is read: where none reads it, ones are made of it."""
+        """Return the heads; an unused loop variable is read to make ones, a factor of a head."""
         heads, graph = super().heads_in_file(k), self.graphs[k]
         read = {n for node in graph.nodes for n, _ in node.inputs} | {n for n, _ in graph.heads}
         place = {i: v for v, i in self.values(k, range(1 + max(self.locs[k], default=0))).items()}
@@ -342,7 +341,7 @@ def check_predicate(who: str, shape: tuple[int, ...] | None) -> None:
 
 
 def is_true(who: str, predicate: Value) -> bool:
-    """Whether an array of one element is not 0."""
+    """Return whether a one-element array is nonzero."""
     check_predicate(who, getattr(predicate, "shape", ()))
     return bool(predicate)
 
@@ -367,7 +366,7 @@ def check_variable(j: int, old: Spec, new: Spec) -> None:
 
 
 def as_predicate(holds: Symbol) -> Symbol:
-    """A predicate of shape (1,), of a dtype that a compiled plan can check."""
+    """Return a predicate of shape (1,), of a dtype that a compiled plan can test."""
     spec = holds.spec
     if spec.dtype.itemsize == 8 and spec.dtype.kind != "f":
         holds = OPS["Cast"](OPS["_not_equal_scalar"](holds, scalar=0), dtype="float32")
@@ -378,7 +377,7 @@ def as_predicate(holds: Symbol) -> Symbol:
 
 
 def shift_streams(graph: Graph, by: int) -> None:
-    """Number the random operators of a graph after those of the graph that it is part of."""
+    """Shift the random streams of a graph, to follow those of the enclosing graph."""
     for node in graph.nodes:
         if "stream" in node.attrs:
             node.attrs = {**node.attrs, "stream": node.attrs["stream"] + by}
@@ -388,9 +387,9 @@ def shift_streams(graph: Graph, by: int) -> None:
 
 # -- files -----------------------------------------------------------------------------
 def of_entry(entry: dict) -> Cond | While | None:
-    """The operator that a node of a file describes; `None` if it has no graphs.
+    """Return the operator that a node of a file describes; `None` if it has no subgraphs.
 
-    Raises:  FileError for graphs or places that don't fit each other.
+    Raises:  FileError for graphs and indices that don't match.
     """
     if "subgraphs" not in entry:
         return None

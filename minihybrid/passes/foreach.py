@@ -1,13 +1,12 @@
-"""Foreach: MXNet's loop over the rows of arrays, as it is traced and saved.
+"""Foreach: MXNet's loop over the rows of arrays, traced and in files.
 
-Takes:   the graph of one iteration, as the body of a loop was traced, or out of a file.
-Gives:   `Foreach`, a record for it, which becomes `Scan` of primitives; `of_entry`, which
-         reads one from a file; `written_down`, the same without a loop.
+Defines: `Foreach`, the operator, which is decomposed into a `Scan` of primitives; `of_entry`,
+         which reads one from a file; `written_down`, which unrolls the loops of a graph.
 
-Source:  MXNet's src/operator/control_flow.cc, and its files: the graph stands in
-         `subgraphs`, and lists of places say which of its variables are rows and states.
-What is left out: a body with states of its own, such as BatchNorm's running mean, which
-each iteration would move; loops inside of loops, of which the inner one is unrolled.
+Source:  MXNet's src/operator/control_flow.cc, and its files: the body is in `subgraphs`, and
+         lists of indices tell which of its variables are rows, states and others.
+Not supported: a body with auxiliary states, such as BatchNorm's running mean, which each
+iteration would update; nested loops, of which the inner one is unrolled.
 """
 
 import json
@@ -29,17 +28,17 @@ from minihybrid.passes.scan import Loop, results, scan, stacked
 
 
 class Foreach(Loop):
-    """Apply a graph to each row of arrays, and hand states on from one to the next."""
+    """Apply a graph to each row of arrays, and carry states between iterations."""
 
     name, modal, doc = "_foreach", True, "A loop over the rows of arrays."
 
     @property
     def n_outputs(self) -> int:
-        """The outputs, whose rows are stacked, and the last states."""
+        """The number of stacked outputs and final states."""
         return self.n_outs + self.n_states
 
     def infer(self, specs: Sequence[Spec]) -> tuple[list[Spec], list[Spec]]:
-        """What is inside follows from what is outside, and a state from its new value."""
+        """Infer the body's specs from the inputs', and a state's from its new value."""
         lengths = {s.shape[0] for s in specs[: self.n_rows] if s.shape} - {-1}
         if len(lengths) > 1:
             raise ShapeError(
@@ -49,7 +48,7 @@ class Foreach(Loop):
         length = lengths.pop() if lengths else -1
         rows, states, others = self.sorted(specs)
         now = [*map(row_of, rows), *states, *others]
-        for _ in range(self.n_states + 1):  # a new state may tell the next one something
+        for _ in range(self.n_states + 1):  # one state's spec may determine the next one's
             inside = self.specs_inside(now)
             heads = [inside[n][i] for n, i in self.body.heads]
             now, known = [inside[v][0] for v in self.ins], now
@@ -72,30 +71,30 @@ class Foreach(Loop):
         return [*data, *states, *others], [*outs, *states]
 
     def specs_inside(self, specs: Sequence[Spec]) -> dict[Node, list[Spec]]:
-        """node of the body -> its specs, for those of its variables."""
+        """Return node of the body -> its specs, given those of its variables."""
         return infer(self.body, {v.name: s for v, s in zip(self.ins, specs, strict=True)})
 
     def known(self, specs: Sequence[Spec]) -> Loop:
-        """The same loop, its nodes with their shapes; in mode of a `Loop`."""
+        """Return this loop as a `Loop` whose nodes have specs."""
         rows, states, others = self.sorted(specs)
         body, mapped = typed(self.body, self.specs_inside([*map(row_of, rows), *states, *others]))
         return Loop(body, [mapped[v] for v in self.ins], self.n_rows, self.n_states)
 
     def inside(self, specs: Sequence[Spec]) -> list[Graph]:
-        """The graph of an iteration, its nodes with the specs that follow from the inputs'."""
+        """Return the body, with the specs that follow from those of the inputs."""
         return [self.known(specs).body]
 
     def in_rows(self, specs: Sequence, inputs: list[Value]) -> list[Value]:
-        """The inputs, of which a row of single numbers has an axis for it."""
+        """Return the inputs; a vector gets an axis, so that each of its rows has shape (1,)."""
         for i in range(self.n_rows):
             if len(specs[i].shape) == 1:
                 inputs[i] = reshape(inputs[i], shape=(*specs[i].shape, 1))
         return inputs
 
     def expand(self, specs: Sequence, *inputs: Value, training: bool) -> Value | tuple:
-        """`Scan`; but one by one if they draw random numbers, each iteration its own."""
+        """Return a `Scan`, or the unrolled loop if each iteration draws random numbers."""
         loop, length = self.known(specs), specs[0].shape[0]
-        simple = expand(written_down(loop.body), training)  # of a loop in this one
+        simple = expand(written_down(loop.body), training)  # unrolls nested loops
         if any(n.op is not None and n.op.random for n in simple.nodes):
             return self.written_down(specs, *inputs)
         op = scan(simple, loop, length, products=True)
@@ -103,7 +102,7 @@ class Foreach(Loop):
         return only((*outs, *last))
 
     def written_down(self, specs: Sequence, *inputs: Value) -> Value | tuple:
-        """The outputs, computed iteration by iteration."""
+        """Return the outputs of the unrolled loop."""
         order = range(specs[0].shape[0])
         outputs = self.known(specs).unrolled(order, self.in_rows(specs, [*inputs]))
         return only(outputs[: self.n_outputs])
@@ -111,10 +110,10 @@ class Foreach(Loop):
     # -- files
     @property
     def in_file(self) -> tuple[Graph, list[int]]:
-        """(the graph of an iteration as MXNet's files have it, the places of its variables).
+        """(the body in the form of MXNet's files, the indices of its variables).
 
-        There each variable is read and no head is one: what nobody reads is an array of
-        ones here, by which a head is multiplied, or the place 0 of a head that is taken.
+        In files, each variable has a user and no head is a variable. So a head is multiplied
+        by ones made from an unused state, or taken at an index 0 made from unused rows.
         """
         heads = [Symbol([ref]) for ref in self.body.heads]
         read = {n for node in self.body.nodes for n, _ in node.inputs}
@@ -135,7 +134,7 @@ class Foreach(Loop):
 
     @property
     def mxnet_name(self) -> tuple[str, dict[str, str]]:
-        """(name, attributes) in files."""
+        """(name, attributes) of the operator in files."""
         rows, states, others = self.sorted(self.in_file[1])
         return self.name, {
             "num_args": str(len(self.ins) + 1),
@@ -148,17 +147,17 @@ class Foreach(Loop):
 
     @property
     def more(self) -> dict[str, list]:
-        """What else a node has in files: the graph of an iteration."""
+        """The node's additional fields in files: the body."""
         graph = json.loads(tojson(Symbol(self.in_file[0].heads)))
         del graph["attrs"]
         return {"subgraphs": [graph]}
 
 
 def of_entry(entry: dict) -> Foreach | None:
-    """The loop that a node of a file describes; `None` if it has no graph of an iteration, or one
-    that moves states of its own.
+    """Return the loop that a node of a file describes; `None` without a body, or for one with
+    auxiliary states.
 
-    Raises:  FileError for what is no graph, or whose places do not fit it.
+    Raises:  FileError for an invalid graph, or indices that don't match it.
     """
     if "subgraphs" not in entry:
         return None
@@ -196,7 +195,7 @@ def of_entry(entry: dict) -> Foreach | None:
 
 
 def typed(graph: Graph, specs: dict[Node, list[Spec]]) -> tuple[Graph, dict[Node, Node]]:
-    """(the same graph in nodes that have these specs, node -> its copy)."""
+    """Copy a graph into nodes with these specs; return (copy, node -> its copy)."""
     mapped: dict[Node, Node] = {}
     for n in graph.nodes:
         inputs = tuple((mapped[m], i) for m, i in n.inputs)
@@ -205,18 +204,17 @@ def typed(graph: Graph, specs: dict[Node, list[Spec]]) -> tuple[Graph, dict[Node
 
 
 def only(outputs: tuple[Value, ...]) -> Value | tuple[Value, ...]:
-    """One output as itself, several in a tuple."""
+    """Return a single output as itself, several as a tuple."""
     return outputs if len(outputs) > 1 else outputs[0]
 
 
 def row_of(spec: Spec) -> Spec:
-    """A row of an array; one number is an array of one."""
+    """Return the spec of a row of an array; a scalar row has shape (1,)."""
     return Spec(None if spec.shape is None else spec.shape[1:] or (1,), spec.dtype)
 
 
 def written_down(graph: Graph) -> Graph:
-    """The traced graph with each loop written down iteration by iteration, as the other operators
-    stand in it."""
+    """Return a traced graph with all loops unrolled; other operators aren't decomposed."""
 
     def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         if not isinstance(node.op, Foreach):

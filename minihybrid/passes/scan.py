@@ -1,22 +1,20 @@
-"""Scan: a loop in a graph, whose body is a graph that is written down once.
+"""Scan: a loop in a graph, whose body is a subgraph traced once.
 
-Takes:   what one iteration computes, as a graph of primitives, and what it reads.
-Gives:   `Scan`, such a loop as a record, with its gradient; `Loop`, what it has in common
-         with MXNet's operator.
+Defines: `Scan`, an operator of such a loop and its gradient; `Loop`, the base class it shares
+         with MXNet's operator `_foreach`.
 
-An iteration reads a row of each array that the loop goes over, states, and others that are
-the same in each iteration. It gives a row of each output, and the states of the next iteration:
+An iteration reads a row of each scanned array, the states, and loop-invariant inputs. It
+computes a row of each output and the states of the next iteration:
 
     for i in 0, 1, ..., n - 1:      (backwards: n - 1, ..., 0)
         outs[i], states[i + 1] = step(rows[i], states[i], others)
 
-All states stay, one more than there are iterations, and so do products of matrices, so the
-gradient is a loop, too: it goes the other way, and each iteration computes again what else its
-iteration had computed.
-Source:  computing again: Chen and others, Training Deep Nets with Sublinear Memory Cost,
+The forward pass saves all states, one more than there are iterations, and all matrix products.
+The gradient is a loop in the opposite direction, whose iterations recompute everything else
+(rematerialization).
+Source:  rematerialization: Chen and others, Training Deep Nets with Sublinear Memory Cost,
          2016.
-What is left out: a number of iterations that depends on values; random numbers; loops inside of
-loops.
+Not supported: a trip count that depends on values; random operators; nested loops.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -46,32 +44,32 @@ PRODUCTS, SUM = (matmul, batch_dot, fully_connected, conv), "{a} + {b}"
 
 
 class Loop(Op):
-    """What both operators are: a record for each loop, since each has its own body.
+    """The base class of loop operators. Each loop is its own operator, as it has its own body.
 
     body:    the graph of one iteration. Its heads are a row of each output, then the states of
              the next iteration.
     ins:     its variables, in the order of the operator's inputs: rows, states, others.
-    n_rows, n_states: how many of `ins` these are;  n_outs: how many outputs have rows.
+    n_rows, n_states: how many of `ins` these are;  n_outs: how many outputs are stacked.
     """
 
     inputs, variadic, attrs, nested, any_dtype = ("data",), True, {}, True, True
     checked: Checked
     readers: dict
-    __setattr__ = object.__setattr__  # unlike other records, made for one node
+    __setattr__ = object.__setattr__  # unlike other operators, it belongs to one node
 
     def __init__(self, body: Graph, ins: Iterable[Node], n_rows: int, n_states: int) -> None:
         self.body, self.ins, self.n_rows, self.n_states = body, tuple(ins), n_rows, n_states
         self.n_outs, self.checked, self.readers = len(body.heads) - n_states, Checked(), {}
 
     def sorted(self, values: Sequence) -> tuple[list, list, list]:
-        """(rows, states, others) of what there is one of for each input."""
+        """Split values, one per input, into (rows, states, others)."""
         first, last = self.n_rows, self.n_rows + self.n_states
         return list(values[:first]), list(values[first:last]), list(values[last:])
 
     def unrolled(self, order: Sequence[int], inputs: Sequence[Value]) -> tuple[Value, ...]:
-        """All outputs of `Scan`, computed iteration by iteration.
+        """Return all outputs of `Scan`, computed by the unrolled loop.
 
-        order:   the numbers of the rows, as the iterations go;  inputs: arrays or symbols.
+        order:   the row index of each iteration;  inputs: arrays or symbols.
         """
         rows, states, others = self.sorted(inputs)
         outs, seen = {}, [states]
@@ -93,11 +91,11 @@ class Loop(Op):
 class Scan(Loop):
     """A loop of primitives whose shapes are known.
 
-    length:  the number of iterations;  reverse: whether they go from the last row to the first.
-    final_only: numbers of states of which only the last is kept.
-    Gives:   the outputs, stacked; the last states; the others of them before and after each
-             iteration, stacked: those before an iteration have the number of its row, or, where the
-             loop goes back, one more.
+    length:  the trip count;  reverse: whether iterations go from the last row to the first.
+    final_only: indices of states whose final value alone is saved.
+    Outputs: the stacked outputs; the final states; for each state not in `final_only`, the
+             stack of its length + 1 values. The value before iteration i is row i of the
+             stack, or row i + 1 in a reverse loop.
     """
 
     name = "_turns"
@@ -115,22 +113,22 @@ class Scan(Loop):
     ) -> None:
         super().__init__(body, ins, n_rows, n_states)
         self.length, self.reverse, self.final_only = length, reverse, frozenset(final_only)
-        self.gradients: dict[tuple, tuple] = {}  # (present, beside) -> what `_backward` gives
+        self.gradients: dict[tuple, tuple] = {}  # (present, beside) -> result of `_backward`
         self.stacked = [j for j in range(n_states) if j not in self.final_only]
 
     @property
     def n_outputs(self) -> int:
-        """The outputs, the states, and the stacks of those that have one."""
+        """The number of outputs, final states and stacks of states."""
         return self.n_outs + self.n_states + len(self.stacked)
 
     def having(self, body: Graph | None = None, final_only: Iterable[int] | None = None) -> "Scan":
-        """The same loop of another graph with the same meaning, or keeping other states."""
+        """Return this loop with an equivalent body, or saving other states."""
         final_only = self.final_only if final_only is None else final_only
         sizes = self.n_rows, self.n_states, self.length, self.reverse, final_only
         return Scan(body or self.body, self.ins, *sizes)
 
     def narrowed(self) -> tuple["Scan", list[int]]:
-        """(the same loop without inputs that nobody reads, the numbers of those it has)."""
+        """Return (this loop without unused inputs, the indices of the remaining ones)."""
         there, states = set(self.body.variables), range(self.n_rows, self.n_rows + self.n_states)
         read = [k for k, v in enumerate(self.ins) if v in there or k in states]
         ins, n_rows = [self.ins[k] for k in read], sum(k < self.n_rows for k in read)
@@ -138,16 +136,16 @@ class Scan(Loop):
         return Scan(self.body, ins, *sizes), read
 
     def inside(self, specs: Sequence[Spec]) -> list[Graph]:
-        """The graph of an iteration, whose specs are known."""
+        """Return the body, whose specs are known."""
         return [self.body]
 
     @property
     def order(self) -> range:
-        """The numbers of the rows, as the iterations go."""
+        """The row index of each iteration."""
         return range(self.length)[:: -1 if self.reverse else 1]
 
     def infer(self, specs: Sequence[Spec]) -> tuple[list, list]:
-        """The shapes inside are known."""
+        """Return the specs, which follow from those in the body."""
         heads = [n.specs[i] for n, i in self.body.heads]
         rows, states, others = self.sorted([v.specs[0] for v in self.ins])
         for j, (old, new) in enumerate(zip(states, heads[self.n_outs :], strict=True)):
@@ -159,7 +157,7 @@ class Scan(Loop):
         return [*rows, *states, *others], [*outs, *states, *stacks]
 
     def eager(self, *inputs: np.ndarray) -> np.ndarray | tuple[np.ndarray, ...]:
-        """The iterations on NumPy's arrays."""
+        """Run the loop on NumPy arrays."""
         rows, states, others = self.sorted(inputs)
         _, specs = self.infer(())
         results = [np.empty(s.shape, s.dtype) for s in specs]
@@ -181,13 +179,13 @@ class Scan(Loop):
         return tuple(results) if len(results) > 1 else results[0]
 
     def lower(self, specs: Sequence[Spec], *inputs: Symbol) -> Symbol:
-        """Iteration by iteration, for a target without loops around its kernels."""
+        """Unroll the loop, for a target without loops around its kernels."""
         outputs = self.unrolled(self.order, inputs)
         last = self.n_outs + self.n_states
         return as_symbol((*outputs[:last], *(outputs[last + j] for j in self.stacked)))
 
     def states_needed(self, outs: Iterable[int], read: Iterable[int]) -> list[int]:
-        """The states that these outputs need, in some iteration, and those that are read."""
+        """Return the states that these outputs need in any iteration, and those in `read`."""
         needed = set(read)
         while True:
             heads = [self.body.heads[k] for k in (*outs, *(self.n_outs + j for j in needed))]
@@ -200,15 +198,15 @@ class Scan(Loop):
     # -- the gradient
     @property
     def kept(self) -> list[int]:
-        """The numbers of outputs that its iterations read."""
+        """The indices of the outputs that iterations of the gradient read."""
         return [k for k, (n, _) in enumerate(self.body.heads[: self.n_outs]) if has_product(n)]
 
     def grad(
         self, g: Value | tuple, out: Value | tuple, *inputs: Value
     ) -> tuple[Value | None, ...]:
-        """The iterations of the gradient go the other way, and hand the states' gradients on."""
+        """Build the gradient loop, in the opposite direction; it carries state gradients."""
         gs, outs = (x if isinstance(x, tuple) else (x,) for x in (g, out))
-        if self.final_only:  # the states are needed now
+        if self.final_only:  # the gradient reads all states
             whole, missing = self.having(final_only=()), (None,) * self.n_states
             gs = (*gs[: self.n_outs + self.n_states], *missing)
             return whole.grad(gs, as_tuple(whole(*inputs)), *inputs)
@@ -219,7 +217,7 @@ class Scan(Loop):
         if (present, beside) not in self.gradients:
             self.gradients[present, beside] = self._backward(present, beside)
         op, read, flow, kept, row_inputs, sums, hoisted = self.gradients[present, beside]
-        before = int(self.reverse)  # where in a stack the state before the first row is
+        before = int(self.reverse)  # offset in a stack of the states before each iteration
 
         def rows(full: Value) -> Value:
             return slice_axis(full, axis=0, begin=before, end=before + self.length)
@@ -248,14 +246,14 @@ class Scan(Loop):
         return tuple(grads.get(k) for k in range(len(inputs)))
 
     def _backward(self, present: tuple[int, ...], beside: tuple[int, ...]) -> tuple:
-        """(loop, read, states, kept, rows, sums, hoisted) of the gradient: what it
-        reads, which states have a gradient, which outputs are read, and which inputs have a
-        gradient: rows, what is added up in each iteration, and what is computed last.
+        """Return (loop, read, states, kept, rows, sums, hoisted) of the gradient: the inputs it
+        reads, the states with a gradient, the outputs it reads, and the inputs with a gradient:
+        rows, those accumulated in each iteration, and those computed after the loop.
 
-        present: the outputs whose gradients come in;  beside: the stacks of states.
+        present: outputs that have an output gradient;  beside: such stacks of states.
 
-        What is a sum over rows, such as a weight's gradient, is computed once, of the rows of
-        all iterations: `hoisted` has its node, and where these are.
+        A sum over rows, such as a weight's gradient, is hoisted: it is computed once from the
+        rows of all iterations. `hoisted` holds its node and the places of these rows.
         """
         heads, names = self.body.heads, seed_names(self.body)
         dtypes = [n.specs[i].dtype for n, i in heads]
@@ -285,7 +283,7 @@ class Scan(Loop):
             rows += [*(there[f"{name}{k}"] for k in kept), *more.values()]
             outs: dict[int | Ref, Symbol] = {k: grads[k] for k in indices if k < self.n_rows}
             hoisted = []
-            first = self.n_rows + self.n_states  # of the others
+            first = self.n_rows + self.n_states  # index of the first of `others`
             fixed = {*self.ins[first:]}
             for k in indices:
                 node = grads[k].refs[0][0]
@@ -306,25 +304,25 @@ class Scan(Loop):
             len(rows),
             len(carried),
         )
-        final_only = range(len(flow), len(carried))  # a sum is read when it is done
+        final_only = range(len(flow), len(carried))  # only a complete sum is read
         op, needed = scan(loop.body, loop, self.length, not self.reverse, final_only).narrowed()
         return op, needed, flow, kept, [k for k in indices if k < self.n_rows], sums, hoisted
 
     # -- for compiled loops
     @cached_property
     def memory(self) -> Memory:
-        """Where an iteration's values lie, the same in each: behind them, the new values of
-        states in `final_only`.
+        """The memory plan of one iteration, the same for each; new values of states in
+        `final_only` come after it.
         """
         return plan_memory(self.body, scratch_of)
 
     def scratch(self, ins: Sequence[Spec], outs: Sequence) -> int:
-        """How many numbers of the first output's dtype an iteration's values take."""
+        """Return the scratch memory of an iteration, in elements of the first output's dtype."""
         return -(-self.places[1] // outs[0].dtype.itemsize)
 
     @property
     def places(self) -> tuple[dict[int, int], int]:
-        """(final_only state -> where its new value lies behind the arena, bytes of all)."""
+        """(final_only state -> offset of its new value after the arena, total bytes)."""
         at, offsets = whole_lines(self.memory.nbytes), {}
         for j in sorted(self.final_only):
             offsets[j] = at
@@ -333,7 +331,7 @@ class Scan(Loop):
 
 
 def adds_rows(node: Node) -> bool:
-    """Whether a node is a sum over the rows of its inputs, of which there are some."""
+    """Return whether a node sums over the rows of its inputs, none of them empty."""
     sizes = [n.specs[i].size for n, i in node.inputs]
     return node.op and node.op.adds_rows and all(sizes) and node.op.adds_rows(**node.attrs)
 
@@ -341,10 +339,10 @@ def adds_rows(node: Node) -> bool:
 def places_of(
     node: Node, rows: Iterable[Symbol], outs: dict[int | Ref, Symbol]
 ) -> list[tuple[bool, int, Ref]]:
-    """Where the rows are that a node reads: (whether among the outputs, number, variable).
+    """Return the place of each input of a node: (whether it is an output, index, reference).
 
-    rows:    symbols of the loop's rows;  outs: those of its outputs; what else is read
-             becomes one.
+    rows:    symbols of the loop's rows;  outs: symbols of its outputs; any other input is
+             added to them.
     """
     given, locations = [s.refs[0] for s in rows], []
     for ref in node.inputs:
@@ -357,13 +355,13 @@ def places_of(
 
 
 def as_one(rows: Value, ref: Ref) -> Value:
-    """The rows of all iterations, one behind the other, in one array."""
+    """Return the rows of all iterations concatenated into one array."""
     spec = ref[0].specs[ref[1]]
     return reshape(rows, shape=(-1, *spec.shape[1:]))
 
 
 def whole_lines(nbytes: int) -> int:
-    """Bytes rounded up to whole cache lines."""
+    """Round bytes up to whole cache lines."""
     return -(-nbytes // ALIGN) * ALIGN
 
 
@@ -375,11 +373,11 @@ def scan(
     final_only: Iterable[int] = (),
     products: bool = False,
 ) -> Scan:
-    """`Scan` of a graph of primitives, simplified first but for what stops a gradient.
+    """Simplify a graph of primitives, except for gradient barriers, and return its `Scan`.
 
     like:    a `Loop` with the variables of the body and the number of rows and states.
-    products: whether these are outputs, too, after the others: a gradient sooner reads
-             than computes them, and passes remove what nobody reads.
+    products: whether to append matrix products to the outputs: loading them is cheaper for
+             a gradient than recomputing them, and passes remove unused outputs.
     """
     body = dce(cse(fold(dce(without_loops(body)), walls=True)))
     if products:
@@ -390,14 +388,14 @@ def scan(
 
 
 def has_product(node: Node) -> bool:
-    """Whether a value is a product of matrices, or such a one and something added to it."""
+    """Return whether a value is a matrix product, or a sum with one as an operand."""
     if node.op is None or node.op.expr != SUM:
         return node.op in PRODUCTS
     return any(has_product(n) for n, _ in node.inputs)
 
 
 def products_of(graph: Graph) -> list[Ref]:
-    """The products, or what alone is read of them: sums, computed in the same kernel."""
+    """Return the matrix products, or the sums fused into them if those are the only users."""
     uses = graph.uses()
     products: dict[Ref, None] = {}
     for node in graph.nodes:
@@ -411,9 +409,9 @@ def products_of(graph: Graph) -> list[Ref]:
 
 
 def without_loops(graph: Graph, branches: bool = False) -> Graph:
-    """A graph of primitives with each loop written down iteration by iteration.
+    """Return a graph of primitives with all loops unrolled.
 
-    branches: whether both sides of each branch are computed, and one is selected.
+    branches: whether to replace branches as well: compute both sides and select one.
     """
 
     def is_meant(op: Op | None) -> bool:
@@ -445,10 +443,10 @@ def captured(
     copied: Callable[[Node, tuple[Ref, ...]], Node],
     known: Callable[[Ref], tuple[Spec, ...] | None],
 ) -> tuple[Graph, list[Node], list[Ref]]:
-    """(graph, its variables, references): the body of a loop, and what it reads beside.
+    """Return (graph, variables, references): a loop's body and the outer values it captures.
 
     inside:   the nodes of the body;  variables: references to its rows and states;
-    refs:     to what it gives.
+    refs:     references to its results.
     copied:   (node, inputs) -> the node in the body;  known: reference -> its specs there.
     """
     mapped: dict[Ref, Ref] = {}
@@ -457,7 +455,7 @@ def captured(
     nodes: list[Node] = []
 
     def source(ref: Ref) -> Ref:
-        """Where a value is in the body: what stands before the loop is a variable there."""
+        """Return a value's reference in the body; an outer value becomes a variable."""
         if ref not in mapped:
             name = ref[0].name
             while name in names:
@@ -478,13 +476,13 @@ def captured(
 
 
 def results(op: Scan, n_outs: int, inputs: Iterable[Value]) -> tuple[list, list]:
-    """(outputs, last states) of a loop of symbols; `n_outs` of its outputs are asked for.
+    """Return (the first `n_outs` outputs, final states) of a loop applied to symbols.
 
-    An output whose rows are those of a state is read where the states are.
+    An output whose rows are those of a state is read from the stack of that state.
     """
     outputs = as_tuple(op(*inputs))
     heads, last = op.body.heads, op.n_outs + op.n_states
-    outs, first = [], 0 if op.reverse else 1  # of the states after an iteration
+    outs, first = [], 0 if op.reverse else 1  # row of the first new state
     for k, out in enumerate(outputs[:n_outs]):
         if heads[k] in heads[op.n_outs :]:
             full = outputs[last + op.stacked.index(heads[op.n_outs :].index(heads[k]))]
@@ -500,9 +498,9 @@ def in_turns(
     states: Sequence,
     order: Sequence[int],
 ) -> tuple[Value, list] | None:
-    """(stacked output, last states) of a loop; `None` of arrays or no iterations, which need none.
+    """Trace a loop: (stacked output, final states); `None` for arrays or no iterations.
 
-    body:    (rows, states) -> (output, new states), of primitives' symbols.
+    body:    (rows, states) -> (output, new states), symbols of primitives.
     """
     outer = CURRENT.trace
     if outer is None or not order or not all(isinstance(x, Symbol) for x in (*rows, *states)):
@@ -534,12 +532,12 @@ def in_turns(
 
 
 def as_tuple(value: Value | tuple) -> tuple:
-    """The outputs of an operator, also if there is one, or one symbol of several."""
+    """Return an operator's outputs as a tuple, from one value or a multi-output symbol."""
     if isinstance(value, Symbol):
         return tuple(type(value)([ref]) for ref in value.refs)
     return value if isinstance(value, tuple) else (value,)
 
 
 def stacked(spec: Spec, length: int) -> Spec:
-    """What so many such rows make."""
+    """Return the spec of a stack of `length` rows."""
     return Spec(None if spec.shape is None else (length, *spec.shape), spec.dtype)
