@@ -1,7 +1,7 @@
-"""Other files than the two of the core.
+"""File formats beyond the core's graphs and arrays.
 
-Takes:   what the core reads and writes itself.
-Gives:   old graphs, sparse arrays, outlines of nets, programs in Python and in C.
+Defines: old graph files, sparse arrays, outlines of nets, ONNX, programs in Python, C and
+         WebAssembly.
 """
 
 from minihybrid.core import lazy

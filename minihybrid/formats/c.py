@@ -1,13 +1,13 @@
-"""Chapter 23. A plan as one file of C99: its kernels, and what loads and runs them.
+"""Chapter 23. Export of a plan as one C99 file: its kernels and a runtime.
 
-Takes:   a plan of the target "cpu", for prediction, and its weights.
-Gives:   `c_file`, the text; `weights_file`, the bytes of the weights.
+Uses:    an inference plan of the target "cpu", and its weights.
+Defines: `c_file`, the source; `weights_file`, the bytes of the weights.
 
 The kernels are those that Numba compiles, read into the loop IR and printed by `codegen/c.py`;
-the calls and the places in memory are those of the plan. The file needs the C library only, and
-takes memory once, when the weights are loaded.
-What is left out: threads inside a prediction; other shapes than the plan's, and other
-vectors than this machine's: elsewhere they are put together of shorter ones.
+launches and memory offsets are the plan's. The file depends only on the C library and
+allocates once, when the weights are loaded.
+Limits: a prediction is single-threaded, shapes are fixed, and vectors have this machine's
+length: elsewhere the compiler splits them.
 """
 
 import struct
@@ -206,7 +206,7 @@ int main(int count, char **names)
 
 
 def offsets_of(weights):
-    """Where each array begins in the file of weights, and where the last one ends."""
+    """Return the offset of each array in the weights file, and the end of the last."""
     at, offsets = _aligned(24 + 8 * (len(weights) + 1)), []
     for array in weights:
         offsets.append(at)
@@ -219,8 +219,8 @@ def _aligned(at):
 
 
 def weights_file(weights):
-    """Bytes: a mark, the order of bytes, how many arrays, a checksum, where they begin,
-    and the arrays, each at a multiple of 64.
+    """Return the weights file: magic bytes, a byte-order mark, array count, checksum, offsets,
+    and the arrays, each 64-byte aligned.
 
     >>> data = weights_file([np.float32([1, 2])])
     >>> data[:8], len(data), np.frombuffer(data, "<f4", 2, 64).tolist()
@@ -238,7 +238,7 @@ def weights_file(weights):
 
 
 def c_file(plan, inputs, outputs, weights):
-    """The text of the file.
+    """Return the C source of a plan.
 
     inputs, outputs:  specs;  weights: ndarrays.
     Raises:  HybridError if the plan has no compiled loops.
@@ -273,7 +273,7 @@ def c_file(plan, inputs, outputs, weights):
 
 
 def kernel_of(launch, name):
-    """The kernel of a launch in the loop IR."""
+    """Return the kernel of a launch in the loop IR."""
     try:
         kernel = compiled(launch.kernel, name)
         verify(kernel)
@@ -286,7 +286,7 @@ def kernel_of(launch, name):
 
 
 def _head(arrays):
-    """The beginning: what the file is, and how it is used."""
+    """Return the head of the file: a usage comment and the size macros."""
     sizes = "\n".join(
         f" * {name} is the {'input' if const else 'output'} {spec.shape}, "
         f"{spec.size} numbers of type {stored(spec.dtype.name)}."
@@ -301,7 +301,7 @@ def _head(arrays):
 
 
 def _api(arrays, n_inputs, weights, nbytes, calls):
-    """The end: what a program calls, and a program."""
+    """Return the end of the file: the public functions, and an optional main program."""
     offsets = offsets_of(weights)
     files = " ".join(f"{name}.bin" for name, *_ in arrays)
     arguments = [f"{const}{stored(spec.dtype.name)} *{name}" for name, const, spec in arrays]
@@ -323,7 +323,7 @@ def _api(arrays, n_inputs, weights, nbytes, calls):
 
 
 def _operand(operand, n_inputs):
-    """What a kernel is called with, in C."""
+    """Return an operand of a kernel call as a C expression."""
     what, which, after, turn = operand
     moves = f" {'-' if turn < 0 else '+'} turn * {abs(turn)}" * bool(turn)
     behind = f" + {after}" * bool(after) + moves
@@ -342,7 +342,7 @@ def _operand(operand, n_inputs):
 
 
 def _condition(operand, mask, n_inputs):
-    """Whether the side of a branch that a launch belongs to is taken, in C."""
+    """Return the C condition of a launch on one side of a branch."""
     kind = {8: "uint8_t", 16: "uint16_t", 31: "float", 32: "uint32_t", 63: "double"}
     at = _operand(operand, n_inputs).removeprefix("(void *) ").removeprefix("(const void *) ")
     test = f"*(const {kind[abs(mask).bit_length()]} *) (const void *) {at}"
@@ -350,7 +350,7 @@ def _condition(operand, mask, n_inputs):
 
 
 def _crc(nibble):
-    """An entry of the table of a checksum that goes four bits at a time."""
+    """Return an entry of the lookup table of CRC-32 by nibbles."""
     for _ in range(4):
         nibble = nibble >> 1 ^ (0xEDB88320 if nibble & 1 else 0)
     return nibble

@@ -1,10 +1,9 @@
-"""The command line for files of old models: convert them, run them, check them.
+"""Command-line tools for MXNet and ONNX models: convert, run and check them.
 
-Takes:   `python -m minihybrid convert SYMBOL [PARAMS] TARGET --shape data=1,3,224,224`, and
+Usage:   `python -m minihybrid convert SYMBOL [PARAMS] TARGET --shape data=1,3,224,224`, and
          `run` and `check` likewise. SYMBOL is MXNet's `-symbol.json` or an ONNX file.
-Gives:   files for another engine; outputs of a run; what a file contains and what it lacks.
 
-What is left out: training from the command line.
+Not supported: training from the command line.
 """
 
 import argparse
@@ -26,7 +25,7 @@ from minihybrid.core.op import AttrError, HybridError, Spec
 from minihybrid.core.parameter import fill
 from minihybrid.core.serial import Missing
 
-# The end of a file's name -> the format of `net.export`; "mxnet" and "onnx" keep any batch size.
+# File suffix -> format of `net.export`; "mxnet" and "onnx" keep the batch size free.
 SUFFIXES = {
     ".json": "mxnet",
     ".onnx": "onnx",
@@ -35,12 +34,12 @@ SUFFIXES = {
     ".wasm": "wasm",
     ".py": "numpy",
 }
-FEW = 4  # inputs; more of them are parameters whose file is missing
+FEW = 4  # inputs; if there are more, the parameter file is missing
 MAX_SIZE = 1 << 30  # elements of an input
 
 
 class Model(NamedTuple):
-    """A graph from a file with its arrays."""
+    """A graph read from a file, with its arrays."""
 
     source: str
     symbol: sym.Symbol
@@ -48,13 +47,13 @@ class Model(NamedTuple):
 
     @property
     def inputs(self) -> list[str]:
-        """The variables to be fed: neither parameters nor labels, which only training reads."""
+        """The input variables: neither parameters nor labels, which only training reads."""
         labels = self.labels
         return [n for n in self.symbol.list_inputs() if n not in self.arrays and n not in labels]
 
     @property
     def labels(self) -> list[str]:
-        """The variables that are the label of a loss."""
+        """The variables that are labels of losses."""
         labels = set()
         for node in topological(self.symbol.refs):
             if node.op is None:
@@ -67,7 +66,7 @@ class Model(NamedTuple):
 
     @property
     def lacking(self) -> dict[str, list[str]]:
-        """Operator -> names of its nodes, of all operators that don't exist here."""
+        """Unsupported operator -> names of its nodes."""
         missing: dict[str, list[str]] = {}
         for node in topological(self.symbol.refs):
             if isinstance(node.op, Missing):
@@ -75,7 +74,7 @@ class Model(NamedTuple):
         return missing
 
     def specs(self, shapes: dict[str, tuple[int, ...]]) -> dict[str, Spec]:
-        """Name -> shape and dtype of the inputs.
+        """Return name -> Spec of each input.
 
         Raises:  AttrError if a shape is missing or belongs to no input.
         """
@@ -97,9 +96,9 @@ class Model(NamedTuple):
         return {name: Spec(shapes[name], np.dtype("float32")) for name in self.inputs}
 
     def net(self, shapes: dict[str, tuple[int, ...]]) -> HybridBlock:
-        """A hybridized block of the inputs alone; labels are zeros.
+        """Return a hybridized block of the inputs alone; labels are zeros.
 
-        Raises:  HybridError if an operator is missing here, or shapes don't fit.
+        Raises:  HybridError for an unsupported operator or mismatched shapes.
         """
         specs = self.specs(shapes)
         args, _, _ = self.symbol.infer_shape(**{name: s.shape for name, s in specs.items()})
@@ -115,7 +114,7 @@ class Model(NamedTuple):
 
 
 class Prediction(HybridBlock):
-    """A model as a block whose inputs are data only."""
+    """A model as a block that takes only the data inputs."""
 
     def __init__(self, model: Model, labels: dict[str, tuple[int, ...]]):
         super().__init__(prefix="")
@@ -135,12 +134,12 @@ class Prediction(HybridBlock):
         )
 
     def hybrid_forward(self, F, /, *data):
-        """The outputs for prediction."""
+        """Return the outputs in prediction mode."""
         return self.model(*data, *(F.zeros(shape) for shape in self.labels.values()))
 
 
 def load(symbol_file: str, params_file: str | None = None) -> Model:
-    """The model in MXNet's files or in an ONNX file.
+    """Load a model from MXNet's files or an ONNX file.
 
     Raises:  FileError or HybridError, in one sentence, if they can't be read.
     """
@@ -164,7 +163,7 @@ def load(symbol_file: str, params_file: str | None = None) -> Model:
 
 
 def convert(model: Model, target: str, shapes: dict[str, tuple[int, ...]]) -> Iterable[str]:
-    """Write a model in the format that the target's name ends with; returns the files."""
+    """Write a model in the format of the target's suffix; return the file names."""
     path, suffix = str(Path(target).with_suffix("")), Path(target).suffix
     if suffix not in SUFFIXES:
         raise AttrError(
@@ -193,7 +192,7 @@ def convert(model: Model, target: str, shapes: dict[str, tuple[int, ...]]) -> It
 
 
 def feed(model: Model, shapes: dict[str, tuple[int, ...]], files: Iterable[str] = (), seed=0):
-    """Name -> NDArray of each input: from NAME=a.npy or a.npz, or uniform values in [-1, 1)."""
+    """Return name -> NDArray of each input: from NAME=a.npy or a.npz, or uniform in [-1, 1)."""
     arrays: dict[str, nd.NDArray] = {}
     for text in files:
         name, _, file = text.rpartition("=")
@@ -214,7 +213,7 @@ def feed(model: Model, shapes: dict[str, tuple[int, ...]], files: Iterable[str] 
 
 
 def run(model: Model, shapes: dict[str, tuple[int, ...]], files: Iterable[str] = (), seed=0):
-    """Name -> ndarray of each output."""
+    """Run a model; return name -> ndarray of each output."""
     data = feed(model, shapes, files, seed)
     outs = model.net({name: a.shape for name, a in data.items()})(*data.values())
     outs = outs if isinstance(outs, (list, tuple)) else [outs]
@@ -222,7 +221,7 @@ def run(model: Model, shapes: dict[str, tuple[int, ...]], files: Iterable[str] =
 
 
 def check(model: Model, shapes: dict[str, tuple[int, ...]]) -> Iterable[str]:
-    """Lines: what a model contains and lacks, and how far it is from ONNX Runtime's results."""
+    """Report a model's contents, missing operators and difference from ONNX Runtime's results."""
     kinds = Counter(node.op.name for node in topological(model.symbol.refs) if node.op)
     n_numbers = sum(a.size for a in model.arrays.values())
     yield f"{model.source}: {kinds.total():,} operators, {n_numbers:,} parameters"
@@ -248,7 +247,7 @@ def check(model: Model, shapes: dict[str, tuple[int, ...]]) -> Iterable[str]:
 
 
 def compared(model: Model, shapes: dict[str, tuple[int, ...]], outs: dict[str, np.ndarray]) -> str:
-    """One line: the largest difference from ONNX Runtime's results."""
+    """Return a line with the largest difference from ONNX Runtime's results."""
     import tempfile
 
     try:
@@ -274,7 +273,7 @@ def compared(model: Model, shapes: dict[str, tuple[int, ...]], outs: dict[str, n
 
 # -- the command line ----------------------------------------------------------------------
 def named(text: str) -> tuple[str, str]:
-    """(name, value) of an argument NAME=VALUE."""
+    """Parse an argument NAME=VALUE into (name, value)."""
     name, equals, value = text.partition("=")
     if not (name and equals and value):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
@@ -282,7 +281,7 @@ def named(text: str) -> tuple[str, str]:
 
 
 def shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """(name, shape) of an argument such as data=1,3,224,224."""
+    """Parse an argument such as data=1,3,224,224 into (name, shape)."""
     name, value = named(text)
     try:
         lengths = tuple(int(n) for n in value.replace("x", ",").split(","))
@@ -320,13 +319,13 @@ def add_commands(commands) -> None:
 
 
 def main_convert(args) -> Iterable[str]:
-    """The files that were written."""
+    """Run `convert`; yield the files written."""
     files = convert(load(args.symbol, args.params), args.target, dict(args.shape))
     return [f"wrote {file}" for file in files]
 
 
 def main_run(args) -> Iterable[str]:
-    """The shape, the range and the values of each output."""
+    """Run `run`; yield the shape, range and values of each output."""
     model = load(args.symbol, args.params)
     outs = run(model, dict(args.shape), args.input, args.seed)
     for name, value in outs.items():
@@ -343,7 +342,7 @@ def main_run(args) -> Iterable[str]:
 
 
 def keeps(path: str, outs: dict[str, np.ndarray]) -> None:
-    """Check that writing outputs to a file replaces only an earlier run's.
+    """Check that writing to a file overwrites at most the outputs of an earlier run.
 
     Raises:  FileError for any other file.
     """
@@ -361,5 +360,5 @@ def keeps(path: str, outs: dict[str, np.ndarray]) -> None:
 
 
 def main_check(args) -> Iterable[str]:
-    """What `check` says."""
+    """Run `check`; yield its report."""
     return check(load(args.symbol, args.params), dict(args.shape))

@@ -1,10 +1,8 @@
-"""Files that are not what their names say, or know more than is here.
+"""Checks of files that aren't what their names suggest, or contain unsupported operators.
 
-Takes:   the bytes of a file, or the nodes of a graph, as the core has read them.
-Gives:   `opened`, which names pointers of Git LFS and pickles; `replaces`, which protects
-         the user's programs and data; `warn_of_missing`, which names all missing operators.
-
-What is left out: fetching what a pointer points to.
+Defines: `opened`, which recognizes Git LFS pointers and pickles; `replaces`, which protects
+         the user's programs and data from being overwritten; `warn_of_missing`, which names
+         all unsupported operators.
 """
 
 import re
@@ -17,15 +15,15 @@ from minihybrid.core.hooks import own_names
 from minihybrid.core.op import legible
 
 LFS = b"version https://git-lfs.github.com/spec/"
-PROGRAMS = tuple(  # endings of files that people write by hand
+PROGRAMS = tuple(  # suffixes of hand-written files
     ".py .pyi .pyx .ipynb .js .mjs .cjs .ts .c .h .cc .cpp .hpp .cu .rs .go .java .sh .md".split()
 )
-PICKLES = tuple(bytes([0x80, n]) for n in range(2, 6))  # how these begin, by their version
+PICKLES = tuple(bytes([0x80, n]) for n in range(2, 6))  # first bytes, by protocol version
 
 
 @hooks.opened.implement
 def opened(data, fname):
-    """The bytes of a file, unless they only say where Git LFS keeps the real ones.
+    """Return the bytes of a file, unless it is a Git LFS pointer or a pickle.
 
     >>> opened(LFS + b"v1 ...", "net.params")
     Traceback (most recent call last):
@@ -45,22 +43,22 @@ the file itself; run `git lfs pull` where it came from, or download the file it 
     return data
 
 
-MODELS = {  # ending of a model's file -> what is in every such file
+MODELS = {  # suffix of a model file -> its description and a pattern that each matches
     "-symbol.json": ("a graph", re.compile(rb'"nodes"')),
     ".onnx": ("an ONNX model", re.compile(rb"\A\x08")),  # its first field, ir_version
 }
-MARKS = {  # first bytes of our data -> what the file there must be, whatever its name
+MARKS = {  # magic bytes of our data -> kind of file that it may replace, whatever its name
     b"\x12\x01": "a file of arrays",
     b"\x0a\x23\xd7\xce": "a RecordIO file",
 }
 
 
 def replaces(fname, data):
-    """Check an existing file that is to be replaced: its first line, or the kind of data.
+    """Check by its first line or magic bytes that an existing file may be overwritten.
 
-    Generated programs say so in their first line, which is the same in all of a kind.
+    Generated programs are marked in their first line, which is the same for each kind.
     Raises:  FileError for any other program, for other data under a model's name, and for
-             other data where arrays or records are to be.
+             other data in place of arrays or records.
     """
     signs = [sign for ending, sign in MODELS.items() if fname.endswith(ending)]
     signs += [
@@ -88,9 +86,9 @@ def replaces(fname, data):
 
 
 def warn_of_missing(missing, source):
-    """Warn of operators that are not here: which, and how many nodes of each.
+    """Warn about unsupported operators, with the number of nodes of each.
 
-    source:  the file that the nodes come from.
+    source:  the file that contains the nodes.
     """
     counts = Counter(node.op.name for node in missing).most_common()
     warnings.warn(
@@ -98,7 +96,7 @@ def warn_of_missing(missing, source):
         f"{', '.join(f'{legible(k, 60)} ({n})' for k, n in counts)}; "
         "the graph can be shown and saved, but not run",
         UserWarning,
-        stacklevel=4,  # where the file was asked for
+        stacklevel=4,  # the caller that loads the file
     )
 
 

@@ -1,12 +1,12 @@
-"""Chapter 22. Old graph files: what other versions of MXNet wrote otherwise.
+"""Chapter 22. Upgrades of graph files written by old versions of MXNet.
 
-Takes:   what a file says of a node, and the version of MXNet that wrote it.
-Gives:   `operator_of`, `upgraded`, `pinned` and `completed`, which the reader of graphs
-         calls in this order.
+Uses:    a node's fields in a file, and the MXNet version that wrote it.
+Defines: `operator_of`, `upgraded`, `pinned` and `completed`, which the graph reader calls in
+         this order.
 
-MXNet never broke a file: it upgrades old ones while reading, and so do we.
-Source:  MXNet 1.9's src/nnvm/legacy_json_util.cc, and the other names of its operators.
-What is left out: files of versions before 0.8.
+MXNet stays backward compatible: it upgrades old files while reading, and so do we.
+Source:  MXNet 1.9's src/nnvm/legacy_json_util.cc, and its operator aliases.
+Not supported: files of versions before 0.8.
 """
 
 from importlib import import_module
@@ -16,7 +16,7 @@ from minihybrid.core.hooks import own_names
 from minihybrid.core.op import UNKNOWN, AttrError, Node
 from minihybrid.passes import control, foreach
 
-# Other names that operators had in files; `_sparse_` before a name is dropped, too.
+# Operator aliases in files; a prefix `_sparse_` is dropped as well.
 NAMES = dict(
     pair.split(":")
     for pair in """
@@ -60,7 +60,7 @@ NAMES = dict(
     _npx_smooth_l1:smooth_l1 _npx_softmax:softmax _npx_topk:topk
     """.split()
 )
-# Attributes that change what an operator computes, and the only values known here.
+# Attributes that change what an operator computes, and the only supported values.
 ONLY = {
     "initial": ("None",),
     "repeat": ("1",),
@@ -68,7 +68,7 @@ ONLY = {
     "reflect_type": ("even",),
     "returned": ("False", "0"),
 }
-# Operator -> input -> the initializer that MXNet 0.9.4 began to write beside it.
+# Operator -> input -> the initializer that MXNet stores with it since 0.9.4.
 INITIALIZERS = {
     "BatchNorm": {"moving_mean": '["zero", {}]', "moving_var": '["one", {}]'},
     "LeakyReLU": {"gamma": '["Constant", {"value": 0.25}]'},
@@ -76,14 +76,14 @@ INITIALIZERS = {
 
 
 def operator_of(kind, ops, entry=None):
-    """The operator that had this name in some version; `None` if there is none here.
+    """Return the operator of this name in any version; `None` if it's unsupported.
 
-    entry:   the node in its file, which says what a loop does.
+    entry:   the node in its file, with the subgraphs of a loop or branch.
     """
     if kind in ("_foreach", "_cond", "_while_loop"):
         return entry and (foreach if kind == "_foreach" else control).of_entry(entry)
     if kind.startswith("_np") and kind not in ops:
-        import_module("minihybrid.np")  # some of its functions are operators in files
+        import_module("minihybrid.np")  # defines operators that occur in files
     for name in (kind, kind.removeprefix("_sparse_")):
         op = ops.get(NAMES.get(name, name))
         if op is not None:
@@ -92,17 +92,17 @@ def operator_of(kind, ops, entry=None):
 
 
 def upgraded(attrs, op, version):
-    """An operator's attributes as they are written today.
+    """Return an operator's attributes in today's form.
 
-    Raises:  AttrError for one that asks for what this operator cannot do here.
+    Raises:  AttrError for an unsupported value.
     """
     attrs = dict(attrs)
     if version < 905 and op.name in ("argmax", "argmin") and attrs.get("axis") == "-1":
-        del attrs["axis"]  # there was no other way to say "over all axes"
+        del attrs["axis"]  # the old encoding of "over all axes"
     if op.name == "Reshape" and attrs.get("shape") in (None, "()", "[]"):
         keep = attrs.pop("keep_highest", "False") in ("True", "true", "1")
         old = op.read({"shape": attrs.pop("target_shape", "()")})["shape"]
-        if old:  # in `target_shape`, 0 stood for the one length to be found
+        if old:  # in `target_shape`, 0 meant the length to infer
             attrs["shape"] = str(
                 tuple([0 if keep and i == 0 else n or -1 for i, n in enumerate(old)])
             )
@@ -115,10 +115,10 @@ def upgraded(attrs, op, version):
 
 
 def pinned(info, names=(), inputs=()):
-    """A node's user attributes as they are written today.
+    """Return a node's user attributes in today's form.
 
-    `lr_mult` became `__lr_mult__`, and `weight_lr_mult` of an operator stands with the
-    variable that is its weight.
+    `lr_mult` became `__lr_mult__`, and an operator's `weight_lr_mult` moved to the variable
+    that is its weight.
     """
     places = dict(zip(names, (node for node, _ in inputs), strict=False))
     kept = {}

@@ -1,10 +1,9 @@
-"""Outline: which blocks a net is made of, as text beside its arrays.
+"""Outlines: the block structure of a net, as text next to its arrays.
 
-Takes:   a block, made by the same code as the one that was saved.
-Gives:   `save_outline`, `load_outline`, which `Block.save` and `Block.load` use.
+Defines: `save_outline`, `load_outline`, which `Block.save` and `Block.load` use.
 
-An outline is for checking, not for building: the code that makes the net must be there.
-What is left out: plans and graphs; a hybridized net traces itself again.
+An outline only checks a net: the code that builds it must exist.
+Not supported: plans and graphs; a hybridized net is traced again.
 """
 
 import json
@@ -14,7 +13,7 @@ from minihybrid.core.hooks import own_names
 
 
 def outline(block):
-    """A block's class, name and state, and those of its children, as a dictionary."""
+    """Return a block's class, name and state, and those of its children, as a dict."""
     return {
         "class": type(block).__name__,
         "name": block.name,
@@ -24,18 +23,18 @@ def outline(block):
 
 
 def save_outline(block, fname):
-    """Write the outline of a block to a file."""
+    """Write a block's outline to a file."""
     write_whole(fname, json.dumps(outline(block), indent=1).encode())
 
 
 def load_outline(block, fname):
-    """Check that a block has the outline in a file; give it the names written there.
+    """Check that a block has the outline in a file, and set the names stored there.
 
-    Returns: the blocks that were hybridized on their own, outermost first.
-    Raises:  FileError if the file is no outline, or that of another net.
+    Returns: the blocks that were hybridized individually, outermost first.
+    Raises:  FileError if the file isn't an outline, or is that of another net.
     """
     outline = parsed_json(read_whole(fname), fname)
-    matched = []  # (block, what the file says of it): nothing changes before all fit
+    matched = []  # (block, its entry): names are set only after all match
     try:
         active = list(_match(block, outline, fname, matched))
     except (KeyError, TypeError, AttributeError):
@@ -66,7 +65,7 @@ def _match(block, entry, fname, matched):
     for part, child in zip(children.values(), block._children.values(), strict=True):
         below = _match(child, part, fname, matched)
         if entry["hybridized"]:
-            list(below)  # it is checked, and hybridized together with this block
+            list(below)  # checked; they are hybridized together with this block
         else:
             yield from below
     matched.append((block, entry))

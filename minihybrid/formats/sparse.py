@@ -1,9 +1,8 @@
 """Sparse arrays in files, which are read as dense ones.
 
-Takes:   a reader of bytes, behind the shapes.
-Gives:   `unpack_sparse`, which the reader of arrays calls.
+Defines: `unpack_sparse`, which the reader of arrays calls after the shapes.
 
-What is left out: writing them.
+Not supported: writing them.
 """
 
 import math
@@ -15,9 +14,9 @@ from minihybrid.core.params import ROW_SPARSE
 
 
 def unpack_sparse(reader, kind, stored, shape, flag):
-    """The dense array of stored values and the places they belong to.
+    """Return the dense array of stored values and their indices.
 
-    stored:  the shape of the values; row_sparse has rows, csr has single numbers.
+    stored:  the shape of the values: rows for row_sparse, scalars for csr.
     """
     beside = [(reader.dtype(), reader.shape()) for _ in range(kind)]
     values = reader.values(stored, flag)

@@ -1,9 +1,9 @@
-"""Chapter 22. Programs that `net.export` writes: Python and C.
+"""Chapter 22. Programs in Python and C that `net.export` writes.
 
-Takes:   a traced signature of a net: its graph, its inputs' names, its parameters.
-Gives:   the formats "numpy" and "c" of `FORMATS`; "wasm" has a module of its own.
+Uses:    a traced signature of a net: its graph, its inputs' names, its parameters.
+Defines: the formats "numpy" and "c" of `FORMATS`; "wasm" is in its own module.
 
-What is left out: shapes that are not known; a file serves the signature of one call.
+Limits: shapes are static; a file serves one signature.
 """
 
 import io
@@ -22,7 +22,7 @@ from minihybrid.passes.scan import without_loops
 
 
 def write_numpy(entry, path, *_):
-    """`path.py` and `path.npz`: a program that needs only NumPy, and its weights."""
+    """Write `path.py` and `path.npz`: a program that needs only NumPy, and its weights."""
     parts = Parts(entry, "numpy")
     text = alone(
         parts.plan.made,
@@ -37,20 +37,20 @@ def write_numpy(entry, path, *_):
 
 
 def write_c(entry, path, *_):
-    """`path.c` and `path.weights`: a program that needs only the C library."""
+    """Write `path.c` and `path.weights`: a program that needs only the C library."""
     parts = Parts(entry, "cpu")
     text = c_file(parts.plan, parts.inputs, parts.outputs, parts.weights)
     return write({f"{path}.c": text.encode(), f"{path}.weights": weights_file(parts.weights)})
 
 
-EMPTY_ZIP = 22  # bytes of an .npz of no arrays
-MARKS = {".npz": (b"PK\3\4", b"p0.npy"), ".weights": (b"minihyb1",)}  # what their heads contain
+EMPTY_ZIP = 22  # bytes of an .npz without arrays
+MARKS = {".npz": (b"PK\3\4", b"p0.npy"), ".weights": (b"minihyb1",)}  # suffix -> magic bytes
 
 
 def write(files):
-    """Write a program and what it reads, name -> bytes; returns the names.
+    """Write a program and its data, name -> bytes; return the names.
 
-    Raises:  FileError for a file that `export` did not write, such as a user's own `.npz`.
+    Raises:  FileError for an existing file that `export` didn't write, such as a user's `.npz`.
     """
     for name in files:
         marks = MARKS.get(os.path.splitext(name)[1])
@@ -66,14 +66,14 @@ def write(files):
 
 
 class Parts:
-    """A plan for prediction, and what it reads and writes.
+    """An inference plan with its inputs, outputs and weights.
 
     inputs, outputs:  their specs;  weights: parameters and constants as ndarrays.
     """
 
     def __init__(self, entry, target):
         graph = expand(entry.graph)
-        if target == "numpy":  # whose text has no loops
+        if target == "numpy":  # it has no loops
             graph = without_loops(graph, branches=True)
         self.plan = plan = Plan(graph, entry.names, target=target, expanded=True)
         nodes = [
@@ -92,7 +92,7 @@ class Parts:
                     f"export: {node.op.name} '{node.name}' draws random numbers, and files of "
                     "code do not; export the net without it, or as format 'mxnet'"
                 )
-        specs = {n.name: n.specs[0] for n in entry.graph.variables}  # also those never read
+        specs = {n.name: n.specs[0] for n in entry.graph.variables}  # including unused ones
         self.inputs = [specs[name] for name in entry.names]
         self.outputs = [Spec(*spec) for spec in plan.out_specs]
         self.weights = [np.asarray(entry.params[name].data().data) for name in plan.params]
@@ -100,7 +100,7 @@ class Parts:
 
 
 def spec_of(array):
-    """The shape and dtype of an ndarray."""
+    """Return the spec of an ndarray."""
     return Spec(array.shape, array.dtype)
 
 

@@ -1,10 +1,9 @@
-"""ONNX, the format that other engines read: our graphs go there and back.
+"""Export to and import from ONNX, the exchange format of other engines.
 
-Takes:   nets, symbols, or files.
-Gives:   `export_model`, `import_model`, `import_to_gluon`, `get_model_metadata`; and
+Defines: `export_model`, `import_model`, `import_to_gluon`, `get_model_metadata`; and
          `net.export(path, format="onnx")`.
 
-The library `onnx` is needed only when one of them is called:
+These functions need the package `onnx`:
 `pip install "minihybrid[onnx]"`.
 """
 

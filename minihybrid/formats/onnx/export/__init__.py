@@ -1,4 +1,4 @@
-"""From our graphs to ONNX."""
+"""Export of graphs to ONNX."""
 
 from minihybrid.core import lazy
 

@@ -1,12 +1,12 @@
-"""Rules for ONNX: branches and loops, whose graphs are attributes.
+"""ONNX export rules for branches and loops, whose subgraphs are attributes.
 
-Takes:   an exporter, a node of `_cond`, `_while_loop` or `_foreach`, the values of its inputs.
-Gives:   `CONTROL`, operator name -> rule, which gives the values of the outputs as If, Loop, Scan.
+Uses:    an exporter, a node of `_cond`, `_while_loop` or `_foreach`, and its input values.
+Defines: `CONTROL`, operator name -> rule, which returns the outputs of an If, Loop or Scan.
 
-A graph inside reads outer values by their names. The outputs of `_while_loop` have a row for
-each possible iteration, so they are loop variables that begin with zeros, and each iteration
-writes its row: ONNX's own stacks would have as many rows as there were iterations.
-What is left out: training, as in all rules.
+A subgraph captures outer values by name. The outputs of `_while_loop` have a row for each of
+`max_iterations`, so they are loop variables, initially zero, and each iteration writes its
+row: ONNX's scan outputs would only have a row per executed iteration.
+Not supported: training, as in all rules.
 """
 
 import numpy as np
@@ -18,13 +18,13 @@ BOOL, INT64 = np.dtype("bool"), np.dtype("int64")
 
 
 def predicate(draft, value, spec):
-    """A bool without axes: whether an array of one element is not 0."""
+    """Return a scalar bool: whether a one-element array is nonzero."""
     value = draft.cast(value, BOOL)
     return draft.reshape(value, ()) if spec.shape else value
 
 
 def applied(draft, kind, inputs, dtypes, **attrs):
-    """The outputs of an operator with graphs, each of its own dtype."""
+    """Append an operator with subgraphs; return its outputs, one for each dtype."""
     outs = [Value(draft.unique(f"{draft.name}_{kind.lower()}"), dtype) for dtype in dtypes]
     names = tuple(getattr(v, "name", v) for v in inputs)
     draft.steps.append(Step(kind, names, tuple(v.name for v in outs), attrs, draft.source))
@@ -32,12 +32,12 @@ def applied(draft, kind, inputs, dtypes, **attrs):
 
 
 def specs_of(node):
-    """The specs of a node's inputs."""
+    """Return the specs of a node's inputs."""
     return [n.specs[i] for n, i in node.inputs]
 
 
 def branch(exporter, node, *inputs):
-    """If: the graphs of both sides have no inputs."""
+    """Export `_cond` as If, whose subgraphs have no inputs."""
     op, draft, name = node.op, exporter.draft, node.name
     test, *sides = op.inside(specs_of(node))
     (holds,) = exporter.inlined(test, op.values(0, inputs))
@@ -52,7 +52,7 @@ def branch(exporter, node, *inputs):
 
 
 def while_loop(exporter, node, *inputs):
-    """Loop: its variables are those of the node, then the arrays of its outputs."""
+    """Export `_while_loop` as Loop, over the node's loop variables, then its output arrays."""
     op, draft, name, specs = node.op, exporter.draft, node.name, specs_of(node)
     test, func = op.inside(specs)
     outs, spec = node.specs[: op.n_outs], test.heads[0][0].specs[test.heads[0][1]]
@@ -100,7 +100,7 @@ def while_loop(exporter, node, *inputs):
 
 
 def foreach(exporter, node, *inputs):
-    """Scan: its graph reads the states, then a row of each array."""
+    """Export `_foreach` as Scan, whose body takes the states, then a row of each array."""
     op, draft, name, specs = node.op, exporter.draft, node.name, specs_of(node)
     loop = op.known(specs)
     rows, states, others = op.sorted(list(zip(loop.ins, inputs, strict=True)))
@@ -111,7 +111,7 @@ def foreach(exporter, node, *inputs):
 
     def iteration():
         draft.name = name
-        values = [  # a row of a vector has an axis here
+        values = [  # our body takes a row of a vector with shape (1,)
             value if len(spec.shape) > 1 else draft.reshape(value, (1,))
             for value, spec in zip(row, specs, strict=False)
         ]

@@ -1,15 +1,14 @@
-"""A draft: a program in ONNX's operators, before it becomes a file.
+"""Drafts: lists of ONNX operators, before they become a file.
 
-Takes:   one ONNX operator at a time; drafts of one graph for several lengths of batch.
-Gives:   `Draft`, `Value`, `Step`, `ExportError`, and `agreed`, one program for batches
-         of any length.
+Defines: `Draft`, `Value`, `Step`, `ExportError`, and `agreed`, which merges drafts into one
+         program for any batch size.
 
-A draft holds the shapes of one batch: a reshape to (4, 30) says 4. ONNX wants a program
-for any batch. So a graph is drafted for several lengths, and what differs between the
-drafts is what depends on the batch. Where that is a list of whole numbers which grow
-evenly, the program computes it from the shape of its input; anything else is an error,
-never a wrong model.
-What is left out: more than one length that is free.
+A draft is specialized to one batch size: a reshape to (4, 30) contains 4. An ONNX file
+should serve any batch size. So a graph is drafted for several sizes, and the differences
+between the drafts show what depends on the size. If such a value is a list of integers
+affine in the batch size, the program computes it from the shape of its input; anything
+else is an error, never a wrong model.
+Not supported: more than one free length.
 """
 
 from typing import NamedTuple
@@ -20,13 +19,13 @@ from minihybrid.core.op import HybridError
 
 
 class ExportError(HybridError, ValueError):
-    """A graph that ONNX cannot say: which operator, which node, what to do."""
+    """Raised for a graph that ONNX can't express: names the operator, the node and a remedy."""
 
 
 class Value(NamedTuple):
-    """What a step gives: its name in the file, and its dtype.
+    """A step's output: its name in the file, and its dtype.
 
-    An ndarray in the place of a Value is a constant.
+    An ndarray in place of a Value is a constant.
     """
 
     name: str
@@ -36,18 +35,18 @@ class Value(NamedTuple):
 class Step(NamedTuple):
     """One application of an ONNX operator."""
 
-    kind: str  # ONNX's name of the operator
-    inputs: tuple  # names, ndarrays, or "" for one that is left out
+    kind: str  # the ONNX operator type
+    inputs: tuple  # names, ndarrays, or "" for an omitted one
     outputs: tuple  # names
     attrs: dict
-    source: str  # the node of our graph that it is for
+    source: str  # the node of our graph that it implements
 
 
 class Body(NamedTuple):
-    """A graph that is an attribute of a step; it reads outer values by their names.
+    """A subgraph in an attribute of a step; it captures outer values by name.
 
-    shapes:  of the outputs; `None` for a length that depends on the batch's.
-    scalars: how many of the inputs, the first ones, have no axes.
+    shapes:  of the outputs; `None` for a length that depends on the batch size.
+    scalars: how many of the first inputs are scalars.
     """
 
     steps: list
@@ -58,7 +57,7 @@ class Body(NamedTuple):
 
 
 class Draft:
-    """Steps in order, each with names of its own.
+    """Steps in order, with unique output names.
 
     >>> draft = Draft()
     >>> draft.source = "relu 'y'"; draft.name = "y"
@@ -68,13 +67,13 @@ class Draft:
 
     def __init__(self, taken=()):
         self.steps, self.taken = [], set(taken)
-        self.name, self.source = "", ""  # of the node that steps are made for
+        self.name, self.source = "", ""  # of the node being exported
 
     def add(self, kind, *inputs, dtype=None, count=1, **attrs):
-        """Append a step; returns its Value, or a tuple of them if `count` is not 1.
+        """Append a step; return its Value, or a tuple of them if `count` isn't 1.
 
-        inputs:  Values, ndarrays, or `None` for one that is left out.
-        dtype:   of the outputs, unless it is that of the first input.
+        inputs:  Values, ndarrays, or `None` for an omitted one.
+        dtype:   of the outputs; by default that of the first input.
         """
         base, dtype = f"{self.name}_{kind.lower()}", dtype or inputs[0].dtype
         outs = tuple(Value(self.unique(base), np.dtype(dtype)) for _ in range(count))
@@ -90,11 +89,11 @@ class Draft:
         return outs if count > 1 else outs[0]
 
     def unique(self, base):
-        """The name, with a number behind it if it is taken."""
+        """Return the name, with a numeric suffix if it's taken."""
         return free_name(base, self.taken)
 
     def cast(self, value, dtype):
-        """The value in a dtype."""
+        """Cast a value to a dtype."""
         if value.dtype == dtype:
             return value
         if isinstance(value, np.ndarray):
@@ -102,22 +101,22 @@ class Draft:
         return self.add("Cast", value, dtype=dtype, to=np.dtype(dtype))
 
     def reshape(self, value, shape):
-        """The value under a shape of known lengths."""
+        """Reshape a value to a static shape."""
         attrs = {"allowzero": 1} if 0 in shape else {}
         return self.add("Reshape", value, whole(shape), **attrs)
 
     def refuse(self, why):
-        """Raise an ExportError about the node that steps are made for."""
+        """Raise an ExportError about the node being exported."""
         raise ExportError(f"export of {self.source} to ONNX: {why}")
 
 
 def bodies(step):
-    """The graphs that are attributes of a step."""
+    """Return the subgraphs in a step's attributes."""
     return [value for value in step.attrs.values() if isinstance(value, Body)]
 
 
 def all_steps(steps):
-    """The steps, each after those of the graphs in it."""
+    """Yield all steps, each after those of its subgraphs."""
     for step in steps:
         for body in bodies(step):
             yield from all_steps(body.steps)
@@ -125,7 +124,7 @@ def all_steps(steps):
 
 
 def renamed(steps, new):
-    """The steps, in which values have other names; `new` maps some of them."""
+    """Return the steps with values renamed by the dict `new`."""
 
     def names(some):
         return tuple(new.get(n, n) if isinstance(n, str) else n for n in some)
@@ -144,7 +143,7 @@ def renamed(steps, new):
 
 
 def live(steps, names):
-    """The steps that the outputs need; a loss has steps for its labels, too."""
+    """Return the steps that the outputs need; for example, none for the labels of a loss."""
     kept, needed = [], set(names)
     for step in reversed(steps):
         if not needed.isdisjoint(step.outputs):
@@ -157,7 +156,7 @@ def live(steps, names):
 
 
 def free_name(name, taken, mark=""):
-    """The name, or with a mark and a number if it is taken; then that one is taken, too.
+    """Return the name, with a mark and a number if it's taken, and add it to `taken`.
 
     >>> taken = {"fc"}
     >>> free_name("fc", taken), free_name("fc", taken, "_"), free_name("out", taken)
@@ -172,7 +171,7 @@ def free_name(name, taken, mark=""):
 
 
 def whole(numbers):
-    """Whole numbers as ONNX has them in shapes and indices.
+    """Return integers as int64, as ONNX needs in shapes and indices.
 
     >>> whole((2, 3)).dtype
     dtype('int64')
@@ -182,11 +181,11 @@ def whole(numbers):
 
 # -- one program for all batches -------------------------------------------------------
 def agreed(drafts, sizes, data):
-    """The steps that do for a batch of any length.
+    """Merge drafts into steps for any batch size.
 
-    sizes:   the batch's length in each draft.
+    sizes:   the batch size of each draft.
     data:    the name of an input whose first axis is the batch.
-    Raises:  ExportError naming the node that depends on the batch in another way.
+    Raises:  ExportError naming a node that depends on the batch size in another way.
     """
     if len(drafts) == 1:
         return drafts[0].steps
@@ -199,7 +198,7 @@ def agreed(drafts, sizes, data):
 
 
 class Merged:
-    """The steps on which drafts agree."""
+    """The merged steps of several drafts."""
 
     def __init__(self, drafts, sizes, data):
         self.draft = Draft(set().union(*(d.taken for d in drafts)))
@@ -207,7 +206,7 @@ class Merged:
         self.data, self.length, self.made = data, None, {}
 
     def refuse(self, step):
-        """Raise an ExportError about a step that differs between batches."""
+        """Raise an ExportError about a step that differs between batch sizes."""
         raise ExportError(
             f"export of {step.source} to ONNX: what it does depends on the length of the batch "
             f"(compared: {', '.join(map(str, self.sizes))}) in a way that a file for all batches "
@@ -215,7 +214,7 @@ class Merged:
         )
 
     def step(self, rows):
-        """What the same step is in all drafts."""
+        """Merge one step of all drafts."""
         first = rows[0]
         same = all(
             r.kind == first.kind
@@ -236,7 +235,7 @@ class Merged:
         return first._replace(inputs=inputs, attrs=attrs)
 
     def body(self, rows):
-        """What the same graph is in all drafts; what it computes of the length is outside."""
+        """Merge one subgraph of all drafts; values computed from the batch size stay outside."""
         steps = [self.step(each) for each in zip(*(r.steps for r in rows), strict=True)]
         shapes = [
             tuple(
@@ -247,7 +246,7 @@ class Merged:
         return rows[0]._replace(steps=steps, shapes=shapes)
 
     def input(self, step, place, values):
-        """One input in all drafts: the same, or computed from the batch's length."""
+        """Merge one input of all drafts: equal, or computed from the batch size."""
         first = values[0]
         if all(equal(v, first) for v in values):
             return first
@@ -267,11 +266,11 @@ class Merged:
             and np.count_nonzero(slope) == 1
             and (first > 0).all()
         ):
-            return np.where(slope != 0, -1, first)  # ONNX finds one length itself
+            return np.where(slope != 0, -1, first)  # ONNX infers one length
         return self.computed(start, slope)
 
     def computed(self, start, slope):
-        """The name of start + slope * (the batch's length)."""
+        """Return the name of start + slope * (batch size)."""
         key = start.shape, start.tobytes(), slope.tobytes()
         if key not in self.made:
             draft, draft.name = self.draft, "batch"
@@ -287,7 +286,7 @@ class Merged:
 
 
 def equal(a, b):
-    """Whether two inputs, or the attributes of two steps, are the same."""
+    """Return whether two inputs, or the attributes of two steps, are equal."""
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):

@@ -1,11 +1,11 @@
-"""Rules for ONNX: the layers of neural networks.
+"""ONNX export rules for neural network layers.
 
-Takes:   a draft, a node with its attributes and specs, the values of its inputs.
-Gives:   `LAYERS`, operator name -> rule, which gives the value of the output, or `None`
-         if ONNX's operator does not do what the attributes say: then the record's own
-         `expand` is exported.
+Uses:    a draft, a node with its attributes and specs, and its input values.
+Defines: `LAYERS`, operator name -> rule, which returns the output, or `None` if ONNX's
+         operator doesn't support the attributes: then the operator's own decomposition
+         is exported.
 
-What is left out: training.
+Not supported: training.
 """
 
 import numpy as np
@@ -16,9 +16,9 @@ from minihybrid.ops.pooling import overhang, window_counts
 
 
 def in_floats(rule):
-    """The same rule for whole numbers, which ONNX's operator does not take.
+    """Extend a rule to integers, which ONNX's operator doesn't accept.
 
-    They are computed as float32, so they are exact below 2^24.
+    They are computed in float32, which is exact below 2^24.
     """
 
     def wrapped(draft, node, *inputs):
@@ -32,13 +32,13 @@ def in_floats(rule):
 
 # -- products of matrices --------------------------------------------------------------
 def swapped(draft, value, ndim, wanted):
-    """The value with its last two axes exchanged, if wanted."""
+    """Swap a value's last two axes, if `wanted`."""
     *lead, m, n = range(ndim)
     return draft.add("Transpose", value, perm=[*lead, n, m]) if wanted else value
 
 
 def product(draft, node, lhs, rhs):
-    """A product of matrices, or of batches of them."""
+    """Export a matrix product, or a batch of them."""
     a, b = node.attrs["transpose_a"], node.attrs["transpose_b"]
     return draft.add(
         "MatMul",
@@ -48,7 +48,7 @@ def product(draft, node, lhs, rhs):
 
 
 def fully_connected(draft, node, data, weight, bias=None):
-    """x W^T + b."""
+    """Export x W^T + b."""
     ndim = len(spec_of(node).shape)
     if node.attrs["flatten"] and ndim != 2:
         data, ndim = draft.add("Flatten", data, axis=1), 2
@@ -59,15 +59,15 @@ def fully_connected(draft, node, data, weight, bias=None):
 
 
 def quantize(draft, node, data):
-    """The same rounding, halves to even."""
+    """Export `_quantize`; ONNX also rounds half to even."""
     data, scale = draft.cast(data, np.dtype("float32")), np.float32(node.attrs["scale"])
     return draft.add("QuantizeLinear", data, np.array(scale), np.array(0, np.int8), dtype="int8")
 
 
 def quantized(layer):
-    """The rule of a layer of int8: its float form, after the integers become floats.
+    """Return the rule of an int8 layer: the float layer applied to dequantized inputs.
 
-    Engines that have products of int8 find these patterns.
+    Engines with int8 kernels recognize this pattern.
     """
 
     def rule(draft, node, data, weight, scale, *bias):
@@ -80,7 +80,7 @@ def quantized(layer):
 
 
 def slogdet(draft, node, data):
-    """The sign of the determinant, and the logarithm of its size."""
+    """Export the sign and the log of the absolute value of the determinant."""
     shape, dtype = node.specs[0]
     det = draft.reshape(draft.add("Det", draft.cast(data, dtype)), shape)
     return draft.add("Sign", det), draft.add("Log", draft.add("Abs", det))
@@ -88,7 +88,7 @@ def slogdet(draft, node, data):
 
 # -- convolutions ----------------------------------------------------------------------
 def windows(attrs, more=None):
-    """A window's numbers as ONNX calls them."""
+    """Return the window attributes under ONNX's names."""
     n, pad = len(attrs["kernel"]), attrs["pad"]
     pad = list(pad or (0,) * n)
     end = [p + m for p, m in zip(pad, more or (0,) * n, strict=True)]
@@ -100,7 +100,7 @@ def windows(attrs, more=None):
 
 
 def dilated(attrs):
-    """The same of a convolution."""
+    """Return the window attributes of a convolution."""
     return {
         **windows(attrs),
         "group": attrs["num_group"],
@@ -109,12 +109,12 @@ def dilated(attrs):
 
 
 def convolution(draft, node, data, weight, *bias):
-    """`Convolution` and its primitive have ONNX's numbers."""
+    """Export `Convolution` or its primitive, whose attributes match ONNX's."""
     return draft.add("Conv", data, weight, *bias, **dilated(node.attrs))
 
 
 def conv_data(draft, node, data, weight):
-    """ONNX counts how much longer the output is than it would have to be."""
+    """Export the data gradient of a convolution; `output_padding` gives its exact size."""
     attrs, at = node.attrs, spec_of(node).shape[2:]
     more = [
         n - ((m - 1) * s + d * (k - 1) + 1 - 2 * p)
@@ -132,9 +132,9 @@ def conv_data(draft, node, data, weight):
 
 
 def conv_weight(draft, node, data, grad):
-    """A convolution over the samples: the gradient is the kernel, its stride dilates."""
+    """Export the weight gradient: a convolution whose kernel is the output gradient."""
     attrs, groups = node.attrs, node.attrs["num_group"]
-    if not spec_of(node).size:  # ONNX Runtime does not come back from no channels
+    if not spec_of(node).size:  # ONNX Runtime never returns for zero channels
         return zeros(draft, *node.specs[0])
     axes = [1, 0, *range(2, len(spec_of(node).shape))]
     data, grad = (draft.add("Transpose", v, perm=axes) for v in (data, grad))
@@ -159,21 +159,21 @@ def conv_weight(draft, node, data, grad):
 
 
 def _group(draft, value, n, number):
-    """One of several groups of n along the first axis."""
+    """Slice group `number`, of length n, from the first axis."""
     return draft.add("Slice", value, whole([number * n]), whole([number * n + n]))
 
 
 # -- pooling ---------------------------------------------------------------------------
 def geometry(attrs):
-    """The numbers of windows, and how far the last ones hang over the data."""
+    """Return the window attributes, and how far the last windows extend past the data."""
     numbers = {key: attrs[key] for key in ("size", "kernel", "stride", "pad", "outs")}
     return numbers, overhang(**numbers)
 
 
 def pooled(draft, kind, data, attrs, nothing, **more):
-    """ONNX's pooling, in which each window has to see a number.
+    """Export pooling; in ONNX, each window must contain an element.
 
-    nothing: what windows give that lie in the padding alone.
+    nothing: the result of windows that lie entirely in the padding.
     """
     sizes = [attrs[key] for key in ("size", "kernel", "stride", "pad", "outs")]
     outs = [min(m, (n - 1 + p) // s + 1) for n, _, s, p, m in zip(*sizes, strict=True)]
@@ -190,12 +190,12 @@ def pooled(draft, kind, data, attrs, nothing, **more):
 
 
 def pool_max(draft, node, data):
-    """The largest number of each window."""
+    """Export the maximum of each window."""
     return pooled(draft, "MaxPool", data, node.attrs, -np.inf)
 
 
 def pool_sum(draft, node, data):
-    """The sum of each window is ONNX's mean, times how many numbers that counts."""
+    """Export window sums as ONNX's means times the number of elements counted."""
     attrs, dtype = node.attrs, node.specs[0].dtype
     data = draft.cast(data, dtype if dtype.kind == "f" else np.dtype("float32"))
     if attrs["count"] == "numbers" and dtype.kind == "f":
@@ -212,7 +212,7 @@ def pool_sum(draft, node, data):
 
 
 def unpool_sum(draft, node, grad):
-    """A transposed convolution of each channel by itself, with ones."""
+    """Export as a transposed convolution of each channel with a kernel of ones."""
     attrs, dtype = node.attrs, node.specs[0].dtype
     numbers, hang = geometry(attrs)
     if attrs["count"] != "none":
@@ -232,27 +232,27 @@ def unpool_sum(draft, node, grad):
 
 
 def first_maxima(draft, node, data):
-    """The number of the place in `data` of each window's first maximum."""
+    """Return the flat index in `data` of each window's first maximum."""
     _, more = geometry(node.attrs)
     return draft.add("MaxPool", data, count=2, dtype="int64", **windows(node.attrs, more))[1]
 
 
 def unpool_max(draft, node, grad, data):
-    """Each number of the gradient is added where its window has its maximum."""
+    """Export the gradient of max pooling: add each element at its window's maximum."""
     shape, size = node.specs[0].shape, node.specs[0].size
     places = draft.reshape(first_maxima(draft, node, data), (1, -1))
     return scattered(draft, places, draft.reshape(grad, (1, -1)), (1, size), shape)
 
 
 def repool_max(draft, node, values, data):
-    """The values where the data have each window's maximum."""
+    """Gather `values` at the positions of each window's maximum in `data`."""
     return draft.add(
         "Gather", draft.reshape(values, (-1,)), first_maxima(draft, node, data), axis=0
     )
 
 
 def pooling(draft, node, data):
-    """Over whole images ONNX has operators of their own."""
+    """Export global pooling, for which ONNX has separate operators."""
     kinds = {"max": "GlobalMaxPool", "avg": "GlobalAveragePool"}
     attrs, floats = node.attrs, node.specs[0].dtype.kind == "f"
     if not attrs["global_pool"] or attrs["pool_type"] not in kinds or not floats:
@@ -260,9 +260,9 @@ def pooling(draft, node, data):
     return draft.add(kinds[attrs["pool_type"]], data)
 
 
-# -- normalisation ---------------------------------------------------------------------
+# -- normalization ---------------------------------------------------------------------
 def batch_norm(draft, node, data, gamma, beta, mean, var):
-    """With the running statistics."""
+    """Export batch normalization with running statistics."""
     attrs, dtype = node.attrs, node.specs[0].dtype
     if (
         attrs["axis"] != 1
@@ -276,7 +276,7 @@ def batch_norm(draft, node, data, gamma, beta, mean, var):
 
 
 def layer_norm(draft, node, data, gamma, beta):
-    """Along the last axis."""
+    """Export layer normalization along the last axis."""
     attrs, last = node.attrs, len(spec_of(node).shape) - 1
     if (
         attrs["axis"] not in (-1, last)
@@ -288,14 +288,14 @@ def layer_norm(draft, node, data, gamma, beta):
 
 
 def instance_norm(draft, node, data, gamma, beta):
-    """Over each channel of each sample."""
+    """Export instance normalization."""
     if any(v.dtype != node.specs[0].dtype for v in (data, gamma, beta)):
         return None
     return draft.add("InstanceNormalization", data, gamma, beta, epsilon=node.attrs["eps"])
 
 
 def window_sum(draft, node, data):
-    """The sum over the channels around each one."""
+    """Export the sum over a window of channels, centered at each."""
     reach, shape = node.attrs["size"] // 2, node.specs[0].shape
     ends = [reach if i == 1 else 0 for i in range(len(shape))]
     wide = draft.add("Pad", data, whole(ends + ends))
@@ -310,7 +310,7 @@ def window_sum(draft, node, data):
 
 # -- activations -----------------------------------------------------------------------
 def leaky_relu(draft, node, data, gamma=None):
-    """The kinds that ONNX has; gelu has come with a later set of operators."""
+    """Export the kinds that ONNX has; Gelu came with a later opset."""
     attrs, shape = node.attrs, node.specs[0].shape
     kind, slope = attrs["act_type"], {"alpha": attrs["slope"]}
     kinds = {"leaky": ("LeakyRelu", slope), "elu": ("Elu", slope), "selu": ("Selu", {})}
@@ -326,7 +326,7 @@ def leaky_relu(draft, node, data, gamma=None):
 
 
 def softmax(kind):
-    """The rule of softmax and its logarithm."""
+    """Return the rule of softmax or log-softmax."""
 
     def rule(draft, node, data, *_):
         attrs, dtype = node.attrs, node.specs[0].dtype
@@ -342,7 +342,7 @@ def softmax(kind):
 
 
 def attention(draft, node, query, key, value, *mask):
-    """Products and a softmax, which ONNX Runtime fuses again: the scores are stored."""
+    """Export as matrix products and a softmax, which store the scores; ONNX Runtime fuses them."""
     dtype, attrs = node.specs[0].dtype, node.attrs
     rows, columns = (spec_of(node, i).shape[1] for i in (0, 1))
     query, key, value = (draft.cast(v, dtype) for v in (query, key, value))
@@ -354,7 +354,7 @@ def attention(draft, node, query, key, value, *mask):
         scores = draft.add("Where", some, np.array(-np.inf, dtype), scores, dtype=dtype)
     lse = draft.add("ReduceLogSumExp", scores, whole([2]), keepdims=0)
     weights = draft.add("Softmax", scores, axis=2)
-    if mask:  # a query that sees no key
+    if mask:  # handles fully masked queries
         empty = draft.add("Equal", lse, np.array(-np.inf, dtype), dtype="bool")
         lse = draft.add("Where", empty, np.array(np.inf, dtype), lse, dtype=dtype)
         weights = draft.add(
@@ -368,7 +368,7 @@ def attention(draft, node, query, key, value, *mask):
 
 
 def clip(draft, node, data):
-    """Numbers between two bounds, which whole numbers may not be able to say."""
+    """Export clip of floats; an integer dtype might not represent the bounds."""
     low, high = node.attrs["a_min"], node.attrs["a_max"]
     if data.dtype.kind != "f":
         return None

@@ -1,10 +1,10 @@
-"""Rules for ONNX: operators that move, gather, scatter, reduce and order.
+"""ONNX export rules for layout, gather, scatter, reduction and sorting operators.
 
-Takes:   a draft, a node with its attributes and specs, the values of its inputs.
-Gives:   `LAYOUT`, operator name -> rule, which gives the value of the output.
+Uses:    a draft, a node with its attributes and specs, and its input values.
+Defines: `LAYOUT`, operator name -> rule, which returns the output.
 
-A rule may write lengths of the batch into shapes: `agreed` finds them.
-What is left out: the place of NaN in an order, which ONNX does not fix.
+A rule may write batch sizes into shapes: `agreed` finds them.
+Limits: ONNX doesn't specify where NaN is sorted.
 """
 
 import numpy as np
@@ -17,36 +17,36 @@ LARGEST = np.iinfo(np.int64).max
 
 
 def spec_of(node, place=0):
-    """The spec of one of the node's inputs."""
+    """Return the spec of one of the node's inputs."""
     source, i = node.inputs[place]
     return source.specs[i]
 
 
 def same(draft, node, data, *_):
-    """The input itself."""
+    """Return the input itself."""
     return data
 
 
 def reshape(draft, node, data):
-    """Any operator that gives the same numbers under another shape."""
+    """Export any operator that only changes the shape."""
     return draft.reshape(data, node.specs[0].shape)
 
 
 def created(draft, node):
-    """An array of one number."""
+    """Export a constant array, all elements equal."""
     shape, dtype = node.specs[0]
     value = node.op.eager(**{**node.attrs, "shape": (1,)})
     return draft.add("ConstantOfShape", whole(shape), dtype=dtype, value=value)
 
 
 def zeros(draft, shape, dtype):
-    """An array of zeros."""
+    """Return an array of zeros."""
     return draft.add("ConstantOfShape", whole(shape), dtype=dtype, value=np.zeros(1, dtype))
 
 
 def stretched(draft, value, old, new):
-    """Axes of length 1 repeated; those that are long enough stay: 1 says so to ONNX."""
-    if 0 in new:  # ONNX Runtime does not make 0 of 1
+    """Broadcast a value; in ONNX, 1 leaves the length of an axis unchanged."""
+    if 0 in new:  # ONNX Runtime doesn't broadcast 1 to 0
         return zeros(draft, new, value.dtype)
     old = (0,) * (len(new) - len(old)) + tuple(old)
     return draft.add(
@@ -55,13 +55,13 @@ def stretched(draft, value, old, new):
 
 
 def broadcast_to(draft, node, data):
-    """Axes of length 1 repeated."""
+    """Export a broadcast to a shape."""
     return stretched(draft, data, spec_of(node).shape, node.specs[0].shape)
 
 
 def transpose(draft, node, data):
-    """Axes in another order."""
-    if not node.specs[0].shape:  # ONNX has no empty list
+    """Export a transposition."""
+    if not node.specs[0].shape:  # ONNX has no empty lists
         return data
     ndim = len(node.specs[0].shape)
     axes = [a % ndim for a in node.attrs["axes"]] or list(range(ndim))[::-1]
@@ -69,7 +69,7 @@ def transpose(draft, node, data):
 
 
 def slice_(draft, node, data):
-    """ONNX's bounds are Python's; the largest number stands for an edge."""
+    """Export a slice; ONNX's bounds are Python's, with the largest integer for `None`."""
     if not node.specs[0].shape:
         return data
     parts = []
@@ -85,12 +85,12 @@ def slice_(draft, node, data):
 
 
 def concat(draft, node, *data):
-    """Arrays joined along an axis."""
+    """Export a concatenation."""
     return draft.add("Concat", *data, axis=node.attrs["dim"])
 
 
 def frame(draft, node, data):
-    """A frame of one value; ONNX has all widths before the array first."""
+    """Export constant padding; ONNX lists the widths before all axes, then those after."""
     width = node.attrs["pad_width"]
     return draft.add(
         "Pad",
@@ -102,7 +102,7 @@ def frame(draft, node, data):
 
 # -- reductions ------------------------------------------------------------------------
 def reduction(kind):
-    """The rule of a reduction that ONNX calls `kind`."""
+    """Return the rule of a reduction that ONNX calls `kind`."""
 
     def rule(draft, node, data):
         attrs, out = node.attrs, node.specs[0]
@@ -123,7 +123,7 @@ def reduction(kind):
 
 
 def place(kind):
-    """The rule of argmax and argmin."""
+    """Return the rule of argmax or argmin."""
 
     def rule(draft, node, data):
         axis, keepdims = node.attrs["axis"], node.attrs["keepdims"]
@@ -138,12 +138,12 @@ def place(kind):
 
 
 def running_sum(draft, node, data):
-    """The sum of all numbers up to each one."""
+    """Export a cumulative sum."""
     return draft.add("CumSum", data, np.array(node.attrs["axis"]))
 
 
 def order(draft, node, data):
-    """The places of the numbers of each line, in order."""
+    """Export argsort along an axis as TopK."""
     axis = node.attrs["axis"]
     count = whole([node.specs[0].shape[axis]])
     return draft.add(
@@ -157,9 +157,9 @@ def order(draft, node, data):
     )[1]
 
 
-# -- places that are arrays ------------------------------------------------------------
+# -- indices in arrays -----------------------------------------------------------------
 def within(draft, index, length, mode):
-    """Indices as whole numbers from 0 to length - 1."""
+    """Return indices as int64 in [0, length), wrapped or clipped."""
     index = draft.cast(index, np.int64)
     last = np.array(max(length - 1, 0))
     if mode == "wrap":
@@ -168,7 +168,7 @@ def within(draft, index, length, mode):
 
 
 def take(draft, node, data, index):
-    """The same places for all lines."""
+    """Export `take` as Gather."""
     spec = spec_of(node)
     axis = axis_of("take", node.attrs["axis"], len(spec.shape))
     index = within(draft, index, spec.shape[axis], node.attrs["mode"])
@@ -176,7 +176,7 @@ def take(draft, node, data, index):
 
 
 def put_take(draft, node, data, index, like):
-    """Zeros, to which the data is added where `take` reads."""
+    """Export the gradient of `take`: add the data into zeros at the indices."""
     shape = node.specs[0].shape
     outer, n, inner = split_at(shape, node.attrs["axis"])
     count = spec_of(node, 1).size
@@ -188,7 +188,7 @@ def put_take(draft, node, data, index, like):
 
 
 def scattered(draft, index, data, lines, shape):
-    """Zeros in lines along axis 1, to which the data is added; under a shape."""
+    """Add data into zeros of shape `lines` at indices along axis 1; reshape the sum."""
     out = draft.add(
         "ScatterElements", zeros(draft, lines, data.dtype), index, data, axis=1, reduction="add"
     )
@@ -196,7 +196,7 @@ def scattered(draft, index, data, lines, shape):
 
 
 def in_lines(draft, node, index, shape):
-    """(the lengths before, at and after the axis, those of the index, and the index)."""
+    """Return (the shape with axes before and after the axis merged, the index's, the index)."""
     lines = outer, n, inner = split_at(shape, node.attrs["axis"])
     picked = (outer, spec_of(node, 1).size // max(outer * inner, 1), inner)
     index = within(draft, index, n, node.attrs["mode"])
@@ -204,21 +204,21 @@ def in_lines(draft, node, index, shape):
 
 
 def take_along(draft, node, data, index):
-    """Other places in each line."""
+    """Export `_take_along` as GatherElements."""
     lines, _, index = in_lines(draft, node, index, spec_of(node).shape)
     out = draft.add("GatherElements", draft.reshape(data, lines), index, axis=1)
     return draft.reshape(out, node.specs[0].shape)
 
 
 def put_along(draft, node, data, index, like):
-    """Zeros, to which the data is added where `take_along` reads."""
+    """Export the gradient of `take_along`: add the data into zeros at the indices."""
     shape = node.specs[0].shape
     lines, picked, index = in_lines(draft, node, index, shape)
     return scattered(draft, index, draft.reshape(data, picked), lines, shape)
 
 
 def flat_places(draft, node, index):
-    """One whole number for each column of indices."""
+    """Export the flattening of multi-indices, one per column."""
     rows, *rest = spec_of(node).shape
     column = (rows, *(1 for _ in rest))
     lengths = node.attrs["shape"][:rows]
@@ -230,7 +230,7 @@ def flat_places(draft, node, index):
 
 
 def one_hot(draft, node, index):
-    """A line of numbers for each index: on at the index, off elsewhere."""
+    """Export one-hot vectors with the values `on_value` and `off_value`."""
     attrs, dtype = node.attrs, node.specs[0].dtype
     index = draft.add("Unsqueeze", draft.cast(index, np.int64), whole([-1]))
     hit = draft.add("Equal", index, np.arange(attrs["depth"]), dtype=bool)
@@ -242,21 +242,21 @@ def one_hot(draft, node, index):
     )
 
 
-# -- places that are known -------------------------------------------------------------
+# -- constant indices ------------------------------------------------------------------
 def numbered(shape):
-    """The number of each place of an array."""
+    """Return an array of the flat index of each element."""
     return np.arange(int(np.prod(shape))).reshape(shape)
 
 
 def strided(draft, node, data):
-    """Any operator that reads its input at other steps: its places are constants."""
+    """Export any strided view as a Gather with constant indices."""
     spec = spec_of(node)
     places = node.op.eager(numbered(spec.shape), **node.attrs)
     return draft.add("Gather", draft.reshape(data, (-1,)), places, axis=0)
 
 
 def put_strided(reader):
-    """The rule of an operator that puts the data where `reader` would read it."""
+    """Return the rule of an operator that writes the data where `reader` would read it."""
 
     def rule(draft, node, data, like):
         shape = node.specs[0].shape

@@ -1,10 +1,9 @@
-"""From a draft to an ONNX file, and MXNet's function for it.
+"""The ONNX writer: from a draft to a file.
 
-Takes:   a symbol and its parameters, and the specs of its inputs.
-Gives:   `export_model` (MXNet's mx.onnx.export_model) and `write_onnx`.
+Defines: `export_model` (MXNet's mx.onnx.export_model) and `write_onnx`.
 
 Source:  ONNX's IR (onnx.proto) and its operator schemas, version 18.
-What is left out: models over 2 GB, which one message of protobuf cannot hold.
+Not supported: models over 2 GB, the limit of a protobuf message.
 """
 
 import inspect
@@ -24,7 +23,7 @@ from minihybrid.formats.onnx.export.draft import Body, Draft, ExportError, all_s
 from minihybrid.formats.onnx.export.nodes import drafted, with_length
 from minihybrid.mxnet.base import __version__
 
-OPSET, IR_VERSION = 18, 8  # of ONNX 1.13: what engines since 2023 read
+OPSET, IR_VERSION = 18, 8  # of ONNX 1.13, supported by engines since 2023
 Argument = inspect.Parameter
 BY_PLACE = Argument.POSITIONAL_ONLY, Argument.POSITIONAL_OR_KEYWORD, Argument.VAR_POSITIONAL
 LIMIT = 2**31 - 1  # bytes of a protobuf message
@@ -32,7 +31,7 @@ LIMIT = 2**31 - 1  # bytes of a protobuf message
 
 # -- the file --------------------------------------------------------------------------
 def library():
-    """The library's modules that make messages, and the one that checks them."""
+    """Return the library's modules that build and check messages."""
     try:
         from onnx import checker, helper, numpy_helper
     except ImportError:
@@ -44,9 +43,9 @@ def library():
 
 
 class Writer:
-    """Turns steps into ONNX's messages; equal constants become one initializer.
+    """Converts steps to protobuf messages; equal constants share one initializer.
 
-    length:  of the batch, if it is free.
+    length:  the batch size, if it's free.
     """
 
     def __init__(self, taken, length):
@@ -55,16 +54,16 @@ class Writer:
         self.initializers, self.constants, self.names = [], {}, Draft(taken)
 
     def kind(self, dtype):
-        """ONNX's number of a dtype."""
+        """Return ONNX's enum value of a dtype."""
         return self.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
     def initializer(self, name, array):
-        """Enter an array under a name; returns the name."""
+        """Add an array as an initializer; return its name."""
         self.initializers.append(self.numpy_helper.from_array(np.asarray(array, order="C"), name))
         return name
 
     def input(self, value):
-        """The name of a step's input."""
+        """Return the name of a step's input."""
         if isinstance(value, str):
             return value
         key = value.dtype.str, value.shape, value.tobytes()
@@ -74,7 +73,7 @@ class Writer:
         return self.constants[key]
 
     def attr(self, value):
-        """An attribute in ONNX's form."""
+        """Convert an attribute to ONNX's form."""
         if isinstance(value, np.dtype):
             return self.kind(value)
         if isinstance(value, np.ndarray):
@@ -82,7 +81,7 @@ class Writer:
         return self.body(value) if isinstance(value, Body) else value
 
     def body(self, body):
-        """The message of a graph inside; its constants are outside."""
+        """Return the message of a subgraph; its constants are initializers of the outer graph."""
         info = self.helper.make_tensor_value_info
         inputs = [
             info(v.name, self.kind(v.dtype), () if k < body.scalars else None)
@@ -95,7 +94,7 @@ class Writer:
         return self.helper.make_graph(list(map(self.node, body.steps)), "body", inputs, outputs)
 
     def node(self, step):
-        """The message of one step."""
+        """Return the message of one step."""
         return self.helper.make_node(
             step.kind,
             [self.input(v) for v in step.inputs],
@@ -105,12 +104,12 @@ class Writer:
         )
 
     def array(self, name, spec, other):
-        """The message that describes an input or an output.
+        """Return the message that describes an input or an output.
 
-        other:   its spec for a batch with one sample more.
+        other:   its spec for a batch with one more sample.
 
-        A length that does not change is a number, the batch's has a name, and any other
-        is left open.
+        A constant length is an integer, the batch size a symbolic name, and any other
+        length is unspecified.
         """
         grows = self.length, self.length and self.length + 1
         lengths = [
@@ -120,9 +119,9 @@ class Writer:
         return self.helper.make_tensor_value_info(name, self.kind(spec.dtype), lengths)
 
     def model(self, nodes, inputs, outputs):
-        """The bytes of the whole, which the library has checked.
+        """Return the bytes of the model, checked by the library.
 
-        Raises:  ExportError if an operator does not take a dtype, such as int8.
+        Raises:  ExportError if an operator doesn't support a dtype, such as int8.
         """
         graph = self.helper.make_graph(nodes, "minihybrid", inputs, outputs, self.initializers)
         model = self.helper.make_model(
@@ -134,7 +133,7 @@ class Writer:
         )
         try:
             self.checker.check_model(model, full_check=True)
-        except Exception as error:  # the library's classes have no other parent
+        except Exception as error:  # the library's errors have no common base class
             raise ExportError(
                 f"export to ONNX: its checker says {error}; use dtypes that the operator takes"
             ) from None
@@ -142,20 +141,20 @@ class Writer:
 
 
 def write_onnx(symbol, params, specs, path, dynamic=True):
-    """Write a net in prediction mode to an ONNX file; returns the path.
+    """Write a net in prediction mode to an ONNX file; return the path.
 
-    symbol:  a Symbol; or a function that traces the net for other lengths of the batch,
+    symbol:  a Symbol; or a function that traces the net for another batch size, from
              name -> Spec of all variables to a Symbol, because Python code may write
-             such a length into a graph as a number (x.shape[0]).
-    params:  name -> NDArray or ndarray, states (running means) as well; they become
+             the batch size into a graph as a constant (x.shape[0]).
+    params:  name -> NDArray or ndarray, including states (running means); they become
              initializers under their names.
-    specs:   name -> Spec of each other input, in the order wanted.
-    dynamic: whether the first axis of inputs may have any length: of those in which it
-             is as long as in the first; or the names of these inputs.
-    Raises:  ExportError naming the operator and the node that ONNX cannot say.
+    specs:   name -> Spec of each other input, in order.
+    dynamic: whether the first axis may have any length, for all inputs where it is as
+             long as in the first input; or the names of these inputs.
+    Raises:  ExportError naming the operator and the node that ONNX can't express.
 
-    Names of inputs and outputs are the symbol's; an input that is an output, too, has
-    `_output` behind it there. The operator set is 18.
+    Inputs and outputs keep the symbol's names; an output that is also an input gets the
+    suffix `_output`. The opset is 18.
 
     Example: params = {n: p.data() for n, p in net.collect_params().items()}
              write_onnx(net(sym.var("data")), params,
@@ -198,7 +197,7 @@ def write_onnx(symbol, params, specs, path, dynamic=True):
 
 
 def batch_inputs(specs):
-    """The names of inputs whose first axis is as long as that of the first input.
+    """Return the names of inputs whose first axis is as long as the first input's.
 
     >>> batch_inputs({"x": Spec((4, 2), "f4"), "w": Spec((3,), "f4")})
     ['x']
@@ -208,7 +207,7 @@ def batch_inputs(specs):
 
 
 def check_size(arrays):
-    """Raise ExportError for more than a file can hold."""
+    """Raise ExportError for more bytes than a file can hold."""
     nbytes = sum(a.nbytes for a in arrays.values())
     if nbytes > LIMIT:
         raise ExportError(
@@ -227,21 +226,21 @@ def export_model(
     dynamic=False,
     dynamic_input_shapes=None,
 ):
-    """Write a symbol and its parameters to an ONNX file; returns the path.
+    """Write a symbol and its parameters to an ONNX file; return the path.
 
     sym:     a Symbol, or the name of a symbol file.
     params:  name -> NDArray, with or without arg: and aux:, a list of two such dicts
              (arguments and states), or the name of a parameter file.
-    in_shapes, in_types: one of each input that is no parameter, in the order of
-             `list_inputs()`; labels of output layers may be left out. One dtype does
-             for all.
-    dynamic: let the first axis have any length: of all inputs that have the first
-             one's, or, with `dynamic_input_shapes`, of those whose first length there
-             is a name or `None`.
-    Raises:  ExportError naming the operator and the node that ONNX cannot say.
+    in_shapes, in_types: one per input that isn't a parameter, in the order of
+             `list_inputs()`; labels of output layers may be omitted. A single dtype
+             applies to all.
+    dynamic: let the first axis have any length: for all inputs where it is as long as
+             in the first one, or, with `dynamic_input_shapes`, for those whose first
+             length there is a name or `None`.
+    Raises:  ExportError naming the operator and the node that ONNX can't express.
 
-    MXNet's `verbose`, `run_shape_inference` and `large_model` are left out: nothing is
-    logged, shapes are always inferred, and files of more than 2 GB are not written.
+    MXNet's `verbose`, `run_shape_inference` and `large_model` are not supported: nothing
+    is logged, shapes are always inferred, and files over 2 GB are not written.
     Source:  mxnet.onnx.export_model of MXNet 1.9.
 
     Example: export_model("digits-symbol.json", "digits-0000.params", [(1, 64)],
@@ -280,7 +279,7 @@ def export_model(
 
 
 def free_first(name, shape):
-    """Whether the first length is free; no other may be."""
+    """Return whether the first length is free; no other may be."""
     free = [not isinstance(n, int) for n in shape]
     if any(free[1:]):
         raise AttrError(
@@ -291,7 +290,7 @@ def free_first(name, shape):
 
 
 def write_net(entry, path, _, net):
-    """`path.onnx`, for batches of any length: a format of `net.export`."""
+    """Write `path.onnx`, for any batch size: the format "onnx" of `net.export`."""
     known = {n.name: n.specs[0] for n in entry.graph.variables}
     names = input_names(entry, net)
 
@@ -309,10 +308,10 @@ def write_net(entry, path, _, net):
 
 
 def input_names(entry, net):
-    """What the inputs of a call are called: several, as the net's author wrote them.
+    """Return the names of a call's inputs: the parameter names if there are several.
 
-    One is called data, and those of a SymbolBlock have their own names. Arrays of a list are
-    numbered.
+    A single one is called data, and those of a SymbolBlock keep their names. Arrays in a list
+    are numbered.
     """
     if len(entry.names) == 1 or net._inputs:
         return entry.names
@@ -328,7 +327,7 @@ def input_names(entry, net):
 
 
 def numbered(name, arg):
-    """A name for each array of an argument.
+    """Return a name for each array of an argument.
 
     >>> numbered("states", [SLOT, [SLOT], None]), numbered("x", SLOT)
     (['states0', 'states10'], ['x'])

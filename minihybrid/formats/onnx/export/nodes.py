@@ -1,13 +1,12 @@
-"""From a symbol to a draft: each node is said in ONNX's operators.
+"""The lowering of a symbol to ONNX operators.
 
-Takes:   a symbol, the specs of its variables, and which of them are batches.
-Gives:   `drafted`, the `Program`: its steps and its outputs.
+Uses:    a symbol, the specs of its variables, and which of them are batches.
+Defines: `drafted`, which returns the `Program`: its steps and outputs.
 
-Each node is looked up in a table of rules. One that has no rule, but a scalar
-expression, is made of that; any other is replaced by the simpler operators that its
-record's `expand` is made of, and these are looked up again. So most operators need no
-rule of their own.
-What is left out: training, and operators that draw random numbers.
+Each node is looked up in a table of rules. A node without a rule is translated from its
+scalar expression, if it has one; any other is decomposed into simpler operators by its
+definition's `expand`, and these are looked up in turn. So most operators need no rule.
+Not supported: training, and random operators.
 """
 
 from typing import NamedTuple
@@ -37,7 +36,7 @@ RULES = LAYOUT | LAYERS
 
 # -- node by node ----------------------------------------------------------------------
 class Exporter:
-    """Writes the nodes of one traced graph into a draft.
+    """Exports the nodes of one traced graph to a draft.
 
     values:  (node, output index) -> Value, or an ndarray for a constant.
     """
@@ -48,8 +47,7 @@ class Exporter:
             self.add(node)
 
     def add(self, node, source=None):
-        """Draft one node; `source` says for which node of the graph it is, if for
-        another one."""
+        """Export one node; `source` describes the node it was decomposed from, if any."""
         if node.op is None:
             self.values[node, 0] = (
                 Value(node.name, node.specs[0].dtype) if node.values is None else node.values[0]
@@ -62,7 +60,7 @@ class Exporter:
         self.values.update(((node, i), value) for i, value in enumerate(outs))
 
     def outputs(self, node):
-        """The value of a node, or several, by the first way that there is."""
+        """Return the output or outputs of a node, by the first method that applies."""
         op, inputs = node.op, [self.values[ref] for ref in node.inputs]
         if op.name in CONTROL:
             return CONTROL[op.name](self, node, *inputs)
@@ -87,7 +85,7 @@ class Exporter:
         return self.expanded(node, rule)
 
     def expanded(self, node, rule):
-        """The values of the simpler operators that a node is made of."""
+        """Decompose a node and return the outputs."""
         specs = [source.specs[i] for source, i in node.inputs]
         mode = {"training": False} if node.op.modal and rule is node.op.expand else {}
         with tracing(Trace()) as made, Prefix(f"{node.name}_"):
@@ -99,9 +97,9 @@ class Exporter:
         outs = out if isinstance(out, tuple) else (out,)
         return [self.values[ref] for s in outs for ref in s.refs][: node.n_outputs]
 
-    # -- graphs inside
+    # -- subgraphs
     def inlined(self, graph, values):
-        """The values of a graph's heads; `values` has those of its variables, in their order."""
+        """Inline a graph, `values` for its variables in order; return its heads."""
         for node, value in zip(graph.variables, values.values(), strict=True):
             self.values[node, 0] = value
         for node in graph.nodes:
@@ -110,7 +108,7 @@ class Exporter:
         return [self.values[ref] for ref in graph.heads]
 
     def body(self, inputs, write, specs, scalars=0):
-        """The graph whose steps a function writes, which gives its outputs, of these specs."""
+        """Return the subgraph of the steps that `write` adds; it returns outputs of these specs."""
         draft, outputs = self.draft, []
         outer, draft.steps = draft.steps, []
         for value in write():
@@ -122,9 +120,9 @@ class Exporter:
         return Body(steps, inputs, outputs, [spec.shape for spec in specs], scalars)
 
 
-# -- one graph, several batches --------------------------------------------------------
+# -- one graph, several sizes ----------------------------------------------------------
 def draft_of(symbol, specs, names):
-    """(draft, the specs of its outputs) for variables of some specs.
+    """Return (draft, the specs of its outputs) for variables of given specs.
 
     names:   of the outputs.
     """
@@ -145,7 +143,7 @@ def draft_of(symbol, specs, names):
 
 
 def named_heads(draft, heads, names):
-    """Give each output its name; an input or a constant is copied to get one."""
+    """Give each output its name; copy an input or a constant that is an output."""
     made = {name for step in draft.steps for name in step.outputs}
     new = {}
     for value, name in zip(heads, names, strict=True):
@@ -160,7 +158,7 @@ def named_heads(draft, heads, names):
 
 
 def output_names(symbol):
-    """The names of the outputs; one that an input or another output has gets more."""
+    """Return unique names of the outputs, with a suffix if another value has the name."""
     inputs, draft = symbol.list_inputs(), Draft(symbol.list_inputs())
     return [
         draft.unique(f"{name}_output" if name in inputs else name) for name in symbol.list_outputs()
@@ -168,20 +166,20 @@ def output_names(symbol):
 
 
 class Program(NamedTuple):
-    """What a file says."""
+    """The contents of a file."""
 
     steps: list
     outputs: list  # names
     specs: list  # of the outputs
-    others: list  # the same for a batch with one sample more, if its length is free
+    others: list  # the same for a batch with one more sample, if its size is free
 
 
 def drafted(traced, specs, batch):
-    """The Program of a net.
+    """Return the Program of a net.
 
     traced:  specs -> the symbol for variables of these specs.
     batch:   names of inputs whose first axis may have any length.
-    Raises:  ExportError, which says whether the net fits one length only.
+    Raises:  ExportError, which tells whether the net works for one batch size only.
     """
     symbol = traced(specs)
     names = output_names(symbol)
@@ -205,5 +203,5 @@ def drafted(traced, specs, batch):
 
 
 def with_length(spec, length):
-    """The spec with another first length."""
+    """Return the spec with another first length."""
     return Spec((length, *spec.shape[1:]), spec.dtype)

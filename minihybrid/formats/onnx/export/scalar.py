@@ -1,11 +1,11 @@
-"""Elementwise operators in ONNX: made of their scalar expressions.
+"""Elementwise operators in ONNX, translated from their scalar expressions.
 
-Takes:   an operator's expression of one output number, as every compiled target does.
-Gives:   `elementwise`, the ONNX steps that compute it for whole arrays.
+Uses:    an operator's expression for one output element, as every compiled target does.
+Defines: `elementwise`, which adds the ONNX steps that compute it for whole arrays.
 
-Most operators of the registry need no rule: `T(0) if {a} < 0 else sqrt({a})` is a Less,
-a Sqrt and a Where. Python's own parser reads the expression.
-What is left out: functions that ONNX has not (gamma, erfinv).
+Most operators need no rule: `T(0) if {a} < 0 else sqrt({a})` is a Less, a Sqrt and a
+Where. Python's parser (`ast`) reads the expression.
+Not supported: functions that ONNX lacks (gamma, erfinv).
 """
 
 import ast
@@ -56,7 +56,7 @@ FUNCTIONS = {
     "whole_div": "Div",
     "whole_mod": "Mod",
 }
-# Expressions for which ONNX has one operator of all inputs.
+# Expressions for which ONNX has a single operator.
 IDIOMS = {
     "T(0) if {a} <= 0 else {a}": "Relu",
     "T(1) / T({a})": "Reciprocal",
@@ -70,15 +70,15 @@ FLOAT64 = np.dtype("float64")
 
 
 def elementwise(draft, node, inputs):
-    """The value of an elementwise node."""
+    """Return the output of an elementwise node."""
     dtype = node.specs[0].dtype
     text = node.op.scalar(node.attrs, dtype)
-    if "{a}" not in text:  # the same number at all places
+    if "{a}" not in text:  # the same value for all elements
         number = np.full(1, Builder(draft, {}, dtype).read(text), dtype)
         shape = draft.add("Shape", inputs[0], dtype="int64")
         return draft.add("ConstantOfShape", shape, dtype=dtype, value=number)
     builder = Builder(draft, dict(zip(NAMES, inputs, strict=False)), dtype)
-    if "scalar" in node.attrs:  # the second input
+    if "scalar" in node.attrs:  # it is the second operand
         scalar = literal(node.attrs["scalar"])
         text, builder.given["b"] = text.replace(scalar, "{b}"), builder.read(scalar)
     if kind := IDIOMS.get(text):
@@ -87,18 +87,18 @@ def elementwise(draft, node, inputs):
 
 
 class Builder:
-    """Turns the parts of an expression into values; `given` are those of a, b, ..."""
+    """Translates expressions to values; `given` maps a, b, ... to the operands."""
 
     def __init__(self, draft, given, dtype):
         self.draft, self.given, self.dtype = draft, given, dtype
 
     def read(self, text):
-        """The value of an expression."""
+        """Return the value of an expression."""
         text = text.format(**{name: name for name in NAMES})
         return self.build(ast.parse(text, mode="eval").body)
 
     def build(self, tree):
-        """The value of a part of the expression."""
+        """Return the value of a node of the syntax tree."""
         add, build = self.draft.add, self.build
         match tree:
             case ast.Name(id="NAN" | "INF" | "nan" | "inf" as name):
@@ -128,14 +128,14 @@ class Builder:
         raise AssertionError(f"no rule for {ast.dump(tree)}")
 
     def typed(self, value, dtype=None):
-        """A value or a number in a dtype, unless given that of the output."""
+        """Cast a value or a Python scalar to a dtype, by default the output's."""
         dtype = dtype or self.dtype
         if hasattr(value, "dtype"):
             return self.draft.cast(value, dtype)
-        return np.asarray(value).astype(dtype)  # -2 of uint8 is 254, as in kernels
+        return np.asarray(value).astype(dtype)  # -2 as uint8 is 254, as in kernels
 
     def alike(self, a, b):
-        """Two values, or one and a number, in one dtype."""
+        """Cast two operands, at most one a Python scalar, to a common dtype."""
         if not hasattr(a, "dtype"):
             return self.alike(b, a)[::-1]
         if not hasattr(b, "dtype"):
@@ -145,14 +145,14 @@ class Builder:
         return self.draft.cast(a, wide), self.draft.cast(b, wide)
 
     def call(self, name, args):
-        """The value of a function."""
+        """Return the value of a function call."""
         if name == "T":
             return self.typed(args[0])
         if name in ("int64", "float64"):
             return self.typed(args[0], np.dtype(name))
         if name == "U":
             return args[0]
-        if name == "F":  # the same, but for whole numbers
+        if name == "F":  # T, but float64 for integers
             is_float = self.dtype.kind == "f"
             return self.typed(args[0], self.dtype if is_float else FLOAT64)
         if name in ("floor", "ceil"):
@@ -166,8 +166,8 @@ class Builder:
             self.draft.refuse(
                 f"ONNX has no function '{name}'; compute this part outside of the net"
             )
-        if name not in ("mod", "whole_power"):  # these leave the whole numbers
-            wide = np.dtype("f4" if name == "atan2" else "f8")  # as ONNX Runtime can
+        if name not in ("mod", "whole_power"):  # the others need floats
+            wide = np.dtype("f4" if name == "atan2" else "f8")  # that ONNX Runtime supports
             args = [
                 v if v.dtype.kind == "f" == self.dtype.kind else self.draft.cast(v, wide)
                 for v in args
@@ -175,9 +175,9 @@ class Builder:
         return COMPOSED[name](Math(self.draft), *args)
 
 
-# -- functions that ONNX has not, made of those it has ---------------------------------
+# -- functions that ONNX lacks, built from those it has --------------------------------
 class Math:
-    """ONNX operators as methods; numbers become constants in the dtype of the first."""
+    """ONNX operators as methods; scalars become constants in the first operand's dtype."""
 
     def __init__(self, draft):
         self.draft = draft
@@ -188,18 +188,18 @@ class Math:
         )
 
     def test(self, kind, a, b):
-        """A comparison."""
+        """Compare a and b."""
         b = b if hasattr(b, "dtype") else np.asarray(b, a.dtype)
         return self.draft.add(kind, a, b, dtype=bool)
 
     def choose(self, test, a, b):
-        """a where the test holds, else b."""
+        """Return a where the test holds, else b."""
         b = b if hasattr(b, "dtype") else np.asarray(b, a.dtype)
         return self.draft.add("Where", test, a, b, dtype=a.dtype)
 
 
 def _mod(m, a, b):
-    """Python's remainder, with the sign of b; ONNX's Mod of floats has that of a."""
+    """Return Python's remainder, with the sign of b; ONNX's Mod of floats has the sign of a."""
     if a.dtype.kind != "f":
         return m.Mod(a, b)
     rest = m.draft.add("Mod", a, b, fmod=1)
@@ -209,7 +209,7 @@ def _mod(m, a, b):
 
 
 def _whole_power(m, a, b):
-    """0 to a negative power is 0, of which ONNX Runtime makes the smallest number."""
+    """Return a^b for integers; 0 to a negative power is 0, but INT_MIN in ONNX Runtime."""
     out = m.Pow(a, b)
     if isinstance(b, np.ndarray) and (b >= 0).all():
         return out
@@ -218,7 +218,7 @@ def _whole_power(m, a, b):
 
 
 def _below(m, a):
-    """Whether a has a minus; 1 / -0 tells, and -infinity, of which it does not."""
+    """Return the sign bit: 1 / a detects -0, and the comparison -infinity."""
     return m.draft.add("Or", m.test("Less", a, 0), m.test("Less", m.Reciprocal(a), 0), dtype=bool)
 
 
@@ -232,12 +232,12 @@ def _atan2(m, y, x):
 
 
 def _expm1(m, a):
-    """(e^a + 1) tanh(a / 2), which keeps the digits of small numbers."""
+    """Return (e^a + 1) tanh(a / 2), which is accurate for small a."""
     return m.Mul(m.Add(m.Exp(a), 1), m.Tanh(m.Mul(a, 0.5)))
 
 
 def _log1p(m, a):
-    """Source: W. Kahan: log(u) a / (u - 1) of u = 1 + a, whose errors cancel."""
+    """Return log(u) a / (u - 1), u = 1 + a, whose errors cancel. Source: W. Kahan."""
     u = m.Add(a, 1)
     step = m.Sub(u, 1)
     near = m.Mul(m.Log(u), m.Div(a, step))

@@ -1,4 +1,4 @@
-"""From ONNX to our graphs."""
+"""Import of ONNX graphs."""
 
 from minihybrid.core import lazy
 

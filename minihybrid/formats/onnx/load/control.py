@@ -1,10 +1,9 @@
-"""ONNX's branches and loops in ours.
+"""ONNX import rules for branches and loops.
 
-Takes:   one node at a time, as a `Call`; the graphs in its attributes.
-Gives:   `CONTROL`: ONNX name -> function of the call that gives the outputs.
+Defines: `CONTROL`: ONNX name -> function of a `Call` that returns the outputs.
 
-What is left out: loops without a known largest number of iterations, and the stacks of a Loop,
-which have as many rows as there were iterations.
+Not supported: loops without a known maximum trip count, and the scan outputs of a Loop, whose
+length is the number of executed iterations.
 """
 
 from minihybrid.core.sym import Symbol
@@ -13,11 +12,11 @@ from minihybrid.gluon import control_flow
 from minihybrid.ops import OPS
 from minihybrid.passes.foreach import row_of
 
-MOST = 1 << 16  # iterations of a loop
+MOST = 1 << 16  # the largest trip count
 
 
 def _graph(call, name, n_inputs):
-    """The graph in an attribute, which takes so many inputs."""
+    """Return the subgraph in an attribute, with the given number of inputs."""
     graph = call.graph(name)
     if len(graph.inputs) != n_inputs:
         call.fail(f"{name} has {len(graph.inputs)} inputs, but {n_inputs} are needed")
@@ -25,18 +24,18 @@ def _graph(call, name, n_inputs):
 
 
 def _inside(call, graph, inputs=()):
-    """The symbols of a graph's outputs, given those of its inputs."""
+    """Return the symbols of a graph's outputs, given those of its inputs."""
     return call.scope.walk(graph, call.scope, inputs)
 
 
 def _tell(call, variables, pairs):
-    """Enter the specs of variables in both trials."""
+    """Set the specs of variables in both trials."""
     for variable, pair in zip(variables, pairs, strict=True):
         call.scope.specs[variable.refs[0][0]] = [[spec] for spec in pair]
 
 
 def _scalar(call, array):
-    """A known number as a symbol without axes."""
+    """Return a known scalar as a symbol of shape ()."""
     number = OPS["_full"].applied(
         (), {"shape": (1,), "value": float(array), "dtype": array.dtype}, base=Symbol
     )
@@ -44,12 +43,12 @@ def _scalar(call, array):
 
 
 def _outputs(call, made):
-    """The outputs of a node; there may be fewer than it gives."""
+    """Return the outputs that the node names, possibly fewer than it has."""
     return tuple(made[: len(call.node.outputs)])
 
 
 def _if(call):
-    """The branch that is taken, or chosen now if the condition is known."""
+    """If, as `cond`; a branch with a known condition is resolved now."""
     sides = [_graph(call, f"{name}_branch", 0) for name in ("then", "else")]
     known = call.need(0).fixed
     if known is not None:
@@ -59,7 +58,7 @@ def _if(call):
 
 
 def _loop(call):
-    """A `while_loop` of the number of the iteration, whether it goes on, and the variables."""
+    """Loop, as a `while_loop` over the iteration index, the condition and the variables."""
     if call.get(0) is None:
         call.fail("the largest number of iterations is missing; give it as the first input")
     most = call.fixed(0, "the largest number of iterations").item()
@@ -87,7 +86,7 @@ def _loop(call):
 
 
 def _scan(call):
-    """A `foreach` over the last inputs, whose first axis is that of the rows."""
+    """Scan, as a `foreach` over the first axis of the last inputs."""
     n = call.integer("num_scan_inputs")
     m = len(call.inputs) - n
     body = _graph(call, "body", len(call.inputs))

@@ -1,9 +1,8 @@
-"""ONNX operators that work number by number, and sums, in ours.
+"""ONNX import rules for elementwise operators and reductions.
 
-Takes:   one node at a time, as a `Call`.
-Gives:   `ELEMENTWISE`: ONNX name -> function of the call that gives the outputs.
+Defines: `ELEMENTWISE`: ONNX name -> function of a `Call` that returns the outputs.
 
-What is left out: shifts of bits, texts.
+Not supported: bit shifts, strings.
 """
 
 import math
@@ -15,12 +14,12 @@ from minihybrid.ops import OPS
 
 
 def label(call):
-    """The name for our node: what the file calls the output."""
+    """Return the name of our node: that of the output in the file."""
     return call.scope.unique(call.node.outputs[0])
 
 
 def plain(name):
-    """The same operator under our name."""
+    """Return the rule of an operator that only has another name here."""
 
     def made(call):
         inputs = [call.sym(i) for i in range(len(OPS[name].inputs))]
@@ -31,9 +30,9 @@ def plain(name):
 
 # -- two inputs ------------------------------------------------------------------------
 def single(call, i):
-    """An input that is one constant number; else `None`.
+    """Return an input that is a scalar constant; else `None`.
 
-    Weights with axes stay arrays, so that they can be trained.
+    Weights with axes stay arrays, so they can be trained.
     """
     value, other = call.need(i), call.need(1 - i)
     array = value.fixed
@@ -48,7 +47,7 @@ def single(call, i):
 
 
 def binary(name, scalar, reverse=None):
-    """An operator of two inputs; one that is a constant number becomes an attribute."""
+    """Return the rule of a binary operator; a scalar constant becomes an attribute."""
 
     def made(call):
         right, left = single(call, 1), single(call, 0)
@@ -72,7 +71,7 @@ def _pow(call):
 
 
 def _mod(call):
-    """The remainder has the sign of b, or with `fmod` that of a."""
+    """Mod: the remainder has the sign of b, or with `fmod` that of a."""
     if call.integer("fmod", 0):
         left, right = call.sym(0), call.sym(1)
         size = OPS["broadcast_mod"](OPS["abs"](left), OPS["abs"](right))
@@ -81,7 +80,7 @@ def _mod(call):
 
 
 def _chain(name, scalar=None):
-    """An operator of any number of inputs, two at a time."""
+    """Return the rule of a variadic operator, as a chain of binary ones."""
 
     def made(call):
         if scalar and len(call.inputs) == 2:
@@ -100,7 +99,7 @@ def _mean(call):
 
 # -- limits and types ------------------------------------------------------------------
 def _clip(call):
-    """Between two limits: attributes, since opset 11 inputs; each may be left out."""
+    """Clip: the limits are attributes, since opset 11 inputs; each is optional."""
     if call.opset < 11:
         low, high = call.number("min"), call.number("max")
     else:
@@ -119,7 +118,7 @@ def _clip(call):
 
 
 def _round(call):
-    """To the next whole number, halves to an even one."""
+    """Round to the nearest integer, half to even."""
     data = call.sym(0)
     low = OPS["floor"](data)
     rest = data - low
@@ -137,7 +136,7 @@ def _cast(call):
 
 
 def _dropout(call):
-    """Drops in training; the file's own `training_mode` is ours to decide."""
+    """Dropout, active in training; the file's `training_mode` is ignored."""
     call.integer("seed")
     ratio = (
         call.number("ratio", 0.5)
@@ -160,7 +159,7 @@ def _leaky(kind, alpha):
 
 
 def _prelu(call):
-    """One slope a channel, or one in all; any other shape is written out."""
+    """PRelu with one slope per channel or a single one; else as max and min."""
     slope, ndim, data = call.need(1).fixed, call.ndim(0), call.sym(0)
     if slope is not None and ndim > 1 and slope.ndim <= ndim:
         wide = (1,) * (ndim - slope.ndim) + slope.shape
@@ -172,7 +171,7 @@ def _prelu(call):
 
 
 def _selu(call):
-    """The usual factors have an operator of their own."""
+    """Selu; only the standard constants have an operator."""
     alpha = call.number("alpha", 1.6732632423543772)
     gamma = call.number("gamma", 1.0507009873554805)
     if abs(alpha - 1.67326324) < 1e-5 and abs(gamma - 1.05070098) < 1e-5:
@@ -225,7 +224,7 @@ def _mish(call):
 
 
 def _softmax(name):
-    """Along one axis; before opset 13, over all axes from this one on."""
+    """Return a softmax rule: along an axis, before opset 13 over it and all later axes."""
 
     def made(call):
         ndim, data = call.ndim(0), call.sym(0)
@@ -241,7 +240,7 @@ def _softmax(name):
 
 # -- sums and extremes -----------------------------------------------------------------
 def axes_of(call, since, place=1):
-    """The axes to work on: an attribute, or an input since some opset; `None`: all."""
+    """Return the axes: an attribute, or an input since an opset; `None` means all."""
     if call.opset < since:
         return call.integers("axes")
     return None if call.get(place) is None else call.numbers(place, "the axes")
@@ -260,7 +259,7 @@ def _reduction(name, since=18, before=None, after=None):
 
 
 def _log_sum_exp(call):
-    """The largest exponent is taken out first, so that nothing overflows."""
+    """ReduceLogSumExp, which subtracts the maximum first to avoid overflow."""
     axes, keep = axes_of(call, 18), bool(call.integer("keepdims", 1))
     data = call.sym(0)
     top = OPS["BlockGrad"](OPS["_np_max"](data, axis=axes, keepdims=True))

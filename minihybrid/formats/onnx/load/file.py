@@ -1,12 +1,11 @@
-"""An ONNX file as plain Python: checked first, understood later.
+"""The ONNX parser: a validated file as plain Python objects.
 
-Takes:   the bytes of a `.onnx` file, and the folder that it lies in.
-Gives:   `read_model`: a `Model` of names, arrays and `OnnxNode`s in their order.
+Defines: `read_model`, which returns a `Model` of names, arrays and `OnnxNode`s in order.
 
-A file is data that somebody else wrote. Each length is compared with the bytes that are
-there before memory is taken, each name with those before it; nothing is run.
+A file is untrusted data. Each length is checked against the available bytes before memory
+is allocated, each name against the earlier ones; nothing is executed.
 Source:  the ONNX specification, docs/IR.md and onnx.proto.
-What is left out: functions of the file's own, sparse and quantised tensors.
+Not supported: model-local functions, sparse and quantized tensors.
 """
 
 import math
@@ -19,7 +18,7 @@ import numpy as np
 from minihybrid.core.files import FileError, read_whole
 from minihybrid.core.op import dtype as dtype_kind
 
-# How files number the types of elements: those that arrays here can have.
+# Enum value of an element type in files -> dtype, for the supported ones.
 ELEMENTS = {
     1: "float32",
     2: "uint8",
@@ -31,16 +30,16 @@ ELEMENTS = {
     11: "float64",
     16: "bfloat16",
 }
-# Which field has the numbers, where they are not raw bytes, and their types there.
+# dtype -> the field of elements that aren't raw bytes; `int32_data` for the others.
 FIELDS = {"float32": "float_data", "float64": "double_data", "int64": "int64_data"}
 OPSETS = range(7, 27)
 
 
 @dataclass
 class OnnxNode:
-    """One node: what it applies, to which values by name, and under which attributes.
+    """A node: its operator, the names of its inputs and outputs, and its attributes.
 
-    attrs:   name -> value, of a subgraph a `Model`; `None` for a kind that cannot be read.
+    attrs:   name -> value; a `Model` for a subgraph, `None` for an unsupported type.
     """
 
     where: str
@@ -57,22 +56,22 @@ class OnnxNode:
 
     @property
     def graphs(self):
-        """The graphs in its attributes."""
+        """The subgraphs in its attributes."""
         return [value for value in self.attrs.values() if isinstance(value, Model)]
 
     @property
     def reads(self):
-        """The names that it reads, or its graphs."""
+        """The names that it or its subgraphs read."""
         inside = [name for graph in self.graphs for name in graph.reads]
         return [name for name in self.inputs if name] + inside
 
 
 @dataclass
 class Model:
-    """A file's graph: `inputs` and `outputs` are (name, dtype, shape).
+    """A graph; `inputs` and `outputs` are lists of (name, dtype, shape).
 
-    The graph in an attribute is one as well; its opset is `None`. In a shape, an `int` is a
-    length, a `str` the name of an unknown one, `None` one without a name. `arrays` has the
+    A subgraph is a `Model` whose opset is `None`. In a shape, an `int` is a static length, a
+    `str` the name of a dynamic one, `None` a dynamic one without a name. `arrays` holds the
     initializers.
     """
 
@@ -85,12 +84,12 @@ class Model:
 
     @property
     def reads(self):
-        """The names that a subgraph reads, among them its own."""
+        """The names that a subgraph reads, including its own."""
         return [name for node in self.nodes for name in node.reads] + [n for n, *_ in self.outputs]
 
 
 def import_onnx():
-    """The library `onnx`, which knows the layout of the messages in a file."""
+    """Return the package `onnx`, which defines the protobuf messages."""
     try:
         import onnx
     except ImportError:
@@ -102,16 +101,16 @@ def import_onnx():
 
 
 def read_file(fname):
-    """The model in a `.onnx` file.
+    """Read the model in a `.onnx` file.
 
-    Raises:  FileError naming the file and the node, value or tensor at fault.
+    Raises:  FileError naming the file and the invalid node, value or tensor.
     """
     fname = os.fspath(fname)
     return read_model(read_whole(fname), str(fname), os.path.dirname(fname))
 
 
 def read_model(data, source="the bytes", folder=None):
-    """The model in the bytes of a file; weights beside it are read from `folder`."""
+    """Parse the model in the bytes of a file; external weights are read from `folder`."""
     onnx = import_onnx()
     from google.protobuf.message import DecodeError
 
@@ -127,7 +126,7 @@ def read_model(data, source="the bytes", folder=None):
 
 
 def _text(value, where):
-    """A text of a message; what is not UTF-8 comes as bytes."""
+    """Return a string of a message; protobuf returns invalid UTF-8 as bytes."""
     try:
         return value.decode() if isinstance(value, bytes) else value
     except UnicodeDecodeError:
@@ -173,7 +172,7 @@ def _graph(graph, source, external, opset=None):
 
 
 def _declared(value, source):
-    """(name, dtype or None, shape or None) of an input or output."""
+    """Return (name, dtype or None, shape or None) of an input or output."""
     name = _text(value.name, source)
     where = f"{source}, value {name!r:.60}"
     if not name:
@@ -203,9 +202,9 @@ def _declared(value, source):
 
 
 def _checked(model, outer=frozenset()):
-    """The model, if every value is made once, and before it is read.
+    """Return the model, if every value is defined once (SSA) and before its uses.
 
-    outer:   the names around a subgraph.
+    outer:   the names visible to a subgraph.
     """
     known = {name for name, *_ in model.inputs} | model.arrays.keys() | outer
     if len(known) != len(model.inputs) + len(model.arrays) + len(outer):
@@ -275,7 +274,7 @@ def _type_name(number):
 
 
 def _array(tensor, where, external):
-    """A tensor as a NumPy array; its numbers are counted before they are read."""
+    """Return a tensor as a NumPy array; its size is checked before it is read."""
     dtype = ELEMENTS.get(tensor.data_type)
     if dtype is None:
         raise FileError(
@@ -305,13 +304,13 @@ def _array(tensor, where, external):
             f"{where}: {len(raw)} bytes, but shape {shape} of {dtype} "
             f"needs {count * dtype.itemsize}"
         )
-    if dtype.kind == "b":  # any number but 0 is true
+    if dtype.kind == "b":  # any nonzero byte is true
         return (np.frombuffer(raw, "uint8") != 0).reshape(shape)
     return np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype).reshape(shape)
 
 
 def _listed(tensor, shape, dtype, where):
-    """The array of a tensor whose numbers stand in a typed list."""
+    """Return the array of a tensor whose elements are in a typed list."""
     field = FIELDS.get(dtype.name, "int32_data")
     numbers = getattr(tensor, field)
     if len(numbers) != math.prod(shape):
@@ -319,24 +318,24 @@ def _listed(tensor, shape, dtype, where):
             f"{where}: {len(numbers)} numbers in {field}, but shape "
             f"{shape!s:.80} needs {math.prod(shape)}"
         )
-    if dtype.name in ("float16", "bfloat16"):  # the bits, as whole numbers
+    if dtype.name in ("float16", "bfloat16"):  # bit patterns stored as integers
         return np.array(numbers, "int32").astype("uint16").view(dtype).reshape(shape)
     wide = {"i": "int64", "u": "int64", "b": "int64"}.get(dtype.kind, dtype)
     return np.array(numbers, wide).astype(dtype).reshape(shape)
 
 
 class ExternalData:
-    """ONNX's "external data": files beside a model with the numbers of its tensors.
+    """ONNX's "external data": files next to a model with its tensors' elements.
 
-    Only a plain name is followed, to a regular file, never a path or a link: a model
-    cannot ask for a file that its folder does not hold, nor for more than it holds.
+    Only plain names of regular files are followed, never paths or links: a model can't
+    read outside its folder, nor past the end of a file.
     """
 
     def __init__(self, folder):
         self.folder, self.left = folder, {}
 
     def read(self, entries, nbytes, where):
-        """The bytes of a tensor; `entries` has a file's name, perhaps a place and length."""
+        """Return the bytes of a tensor; `entries` has a file name, optionally offset and length."""
         name = entries.get("location", "")
         if (
             self.folder is None

@@ -1,11 +1,10 @@
-"""Numbers that an ONNX graph computes from shapes: computed at once.
+"""Constant folding of shape computations in an ONNX graph.
 
-Takes:   a node whose inputs are all known numbers.
-Gives:   `fold`: its outputs as numbers, by NumPy.
+Defines: `fold`, which evaluates a node by NumPy if all its inputs are known.
 
-Exporters write a reshape as a dozen nodes that take a shape apart and put it together
-again; of these nothing is left. How large a result is, is checked before it is made.
-What is left out: everything but the handful of operators that exporters use for it.
+Exporters write a reshape as a dozen nodes that take a shape apart and reassemble it; these
+are all folded. The size of a result is checked before it is computed.
+Not supported: operators other than the few that exporters use for shapes.
 """
 
 import numpy as np
@@ -16,7 +15,7 @@ from minihybrid.ops.integers import whole_power
 
 
 def fold(call):
-    """The numbers of a node's output, once for each trial; `None` if not possible."""
+    """Return a node's output in both trials; `None` if it can't be folded."""
     rule = FOLDED.get(call.node.op)
     optional = 3 if call.node.op == "Slice" else len(call.inputs)
     given = [v for v in call.inputs if v is not None]
@@ -52,13 +51,13 @@ def _made(call, rule, trial):
     return rule(call, *arrays)
 
 
-# Two trials are not enough to know what these say of a length: it may be 1 or 10 ** 9.
+# Two trials can't decide these for every length: it may be 1 or 10 ** 9.
 UNSURE = frozenset(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min"))
 
 
 # -- rules -----------------------------------------------------------------------------
 def _elementwise(function):
-    """A rule for a NumPy function of arrays that stretch to one shape."""
+    """Return the rule of a NumPy function that broadcasts its arguments."""
 
     def rule(call, *arrays):
         for i in range(len(arrays)):
@@ -75,7 +74,7 @@ def _elementwise(function):
 
 
 def _divide(a, b):
-    """Whole numbers are divided towards 0, as in C."""
+    """Divide; integer division truncates, as in C."""
     if a.dtype.kind == "f":
         return a / b
     if not np.all(b):
@@ -84,14 +83,14 @@ def _divide(a, b):
 
 
 def _power(a, b):
-    """In the first one's type; whole numbers also of exponents below 0, as our operator."""
+    """Raise a to b in the dtype of a; integers allow negative exponents, as our operator does."""
     if a.dtype.kind in "iu" and b.dtype.kind in "iu":
         return whole_power(a, b.astype(a.dtype))
     return np.power(a, b, dtype=a.dtype, casting="unsafe")
 
 
 def _mod(call, a, b):
-    """The remainder has the sign of b, or with `fmod` that of a."""
+    """Return the remainder, with the sign of b, or with `fmod` that of a."""
     return _elementwise(np.fmod if call.integer("fmod", 0) else np.mod)(call, a, b)
 
 
@@ -127,7 +126,7 @@ def _transpose(call, data):
 
 
 def _axes(call, given):
-    """The axes of Squeeze and Unsqueeze: an attribute, since opset 13 an input."""
+    """Return the axes of Squeeze or Unsqueeze: an attribute, since opset 13 an input."""
     if call.opset < 13:
         return call.integers("axes")
     return None if given is None else call.whole(given, "the list of axes")
@@ -162,7 +161,7 @@ def _concat(call, *arrays):
 
 
 def _filled(call, shape):
-    """ConstantOfShape: one value, so many times."""
+    """Evaluate ConstantOfShape."""
     value = call.attr("value", np.zeros(1, "float32"), np.ndarray)
     if value.size != 1:
         call.fail(f"the attribute value has shape {value.shape}; one number is needed")

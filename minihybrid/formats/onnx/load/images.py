@@ -1,9 +1,8 @@
-"""ONNX operators that frame, enlarge and rearrange images, in ours.
+"""ONNX import rules for padding, resizing and depth/space rearrangement.
 
-Takes:   one node at a time, as a `Call`.
-Gives:   `IMAGES`: ONNX name -> function of the call that gives the outputs.
+Defines: `IMAGES`: ONNX name -> function of a `Call` that returns the outputs.
 
-What is left out: enlarging by linear or cubic interpolation, and making smaller.
+Not supported: linear or cubic interpolation, and downsampling.
 """
 
 from minihybrid.formats.onnx.load.elementwise import label
@@ -12,7 +11,7 @@ from minihybrid.ops import OPS
 
 
 def padded(call, data, widths, mode="constant", value=0.0):
-    """The data with more at the ends of its axes; negative widths cut."""
+    """Pad the data; negative widths crop it."""
     if any(w < 0 for pair in widths for w in pair):
         data = OPS["slice"](
             data,
@@ -26,7 +25,7 @@ def padded(call, data, widths, mode="constant", value=0.0):
 
 
 def _pad(call):
-    """More at the ends of axes: attributes, since opset 11 inputs."""
+    """Pad: the widths are attributes, since opset 11 inputs."""
     ndim, mode = call.ndim(0), call.text("mode", "constant")
     axes = range(ndim)
     if call.opset < 11:
@@ -46,7 +45,7 @@ def _pad(call):
 
 
 def _scales(call):
-    """How often each axis is repeated, by whole numbers."""
+    """Return the integer scale of each axis."""
     ndim = call.ndim(0)
     axes = [call.axis(a, ndim) for a in call.integers("axes", tuple(range(ndim)))]
     if call.node.op == "Upsample" and call.opset < 9:
@@ -70,7 +69,7 @@ def _scales(call):
 
 
 def _resize(call):
-    """Repeat rows and columns; places between them (linear, cubic) are not computed."""
+    """Resize by repeating rows and columns (nearest neighbor)."""
     mode, scales = call.text("mode", "nearest"), _scales(call)
     start = "asymmetric" if call.opset < 11 else "half_pixel"
     place = call.text("coordinate_transformation_mode", start)
@@ -104,7 +103,7 @@ def _resize(call):
 
 
 def _depth_to_space(call):
-    """DCR is MXNet's order; CRD, PyTorch's PixelShuffle, is three steps."""
+    """DepthToSpace; DCR is MXNet's order, CRD that of PyTorch's PixelShuffle."""
     size, data = call.integer("blocksize", 1), call.sym(0)
     if call.text("mode", "DCR") == "DCR":
         return OPS["depth_to_space"](data, block_size=size, name=label(call))

@@ -1,10 +1,9 @@
-"""ONNX operators with weights or windows, in our layers' operators.
+"""ONNX import rules for layers with weights or windows.
 
-Takes:   one node at a time, as a `Call`.
-Gives:   `LAYERS`: ONNX name -> function of the call that gives the outputs.
+Defines: `LAYERS`: ONNX name -> function of a `Call` that returns the outputs.
 
-Weights are brought into the layout in which our kernels read them, once, here.
-What is left out: recurrent layers, attention as one operator, dilated pooling.
+Weights are converted here, once, to the layout that our kernels read.
+Not supported: recurrent layers, attention as one operator, dilated pooling.
 """
 
 import math
@@ -19,7 +18,7 @@ from minihybrid.ops import OPS
 
 # -- products of matrices --------------------------------------------------------------
 def _dense(call, turned, *bias):
-    """`x W^T + b`; the file's weight is W, or W^T, which is turned round."""
+    """Return `x W^T + b`; the file's weight is W, or W^T if `turned`."""
     value = call.need(1)
     weight = call.scope.parameter(value, "turned", np.transpose) if turned else call.sym(1)
     return OPS["FullyConnected"](
@@ -34,7 +33,7 @@ def _dense(call, turned, *bias):
 
 
 def _gemm(call):
-    """alpha A B + beta C, with A or B transposed; a layer if B is a weight."""
+    """Gemm: alpha A B + beta C, A or B transposed; a dense layer if B is a weight."""
     alpha, beta = call.number("alpha", 1.0), call.number("beta", 1.0)
     turned = bool(call.integer("transA", 0)), bool(call.integer("transB", 0))
     weight, bias = call.need(1).fixed, call.get(2)
@@ -62,7 +61,7 @@ def _matmul(call):
 
 # -- windows ---------------------------------------------------------------------------
 def _window(call, kernel):
-    """(strides, dilations, [(before, after), ...]) of the axes after the channels."""
+    """Return (strides, dilations, [(before, after), ...]) of the spatial axes."""
     n = len(kernel)
     strides = call.integers("strides", (1,) * n)
     dilations = call.integers("dilations", (1,) * n)
@@ -96,7 +95,7 @@ def _window(call, kernel):
 
 
 def _same_pads(length, kernel, stride, dilation, mode):
-    """The padding with which the output has length / stride numbers, rounded up."""
+    """Return the padding for an output of length / stride elements, rounded up."""
     outs = -(-length // stride)
     total = max((outs - 1) * stride + dilation * (kernel - 1) + 1 - length, 0)
     small, large = total // 2, total - total // 2
@@ -104,7 +103,7 @@ def _same_pads(length, kernel, stride, dilation, mode):
 
 
 def _even(call, data, pads, value=0.0):
-    """(data, pad): unequal padding before and after is written out, as a Pad."""
+    """Return (data, pad); asymmetric padding becomes a Pad of the data."""
     if all(a == b >= 0 for a, b in pads):
         return data, tuple(a for a, _ in pads)
     return padded(call, data, [(0, 0), (0, 0), *pads], value=value), (0,) * len(pads)
@@ -134,7 +133,7 @@ def _conv(call):
 
 
 def _deconv(call):
-    """Unequal padding is cut off after a transposed convolution without any."""
+    """ConvTranspose; asymmetric padding is cropped from an unpadded output."""
     weight, groups = call.shape(1), call.integer("group", 1)
     kernel = call.integers("kernel_shape", weight[2:])
     strides, dilations, pads = _window(call, kernel)
@@ -169,7 +168,7 @@ def _deconv(call):
 
 
 def _cuts(call, kernel, strides, dilations, more, wanted, mode):
-    """What is cut off for outputs of a wanted size, or of `stride` times the data's."""
+    """Return the crops for a given output size, or for `stride` times the input size."""
     candidates = set()
     for shape in call.shapes(0):
         sizes = wanted or [n * s for n, s in zip(shape[2:], strides, strict=True)]
@@ -213,7 +212,7 @@ def _pool(kind):
         source, more["pad"] = _even(call, data, pads, -math.inf if kind == "max" else 0)
         out = OPS["Pooling"](source, **more)
         if kind == "avg" and not inner and source is not data:
-            # the means count the frame, too: a mean of ones is the share that does not
+            # The means count the padding: divide by the fraction of each window that isn't.
             ones, _ = _even(call, OPS["ones_like"](data), pads)
             out = OPS["broadcast_div"](out, OPS["Pooling"](ones, **more))
         return _started_inside(call, out, kernel, strides, pads) if up else out
@@ -222,7 +221,7 @@ def _pool(kind):
 
 
 def _started_inside(call, out, kernel, strides, pads):
-    """Drop windows that would start in the padding at the end, as ceil_mode wants."""
+    """Drop windows that start in the end padding, as ceil_mode requires."""
     candidates = set()
     for shape in call.shapes(0):
         outs = [
@@ -259,10 +258,10 @@ def _global_pool(kind):
     return made
 
 
-# -- normalisation ---------------------------------------------------------------------
+# -- normalization ---------------------------------------------------------------------
 def _batch_norm(call):
-    """Running statistics are states of their own, even if the file shares arrays."""
-    call.integer("training_mode")  # whoever runs the net decides
+    """BatchNormalization; running statistics are separate states, even if the file shares them."""
+    call.integer("training_mode")  # the caller decides
     if not call.integer("spatial", 1):
         call.fail("spatial=0 is not supported; needed: 1")
     weights = [call.sym(i) for i in range(3)]
@@ -283,13 +282,13 @@ def _batch_norm(call):
 
 
 def _constant(call, like, numbers):
-    """Numbers that the file does not hold, named after a value."""
+    """Return a parameter that isn't in the file, named after a value."""
     array = np.asarray(numbers, "float32")
     return call.scope.parameter(Value(like.name, (array, array)))
 
 
 def _layer_norm(call):
-    """Over the last axes: made one, where there are several."""
+    """LayerNormalization over the last axes, which are merged."""
     ndim, data = call.ndim(0), call.sym(0)
     axis = call.axis(call.integer("axis", -1), ndim)
     call.integer("stash_type")
@@ -315,7 +314,7 @@ def _instance_norm(call):
 
 
 def _group_norm(call):
-    """Scale and bias have one number a group, since opset 21 one a channel."""
+    """GroupNormalization; scale and bias are per group, since opset 21 per channel."""
     groups, eps = call.integer("num_groups", 1), call.number("epsilon", 1e-5)
     call.integer("stash_type")
     if call.opset < 21:

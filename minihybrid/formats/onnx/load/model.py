@@ -1,13 +1,12 @@
-"""Networks from other frameworks: ONNX files become symbols and blocks.
+"""Import of ONNX files, such as those exported by PyTorch or TensorFlow.
 
-Takes:   a `.onnx` file, such as PyTorch's and TensorFlow's exporters write.
-Gives:   `import_model`, `import_to_gluon`, `get_model_metadata`.
+Defines: `import_model`, `import_to_gluon`, `get_model_metadata`.
 
-Each node is looked up in a table and becomes operators of ours, in the layout in which
-our kernels want their weights. The file's float initializers are parameters that can be
-trained; a single number without axes is a constant.
+Each node is looked up in a table and translated to our operators, with weights in the
+layout that our kernels need. The file's float initializers become trainable parameters;
+scalars are constants.
 Source:  MXNet 1.9's mx.contrib.onnx; the ONNX specification, docs/Operators.md.
-What is left out: opsets before 7, quantised networks.
+Not supported: opsets before 7, quantized networks.
 """
 
 from minihybrid.core import nd
@@ -32,10 +31,10 @@ OPERATORS = {**ELEMENTWISE, **SHAPES, **PARTS, **IMAGES, **LAYERS, **CONTROL}
 
 
 def import_model(model_file):
-    """(symbol, arg_params, aux_params) of an ONNX file.
+    """Return (symbol, arg_params, aux_params) of an ONNX file.
 
-    The dicts have NDArrays by name, as `model.load_checkpoint` gives them.
-    Raises:  FileError naming the node; all operators that are missing, at once.
+    The dicts map names to NDArrays, as those of `model.load_checkpoint`.
+    Raises:  FileError naming the node, or listing all unsupported operators.
 
     >>> import os, tempfile
     >>> from minihybrid.core import sym
@@ -57,12 +56,12 @@ def import_model(model_file):
 
 
 def import_to_gluon(model_file, ctx=None):
-    """A SymbolBlock of an ONNX file, with its parameters, ready to run and to train.
+    """Return a SymbolBlock of an ONNX file with its parameters, ready to run and train.
 
     ctx:     the device of the parameters.
 
-    Inputs that no output needs are left out.
-    Raises:  FileError naming the node; all operators that are missing, at once.
+    Inputs that no output depends on are dropped.
+    Raises:  FileError naming the node, or listing all unsupported operators.
 
     >>> import os, tempfile
     >>> from minihybrid.core import sym
@@ -84,14 +83,14 @@ def import_to_gluon(model_file, ctx=None):
             dtype=array.dtype,
             differentiable=name not in states | scope.frozen,
         )
-        # Zeros: random numbers would be drawn for nothing.
+        # Zeros, as initial random values would be overwritten.
         params[name].initialize("zeros", context)
         params[name].set_data(nd.array(array, dtype=array.dtype))
     return SymbolBlock(symbol, scope.inputs, params)
 
 
 def get_model_metadata(model_file):
-    """What an ONNX file takes and gives: lists of (name, shape); 0 is an open length.
+    """Return an ONNX file's inputs and outputs: lists of (name, shape); 0 is an unknown length.
 
     The keys are `input_tensor_data` and `output_tensor_data`, as in MXNet.
 
@@ -120,7 +119,7 @@ def get_model_metadata(model_file):
 
 # -- the walk --------------------------------------------------------------------------
 def translate(model):
-    """(symbol, scope): each node that the outputs need, in our operators."""
+    """Translate the nodes that the outputs need; return (symbol, scope)."""
     nodes, _ = _needed(model)
     missing = [n for n in _all(nodes) if n.domain not in ("", "ai.onnx") or n.op not in OPERATORS]
     if missing:
@@ -141,7 +140,7 @@ def translate(model):
 
 
 def _all(nodes):
-    """The nodes, and those of their graphs."""
+    """Yield the nodes, and those of their subgraphs."""
     for node in nodes:
         yield node
         for graph in node.graphs:
@@ -149,7 +148,7 @@ def _all(nodes):
 
 
 def _walk(graph, scope, inputs):
-    """The symbols of a graph's outputs; a subgraph knows the values around it."""
+    """Return the symbols of a graph's outputs; a subgraph can read outer values."""
     outer, (nodes, wanted) = scope.values, _needed(graph)
     arrays = {k: Value(k, (a, a), trained=a.dtype.kind == "f") for k, a in graph.arrays.items()}
     names = [name for name, *_ in graph.inputs]
@@ -164,7 +163,7 @@ def _walk(graph, scope, inputs):
 
 
 def _head(scope, name):
-    """The symbol of an output."""
+    """Return the symbol of an output."""
     value = scope.values[name]
     if value.arrays is None:
         return value.symbol
@@ -177,7 +176,7 @@ def _head(scope, name):
 
 
 def _needed(model):
-    """(the nodes that the outputs need, in order; the names that anybody needs)."""
+    """Return (the live nodes in order, the live names)."""
     wanted, nodes = {name for name, *_ in model.outputs}, []
     for node in reversed(model.nodes):
         if not wanted.isdisjoint(node.outputs):
@@ -187,7 +186,7 @@ def _needed(model):
 
 
 def _apply(call, wanted):
-    """Give a node's outputs their values."""
+    """Apply a node and store the values of its outputs."""
     node, scope = call.node, call.scope
     call.check()
     try:
@@ -201,7 +200,7 @@ def _apply(call, wanted):
     except HybridError as error:
         node.fail(scope.explained(str(error)))
     except (ValueError, TypeError, IndexError, ArithmeticError) as error:
-        # Numbers that do not fit together are the file's fault, whoever finds out.
+        # Inconsistent values are the file's fault, whatever code detects them.
         node.fail(scope.explained(f"its shapes and numbers do not fit together: {error}"))
     call.check_attributes()
     for i, name in enumerate(node.outputs):

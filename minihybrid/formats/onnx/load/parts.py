@@ -1,10 +1,9 @@
-"""ONNX operators that choose, order and number elements, in ours.
+"""ONNX import rules for slices, indexing and sorting.
 
-Takes:   one node at a time, as a `Call`.
-Gives:   `PARTS`: ONNX name -> function of the call that gives the outputs.
+Defines: `PARTS`: ONNX name -> function of a `Call` that returns the outputs.
 
-What is left out: outputs whose shapes depend on values (NonZero, Unique), and indices
-of several axes at once (GatherND).
+Not supported: outputs whose shapes depend on values (NonZero, Unique), and indices into
+several axes (GatherND).
 """
 
 from functools import partial
@@ -15,7 +14,7 @@ from minihybrid.ops import OPS
 
 # -- slices ----------------------------------------------------------------------------
 def _split(call):
-    """Equal parts, or parts of given lengths: an attribute, since opset 13 an input."""
+    """Split: equal parts or given lengths, an attribute; since opset 13 an input."""
     axis = call.axis(call.integer("axis", 0), call.ndim(0))
     count = len(call.node.outputs)
     if call.integer("num_outputs", count) != count:
@@ -41,7 +40,7 @@ def _split(call):
 
 
 def _edges(call, i, lengths):
-    """Where slices begin or end; `None` where that is the edge in both trials."""
+    """Return the bounds of slices; `None` for the end of the axis in both trials."""
     pairs = zip(*call.trials(i, "where slices begin and end"), strict=True)
     return [
         a
@@ -56,7 +55,7 @@ def _edges(call, i, lengths):
 
 
 def _slice(call):
-    """Parts of axes: attributes, since opset 10 inputs."""
+    """Slice: the bounds are attributes, since opset 10 inputs."""
     ndim, pairs = call.ndim(0), list(zip(*call.shapes(0), strict=True))
     if call.opset < 10:
         begins, ends = call.integers("starts", ()), call.integers("ends", ())
@@ -76,9 +75,9 @@ def _slice(call):
     )
 
 
-# -- places as numbers -----------------------------------------------------------------
+# -- indexing --------------------------------------------------------------------------
 def _gather(call):
-    """Rows by their numbers: one row, an embedding, or along any axis."""
+    """Gather, as a slice, an embedding, or `take` along any axis."""
     ndim = call.ndim(0)
     axis, where = call.axis(call.integer("axis", 0), ndim), call.need(1)
     if where.fixed is not None and where.fixed.shape in ((), (1,)):
@@ -102,7 +101,7 @@ def _gather_elements(call):
 
 
 def _scatter_elements(call):
-    """Updates, put or added where the indices say."""
+    """ScatterElements: write or add updates at the indices."""
     data, index, updates = (call.sym(i) for i in range(3))
     more = {"axis": call.integer("axis", 0), "mode": "wrap"}
     put = OPS["_put_along"](updates, index, data, **more)
@@ -117,7 +116,7 @@ def _scatter_elements(call):
 
 
 def _scatter_nd(call):
-    """Rows put where the indices say."""
+    """ScatterND of whole rows: write them at the indices."""
     shape = call.shape(1)
     if call.text("reduction", "none") != "none" or len(shape) != 2 or shape[1] != 1:
         call.fail("only whole rows of the first axis are supported, without a reduction")
@@ -130,14 +129,14 @@ def _one_hot(call):
         call.fail("only the last axis is supported")
     off, on = call.fixed(2, "the pair of values").ravel().tolist()
     depth, places = int(call.fixed(1, "the depth").ravel()[0]), call.sym(0)
-    places = OPS["where"](places < 0, places + depth, places)  # -1 is the last
+    places = OPS["where"](places < 0, places + depth, places)  # -1 means the last
     return OPS["one_hot"](
         places, depth=depth, on_value=on, off_value=off, dtype=call.dtype(2), name=label(call)
     )
 
 
 def _top_k(call):
-    call.integer("sorted")  # ours are sorted always
+    call.integer("sorted")  # ours is always sorted
     count = call.numbers(1, "the number of elements")
     out = OPS["topk"](
         call.sym(0),

@@ -1,11 +1,10 @@
-"""ONNX operators that give numbers another shape, in ours.
+"""ONNX import rules for operators that change shapes.
 
-Takes:   one node at a time, as a `Call`.
-Gives:   `SHAPES`: ONNX name -> function of the call that gives the outputs.
+Defines: `SHAPES`: ONNX name -> function of a `Call` that returns the outputs.
 
-Shapes in a file are numbers; here they are attributes. A length that the file leaves
-open is written as "that of the data" or "what is left".
-What is left out: Reshape with two lengths that only the data tells.
+Shapes in a file are tensors; here they are attributes. A length that depends on a dynamic
+axis is encoded as copied from the data (0) or inferred (-1).
+Not supported: Reshape with two such lengths to infer.
 """
 
 import math
@@ -45,26 +44,26 @@ def _size(call):
 
 
 def _known_only(call):
-    """What only `fold` can make."""
+    """Fail: only `fold` can evaluate this operator."""
     call.fail("its inputs must be known when the file is read, but they depend on the data")
 
 
 def _same(call):
-    """Exporters give weights with equal numbers one array and each a name by this."""
+    """Identity: exporters use it to give shared weights several names."""
     return call.need(0)
 
 
 # -- new shapes ------------------------------------------------------------------------
 def codes(call, wanted, shapes):
-    """A shape for Reshape: of the shapes wanted in both trials, and the data's.
+    """Return the `shape` of a Reshape, from the new and old shapes in both trials.
 
-    A length that is open is the data's own in this place (0), or follows (-1).
+    A dynamic length is copied from the data's axis of this index (0), or inferred (-1).
     """
     target = []
     for i, lengths in enumerate(zip(*wanted, strict=True)):
         own = tuple(s[i] if i < len(s) else None for s in shapes)
         target.append(lengths[0] if lengths[0] == lengths[1] else 0 if lengths == own else -1)
-    if target.count(-1) > 1 and -1 in wanted[0]:  # what is left may be known, too
+    if target.count(-1) > 1 and -1 in wanted[0]:  # the inferred length may be static
         return codes(
             call,
             [
@@ -82,16 +81,16 @@ def codes(call, wanted, shapes):
 
 
 def reshaped(call, data, wanted, shapes):
-    """The data in a new shape, told in both trials."""
+    """Reshape the data to the shape given for both trials."""
     return OPS["Reshape"](data, shape=codes(call, wanted, shapes), name=label(call))
 
 
 def _reshape(call):
-    """Lengths of 0 are the data's own, unless `allowzero`; one of -1 follows."""
+    """Reshape: 0 copies the data's length unless `allowzero` is set; -1 is inferred."""
     shapes, keep = call.shapes(0), not call.integer("allowzero", 0)
     wanted = []
     for lengths, shape in zip(call.trials(1, "the shape"), shapes, strict=True):
-        if 0 in lengths and not keep:  # in MXNet's codes 0 means another thing
+        if 0 in lengths and not keep:  # in MXNet's encoding, 0 copies a length
             fixed = call.numbers(1, "the shape")
             return OPS["_np_reshape"](call.sym(0), newshape=fixed, name=label(call))
         if min(lengths, default=0) < -1:
@@ -128,7 +127,7 @@ def _transpose(call):
 
 
 def _expand(call):
-    """Stretch to a shape, and the shape to the data's, where that is longer."""
+    """Expand: broadcast the data and the shape to their common shape."""
     shapes = call.shapes(0)
     wanted = [
         np.broadcast_shapes(s, t) for s, t in zip(shapes, call.trials(1, "the shape"), strict=True)

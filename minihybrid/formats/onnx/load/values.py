@@ -1,14 +1,13 @@
-"""Values of an ONNX graph while it is read: numbers, or symbols.
+"""Abstract values of an ONNX graph during import: known arrays, or symbols.
 
-Takes:   nodes of a checked file, and what its inputs say of their shapes.
-Gives:   `Value`, `Scope` (what is known of all values) and `Call` (one node, with its
-         inputs and attributes), which the tables of operators work with.
+Defines: `Value`, `Scope` (the state of the import) and `Call` (one node with its inputs and
+         attributes), the interface for the tables of operators.
 
-A file computes with shapes as with numbers (Shape, Gather, Concat, Reshape), while our
-graphs want them written down. So numbers that follow from shapes are computed at once.
-A length that the file leaves open is tried twice, with two different numbers: what
-comes out equal is known; what does not, depends on the data.
-What is left out: graphs whose shapes depend on the values of the data.
+A file computes shapes with operators (Shape, Gather, Concat, Reshape), while our graphs
+need static ones. So arrays computed from shapes are constant-folded. A dynamic axis is
+evaluated twice, with two different trial lengths: results that agree are static; the
+others depend on the axis.
+Not supported: graphs whose shapes depend on the values of the data.
 """
 
 import math
@@ -25,16 +24,16 @@ from minihybrid.formats.onnx.export.draft import free_name
 from minihybrid.formats.onnx.load.file import import_onnx
 from minihybrid.ops import OPS
 
-# How many numbers may be made while a file is read: so many, and for each number that
-# the file holds so many more. A short file could ask for all memory otherwise.
+# The elements that may be folded during import: ALLOWED, plus MORE for each element in
+# the file. Otherwise, a short file could exhaust memory.
 ALLOWED, MORE = 1 << 22, 8
 
 
 @dataclass(eq=False)
 class Value:
-    """One value: its numbers in both trials, or else the symbol that stands for it.
+    """A value: its arrays in both trials if known, else its symbol.
 
-    trained: whether the numbers are weights, which training may change.
+    trained: whether it is a trainable weight.
     """
 
     name: str
@@ -44,7 +43,7 @@ class Value:
 
     @property
     def fixed(self):
-        """The numbers, if they are known and do not depend on an open length."""
+        """The array, if it is known and equal in both trials; else `None`."""
         if self.arrays is None:
             return None
         first, second = self.arrays
@@ -53,7 +52,7 @@ class Value:
 
 
 def trial_lengths(number):
-    """What the open length of this number is taken for: one even, one odd number.
+    """Return the two trial lengths of the dynamic axis `number`: one even, one odd.
 
     >>> trial_lengths(0), trial_lengths(1)
     ((1202, 1999), (1236, 2057))
@@ -62,9 +61,9 @@ def trial_lengths(number):
 
 
 class Scope:
-    """All that is known so far: values by name, shapes of symbols, parameters.
+    """The state of an import: values by name, specs of symbols, parameters.
 
-    walk:    (graph, scope, symbols for its inputs) -> those of its outputs.
+    walk:    (graph, scope, symbols for its inputs) -> symbols of its outputs.
     """
 
     def __init__(self, model, walk):
@@ -72,7 +71,7 @@ class Scope:
         self.arrays, self.frozen, self.inputs = {}, set(), []
         self.made, self.taken = {}, set()
         self.left = ALLOWED + MORE * sum(a.size for a in model.arrays.values())
-        self.numbers = {}  # an open length's name -> its number
+        self.numbers = {}  # a dynamic axis's name -> its number
         for name, dtype, shape in model.inputs:
             lengths = (
                 None
@@ -99,7 +98,7 @@ class Scope:
             self.inputs.append(symbol)
 
     def explained(self, text):
-        """An error's text, and what the trials' lengths in it stand for."""
+        """Return an error message, with the names of the trial lengths in it."""
         named = [
             f"{n} stands for {name!r:.40}"
             for name, number in self.numbers.items()
@@ -109,18 +108,18 @@ class Scope:
         return f"{text} ({', '.join(named)})" if named else text
 
     def unique(self, name):
-        """The name, or the name with a number, if another has it."""
+        """Return the name, with a numeric suffix if it's taken."""
         return free_name(name, self.taken, "_")
 
     def parameter(self, value, layout="", change=None):
-        """The symbol of known numbers: one parameter for all that want this layout.
+        """Return the symbol of a known array: one parameter for all users of a layout.
 
-        layout:  a name for what `change` does to the numbers; "": as they are.
+        layout:  a name for what `change` does to the array; "": unchanged.
         """
         if (value, layout) in self.made:
             return self.made[value, layout]
         numbers = value.fixed if change is None else change(value.fixed)
-        if not numbers.size:  # a parameter's length of 0 means that it is not known
+        if not numbers.size:  # in a parameter's shape, 0 means unknown
             raise FileError(
                 f"{self.model.source}: {value.name!r:.60} has shape "
                 f"{numbers.shape}, but an array with numbers is needed"
@@ -131,13 +130,13 @@ class Scope:
         self.arrays[name] = wide
         if not value.trained:
             self.frozen.add(name)
-        if not numbers.ndim:  # a parameter has axes
+        if not numbers.ndim:  # a parameter needs at least one axis
             symbol = OPS["_np_reshape"](symbol, newshape=())
         self.made[value, layout] = symbol
         return symbol
 
     def spec(self, symbol):
-        """The specs of a symbol in both trials; new nodes are inferred on the way."""
+        """Return the specs of a symbol in both trials, inferring those of new nodes."""
         ((last, index),) = symbol.refs
         stack = [last]
         while stack:
@@ -156,9 +155,9 @@ class Scope:
 
 
 class Call:
-    """One node with its inputs, as the functions of the tables see it.
+    """A node and its inputs, the argument of the import rules.
 
-    Each attribute is asked for by its kind; those that nobody asked for are refused.
+    Attributes are read by type; those that the rule didn't read are refused.
     """
 
     def __init__(self, node, scope):
@@ -170,7 +169,7 @@ class Call:
         self.fail = node.fail
 
     def check(self):
-        """Compare the inputs with what the operator takes in this opset."""
+        """Check the number of inputs against the operator's schema in this opset."""
         defs = import_onnx().defs
         try:
             schema = defs.get_schema(self.node.op, self.opset)
@@ -187,7 +186,7 @@ class Call:
 
     # -- attributes
     def attr(self, name, default, kind):
-        """An attribute of a Python type, or the default."""
+        """Return an attribute of a Python type, or the default."""
         self.read.add(name)
         if name not in self.node.attrs:
             return default
@@ -197,15 +196,15 @@ class Call:
         return value
 
     def integer(self, name, default=None):
-        """A whole number."""
+        """Return an integer attribute."""
         return self.attr(name, default, int)
 
     def number(self, name, default=None):
-        """A real number."""
+        """Return a float attribute."""
         return self.attr(name, default, float)
 
     def graph(self, name):
-        """A subgraph."""
+        """Return a subgraph attribute."""
         self.read.add(name)
         graph = self.node.attrs.get(name)
         if not hasattr(graph, "nodes"):
@@ -213,11 +212,11 @@ class Call:
         return graph
 
     def text(self, name, default=""):
-        """A text, such as a mode."""
+        """Return a string attribute, such as a mode."""
         return self.attr(name, default, str)
 
     def integers(self, name, default=None):
-        """A tuple of whole numbers."""
+        """Return an attribute as a tuple of integers."""
         value = self.attr(name, default, list)
         if value is not default and not all(type(v) is int for v in value):
             self.fail(
@@ -226,29 +225,29 @@ class Call:
         return value if value is None else tuple(value)
 
     def check_attributes(self):
-        """Refuse attributes that were not asked for: they might mean something."""
+        """Refuse attributes that weren't read, as ignoring them could change the result."""
         left = self.node.attrs.keys() - self.read
         if left:
             self.fail(f"the attribute {min(left)!r:.40} is not supported")
 
     # -- inputs
     def get(self, i):
-        """The value of an input, or `None` if it is left out."""
+        """Return an input, or `None` if it's omitted."""
         return self.inputs[i] if i < len(self.inputs) else None
 
     def need(self, i):
-        """The value of an input that must be there."""
+        """Return a required input."""
         value = self.get(i)
         if value is None:
             self.fail(f"input {i} is missing")
         return value
 
     def sym(self, i):
-        """An input as a symbol; known numbers become a parameter."""
+        """Return an input as a symbol; a known array becomes a parameter."""
         return self.symbol_of(self.need(i))
 
     def symbol_of(self, value):
-        """A value as a symbol."""
+        """Return a value as a symbol."""
         if value.arrays is None:
             return value.symbol
         if value.fixed is None:
@@ -259,7 +258,7 @@ class Call:
         return self.scope.parameter(value)
 
     def fixed(self, i, what):
-        """The known numbers of an input; an error says what they are needed for."""
+        """Return the known array of an input; `what` names it in errors."""
         numbers = self.need(i).fixed
         if numbers is None:
             self.fail(
@@ -269,16 +268,16 @@ class Call:
         return numbers
 
     def numbers(self, i, what):
-        """The known whole numbers of an input, as a tuple of `int`."""
+        """Return the known integers of an input, as a tuple of `int`."""
         return self.whole(self.fixed(i, what), what)
 
     def trials(self, i, what):
-        """The whole numbers of an input in both trials."""
+        """Return the integers of an input in both trials."""
         arrays = self.need(i).arrays or [self.fixed(i, what)]
         return [self.whole(a, what) for a in arrays]
 
     def whole(self, array, what):
-        """A few whole numbers in a row, as a tuple of `int`."""
+        """Return at most 32 integers of an array as a tuple of `int`."""
         if array.dtype.kind not in "iu" or array.ndim > 1 or array.size > 32:
             self.fail(
                 f"{what} is {array.dtype} of shape {array.shape}, but at most 32 "
@@ -287,7 +286,7 @@ class Call:
         return tuple(array.ravel().tolist())
 
     def shapes(self, i):
-        """The shape of an input in both trials."""
+        """Return the shape of an input in both trials."""
         value = self.need(i)
         if value.arrays is not None:
             return [a.shape for a in value.arrays]
@@ -300,28 +299,28 @@ class Call:
         return shapes
 
     def shape(self, i):
-        """The shape of an input; -1 stands for a length that is open."""
+        """Return the shape of an input, with -1 for a dynamic length."""
         return tuple(m if m == n else -1 for m, n in zip(*self.shapes(i), strict=True))
 
     def ndim(self, i):
-        """The number of axes of an input."""
+        """Return the number of axes of an input."""
         return len(self.shapes(i)[0])
 
     def dtype(self, i):
-        """The type of an input's elements, or `None`."""
+        """Return the dtype of an input, or `None`."""
         value = self.need(i)
         if value.arrays is not None:
             return value.arrays[0].dtype
         return self.scope.spec(value.symbol)[0].dtype
 
     def axis(self, axis, ndim):
-        """The axis counted from the front, checked."""
+        """Return an axis as a nonnegative index, checked."""
         if not -ndim <= axis < ndim:
             self.fail(f"axis {axis} does not exist in {ndim} dimensions")
         return axis % ndim
 
     def fits(self, shape):
-        """The shape of numbers to be made now, if they are not too many."""
+        """Return the shape of an array to fold, if its size is within the limit."""
         count = math.prod(shape)
         if any(n < 0 for n in shape) or count > self.scope.left:
             self.fail(
