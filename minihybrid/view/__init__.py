@@ -1,7 +1,6 @@
-"""Pictures and texts of what the engine does, for notebooks and terminals.
+"""Visualization, inspection and timing for notebooks and terminals.
 
-Takes:   nets, symbols, plans.
-Gives:   `mx.explain`, `mx.show`, `mx.viz`, `mx.bench`, and what a notebook shows of a net.
+Defines: `mx.explain`, `mx.show`, `mx.viz`, `mx.bench`, and notebook views of nets and symbols.
 """
 
 from minihybrid.core import lazy

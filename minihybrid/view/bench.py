@@ -1,14 +1,12 @@
-"""Chapter 08. Honest timing: a stopwatch, a repeated measurement, a fair comparison.
+"""Chapter 08. Benchmarking: a stopwatch, repeated measurements, fair comparisons.
 
-Takes: functions to call.  Gives: seconds per call, with their spread.
+Three rules make a timing trustworthy, and each takes a few lines here. Warm up: a first
+call may trace and compile. Repeat: a single measurement is noise, so every result is a
+median with its quartiles. Interleave: a machine's speed drifts, so candidates are timed
+in rounds, A B C A B C, and drift affects all of them.
 
-Three habits make a timing honest, and each is a few lines here. Warm up: a first call
-may trace and compile. Repeat: one number is an anecdote, so every result is a median
-with its quartiles. Interleave: a machine slows down and speeds up, so candidates take
-turns, A B C A B C, and share its moods.
-
-Left out: processor counters, separate processes (see `benchmarks/`), and switching off
-Python's garbage collector, which the program of a user does not switch off either.
+Not supported: hardware counters and separate processes (see `benchmarks/`). Python's
+garbage collector stays on, as in a user's program.
 """
 
 import time
@@ -23,14 +21,14 @@ import numpy as np
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import waitall
 
-PROGRESS_BAR_FROM_S = 10.0  # nobody wonders before; a hiccup must not draw a bar
+PROGRESS_BAR_FROM_S = 10.0  # short runs need none, and a hiccup must not draw one
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 clock = time.perf_counter
 
 
 class Timer:
-    """Stopwatch that waits for asynchronous work before it looks at the clock.
+    """Stopwatch that waits for asynchronous work before reading the clock.
 
     Units:   `elapsed_s`, seconds from the last start to the last stop; NaN before.
     Raises:  RuntimeError if stopped before it was started.
@@ -47,13 +45,13 @@ class Timer:
         self._started_s: float | None = None
 
     def start(self) -> Self:
-        """Wait until nothing is pending, then start the clock; returns the timer."""
+        """Wait until nothing is pending, then start the clock; return the timer."""
         waitall()
         self._started_s = clock()
         return self
 
     def stop(self) -> float:
-        """Wait until nothing is pending, then stop; returns `elapsed_s`."""
+        """Wait until nothing is pending, then stop; return `elapsed_s`."""
         if self._started_s is None:
             raise RuntimeError("Timer: stopped before it was started; call start().")
         waitall()
@@ -65,7 +63,7 @@ class Timer:
         return self.start()
 
     def __exit__(self, kind: type | None, error: object, traceback: object) -> None:
-        if kind is None:  # after an error the time would be that of something else
+        if kind is None:  # after an error, the time would be meaningless
             self.stop()
 
 
@@ -114,7 +112,7 @@ class Timing:
 
     @property
     def spread(self) -> float:
-        """Distance of the quartiles over the median; above 0.1 the machine was busy."""
+        """Interquartile range over the median; above 0.1 the machine was busy."""
         low_s, high_s = self.quartiles_s
         return (high_s - low_s) / self.median_s
 
@@ -135,7 +133,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Timings of several functions that took turns, with ratios to the first.
+    """Interleaved timings of several functions, with ratios to the first.
 
     Units:   `timings[name].median_s`, seconds per call.
     """
@@ -179,8 +177,8 @@ def measure(f: Callable, *args: Any, repeats: int = 21, min_time_s: float = 0.01
 
     In loops:   for each repeat:  wait; start; for each call: f(*args); wait; stop
 
-    The wait stands after the last call of a repeat, so that work which overlaps in a
-    user's loop overlaps here, too. The loop itself costs about 20 ns per call.
+    It waits only after the last call of a repeat, so asynchronous calls overlap as in a
+    user's loop. The loop itself costs about 20 ns per call.
 
     Units:   `min_time_s`, seconds that one repeat lasts at least; result in seconds.
     Raises:  TypeError if `f` is not callable; ValueError if `repeats` is below 1.
@@ -217,7 +215,7 @@ def compare(
 def _take_turns(
     caller: str, functions: dict[str, Callable], args: tuple, repeats: int, min_time_s: float
 ) -> dict[str, Timing]:
-    """Name -> Timing, from `repeats` rounds in which each function has one turn."""
+    """Return name -> Timing, from `repeats` rounds that time each function once."""
     for name, f in functions.items():
         if not callable(f):
             raise TypeError(
@@ -240,10 +238,10 @@ def _take_turns(
 
 
 def _calibrate(f: Callable, args: tuple, min_time_s: float) -> tuple[int, float]:
-    """A number of calls that lasts `min_time_s`, and how long it lasted, in seconds.
+    """Return a number of calls that takes at least `min_time_s`, and their time in seconds.
 
-    It lasts so long twice: once may be an interruption, and a few calls are shorter than a
-    tick of a browser's clock.
+    Two runs must take that long: one may have been interrupted, and a few calls are shorter
+    than a tick of a browser's clock.
     """
     _time_calls(f, args, 1)  # warm-up: this call may trace, compile and fill caches
     n_calls = 1
@@ -260,11 +258,11 @@ def _time_calls(f: Callable, args: tuple, n_calls: int) -> float:
 
 
 def _rounds(n_rounds: int, expected_s: float) -> Iterable[int]:
-    """The rounds to walk over, behind a progress bar if they are expected to last."""
+    """Return the rounds, with a progress bar if they are expected to take long."""
     if expected_s < PROGRESS_BAR_FROM_S:
         return range(n_rounds)
     try:
-        from tqdm import tqdm  # here: few timings take so long
+        from tqdm import tqdm  # imported here, as few timings take so long
     except ModuleNotFoundError:
         return range(n_rounds)
     return tqdm(range(n_rounds), desc="timing", leave=False)

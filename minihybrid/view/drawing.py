@@ -1,13 +1,12 @@
-"""The places of boxes and arrows in a picture of a graph.
+"""Layered graph layout: positions of boxes and arrows in a drawing of a graph.
 
-Takes:   a graph.
-Gives:   `boxes_of`, a box for each node; `layout`, which places them.
+Defines: `boxes_of`, which returns a box for each node; `layout`, which positions them.
 
-The layout has four steps, each a function: every box gets a row (`rows`); the boxes of
-a row get an order with few crossings (`order`); boxes that continue each other become
-one straight column (`columns`); the columns get their place (`place`).
+The layout has four steps, each a function: assign boxes to rows (`rows`); order the boxes
+of each row with few crossings (`order`); align chains of boxes in straight columns
+(`columns`); assign x coordinates to columns (`place`).
 
-What is left out: an exact solution of any of the four steps.
+Limits: all four steps are heuristics.
 """
 
 import bisect
@@ -19,7 +18,7 @@ from minihybrid.core.op import UNKNOWN, Node
 from minihybrid.passes.fuse import is_core
 from minihybrid.passes.reduction_schedule import is_map
 
-# kind -> (colour of Okabe and Ito, its meaning). The boxes say the same in words.
+# kind -> (color of Okabe and Ito, its meaning). The boxes' text is as informative.
 KINDS = {
     "variable": ("#0072B2", "input or parameter"),
     "elementwise": ("#56B4E9", "elementwise"),
@@ -33,7 +32,7 @@ LETTER = 7.2  # pixels: the widest letter of a monospace font at this size
 
 
 def kind_of(node: Node) -> str:
-    """The kind of a node, one of `KINDS`."""
+    """Return the kind of a node, one of `KINDS`."""
     if node.op is None:
         return "variable"
     if "graph" in node.attrs:
@@ -45,7 +44,7 @@ def kind_of(node: Node) -> str:
 
 
 def what(node: Node) -> str:
-    """A node in words: its operator with attributes, or that it is an input."""
+    """Describe a node: its operator with attributes, `variable` or `constant`."""
     if node.op is None:
         return "variable" if node.values is None else "constant"
     if "graph" in node.attrs:
@@ -55,12 +54,12 @@ def what(node: Node) -> str:
 
 
 def short(text: str, length: int = 26) -> str:
-    """The text without its middle if it is long; the end of a name tells most."""
+    """Abbreviate a long text in the middle, as the end of a name matters most."""
     return text if len(text) <= length else f"{text[:7]}…{text[8 - length :]}"
 
 
 class Box:
-    """A rectangle to be placed; without a kind it is where a long edge passes a row."""
+    """A box of the drawing; without a kind, a dummy where a long edge passes a row."""
 
     def __init__(
         self,
@@ -71,26 +70,26 @@ class Box:
         node: Node | None = None,
     ) -> None:
         self.kind, self.bold, self.tip = kind, [short(t) for t in bold], tip
-        self.node = node  # whose box it is
+        self.node = node  # the node it represents
         self.lines = [*self.bold, *(short(t) for t in plain)]
-        self.inputs: dict[Box, list[str]] = {}  # source Box -> its output numbers, as "[0]"
-        self.ways: dict[Box, list[Box]] = {}  # source Box -> the points on the way from it
-        self.ups: list[Box] = []  # neighbours in the row above
-        self.downs: list[Box] = []  # and below
+        self.inputs: dict[Box, list[str]] = {}  # source Box -> output indices read, as "[0]"
+        self.ways: dict[Box, list[Box]] = {}  # source Box -> dummies on the edge from it
+        self.ups: list[Box] = []  # neighbors in the row above
+        self.downs: list[Box] = []  # neighbors in the row below
         self.row = self.index = 0
-        self.x = self.y = 0.0  # the middle of the upper side
+        self.x = self.y = 0.0  # the center of the upper side
         self.width = max((2 * PAD + LETTER * len(t) for t in self.lines), default=PAD)
         self.height = LINE * len(self.lines) + PAD if kind else 0
 
     def reads(self, source: "Box", output: int, n_outputs: int) -> None:
-        """Note an edge from another box."""
+        """Add an edge from another box."""
         self.inputs.setdefault(source, []).extend([f"[{output}]"] * (n_outputs > 1))
 
 
 def boxes_of(graph: Graph, limit: int, hidden: Set[Node] = frozenset()) -> list[Box]:
-    """One box for each of the first `limit` nodes, and one for each output.
+    """Return a box for each of the first `limit` nodes and each output.
 
-    hidden:  nodes that get none, nor arrows from them.
+    hidden:  nodes drawn neither as boxes nor with arrows.
     """
     names = graph.names()
     boxes: dict[Node, Box] = {}
@@ -107,7 +106,7 @@ def boxes_of(graph: Graph, limit: int, hidden: Set[Node] = frozenset()) -> list[
         elif node.op:
             plain = [
                 f"{k}={v}" for k, v in list(shown_attrs(node).items())[:2] if k != "num_hidden"
-            ]  # the shape says it
+            ]  # the shape shows it
         box = boxes[node] = Box(
             kind_of(node), bold, [*plain, *specs], f"{names[node]}: {what(node)}", node
         )
@@ -125,14 +124,14 @@ def boxes_of(graph: Graph, limit: int, hidden: Set[Node] = frozenset()) -> list[
 
 
 # -- the layout ------------------------------------------------------------------------
-Table = list[list[Box]]  # rows from above, each from left to right
-Beside = dict[int, dict[int, float]]  # number of a column -> {number of one beside it: distance}
+Table = list[list[Box]]  # rows from top to bottom, each from left to right
+Beside = dict[int, dict[int, float]]  # column index -> {index of an adjacent column: distance}
 
 
 def rows(boxes: Sequence[Box]) -> Table:
-    """Give each box a row below its inputs; edges that pass a row get a point there.
+    """Assign each box to a row below its inputs, and add dummies where edges pass a row.
 
-    A box stands as near to its readers as its own inputs allow. Returns a list of rows.
+    A box is as close to its users as its own inputs permit. Returns a list of rows.
     """
     readers: dict[Box, list[Box]] = {box: [] for box in boxes}
     for box in boxes:
@@ -144,7 +143,7 @@ def rows(boxes: Sequence[Box]) -> Table:
         if readers[box] and len(readers[box]) >= len(computed):
             box.row = min(r.row for r in readers[box]) - 1
     table: Table = [[] for _ in range(max((b.row for b in boxes), default=-1) + 1)]
-    # (source, row) -> the point that all long edges of the source share
+    # (source, row) -> the dummy shared by all long edges of the source
     points: dict[tuple[Box, int], Box] = {}
     for box in boxes:
         table[box.row].append(box)
@@ -167,10 +166,10 @@ def _join(above: Box, below: Box) -> None:
 
 
 def order(table: Table, sweeps: int = 8) -> None:
-    """Sort each row by the mean place of its neighbours, down and up; keep the best."""
+    """Sort rows by mean neighbor position, sweeping down and up; keep the best order."""
     place_of: dict[Box, int] = {}
     stack = [b for row in table for b in reversed(row) if not b.downs]
-    while stack:  # first, depth first from the outputs: a box's inputs stay together
+    while stack:  # initially depth-first from the outputs, which keeps inputs together
         box = stack.pop()
         if box not in place_of:
             place_of[box] = len(place_of)
@@ -210,10 +209,10 @@ def _mean(beside: Sequence[Box], default: float) -> float:
 
 
 def crossings(table: Table) -> int:
-    """How many pairs of edges cross."""
+    """Count pairs of edges that cross."""
     count = 0
     for row in table:
-        ends: list[int] = []  # where the edges seen so far arrive, sorted
+        ends: list[int] = []  # sorted end positions of earlier edges
         for box in row:
             arrivals = sorted(below.index for below in box.downs)
             count += sum(len(ends) - bisect.bisect_right(ends, a) for a in arrivals)
@@ -223,17 +222,17 @@ def crossings(table: Table) -> int:
 
 
 def columns(table: Table) -> dict[Box, list[Box]]:
-    """box -> the list of boxes, one a row, that stand on one vertical line with it.
+    """Return box -> its column, the boxes on the same vertical line, one per row.
 
-    Long edges and long runs of operators come first, parameters last. An elementwise
-    box of equal inputs stands between them instead.
+    Long edges and long chains of operators are aligned first, parameters last. An
+    elementwise box is centered between equally important inputs instead.
     """
     column = {box: [box] for row in table for box in row}
     for upper in table[:-1]:
         weights = {
             (up, down): (_weight(up, down), len(column[up])) for up in upper for down in up.downs
         }
-        taken: list[tuple[int, int]] = []  # places of what is tied already between these two rows
+        taken: list[tuple[int, int]] = []  # index pairs aligned so far between these rows
         for up, down in sorted(weights, key=lambda e: (*(-w for w in weights[e]), e[0].index)):
             rivals = [weights[other, down] for other in down.ups]
             even = down.kind == "elementwise" and rivals.count(max(rivals)) > 1
@@ -252,10 +251,10 @@ def _weight(up: Box, down: Box) -> int:
 
 
 def place(table: Table, column: dict[Box, list[Box]], rounds: int = 12) -> None:
-    """Set `x` of every box: columns stay straight and go near what they are joined to.
+    """Set `x` of every box: columns stay straight and close to their neighbors.
 
-    From as far left as possible, each column in turn moves to the median of its
-    neighbours, as far as the columns beside it let it; in the end, of those above.
+    Starting at the far left, each column moves to the median of its neighbors, as far as
+    adjacent columns permit; in the last rounds, of the neighbors above.
     """
     lefts: Beside = {}
     rights: Beside = {}
@@ -288,10 +287,10 @@ def place(table: Table, column: dict[Box, list[Box]], rounds: int = 12) -> None:
 
 
 def _left_to_right(n: int, lefts: Beside, rights: Beside) -> list[int]:
-    """The numbers below `n`, each after all that stand left of it."""
+    """Sort column indices topologically: each after all columns to its left."""
     waiting = {i: len(beside) for i, beside in lefts.items()}
     sequence = [i for i in range(n) if i not in waiting]
-    for i in sequence:  # it grows while we walk
+    for i in sequence:  # grows during iteration
         for j in rights.get(i, {}):
             waiting[j] -= 1
             if waiting[j] == 0:
@@ -300,7 +299,7 @@ def _left_to_right(n: int, lefts: Beside, rights: Beside) -> list[int]:
 
 
 def layout(boxes: Sequence[Box]) -> tuple[float, float]:
-    """Place the boxes; returns the picture's (width, height) in pixels."""
+    """Position the boxes; return the drawing's (width, height) in pixels."""
     table = rows(boxes)
     order(table)
     place(table, columns(table))
@@ -308,7 +307,7 @@ def layout(boxes: Sequence[Box]) -> tuple[float, float]:
     for row in table:
         height = max(box.height for box in row)
         for box in row:
-            if not box.kind:  # an edge passes the row straight down
+            if not box.kind:  # an edge crosses the row vertically
                 box.height = height
             box.y = y + (height - box.height) / 2
         y += height + DOWN

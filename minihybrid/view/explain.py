@@ -1,12 +1,10 @@
-"""All that happens in one call, stage by stage, to be looked at.
+"""Inspection of one call, stage by stage: trace, passes, memory, source, times.
 
-Takes:   a net or a compiled function, and the inputs of a call.
-Gives:   `explain`, and `Explanation`: text, and in a notebook the hybrid view.
+Defines: `explain`, which returns an `Explanation`: text, or the hybrid view in a notebook.
 
-Counts are the same in every run; times are not, so they stand in a section of their own
-that can be left out.
+Counts are reproducible; times aren't, so they have a separate, optional section.
 
-What is left out: the backward plan; training changes what is recorded, not the stages.
+Not supported: the backward plan; training changes the traced graph, not the stages.
 """
 
 import itertools
@@ -26,11 +24,11 @@ from minihybrid.view.links import counts, n_steps
 from minihybrid.view.text import diff
 from minihybrid.view.viz import LIMIT, columns_of, plural
 
-LINES = 400  # of one text; more would drown a notebook
+LINES = 400  # per section; more would flood a notebook
 
 
 class Section(NamedTuple):
-    """One stage: its heading, and what there is to see, as text."""
+    """One stage: its heading and its contents as text."""
 
     title: str
     text: str
@@ -40,9 +38,9 @@ class Explanation:
     """The stages of one call.
 
     plan:    the plan of these inputs;  stages: [(name, graph)];  source: the generated
-             text;  memory: where each value lies.
+             source;  memory: the memory plan.
     steps:   [(kernel, elapsed_s)], seconds; `None` without timings.
-    launches: what a simulated GPU counted (`simt.watch`); `None` elsewhere.
+    launches: counters of a simulated GPU (`simt.watch`); `None` elsewhere.
     reason:  which guard of an earlier plan failed, if this one is a recompilation.
     """
 
@@ -60,7 +58,7 @@ class Explanation:
 
     @property
     def title(self) -> str:
-        """What was compiled, for which inputs."""
+        """The compiled net and its inputs."""
         plan = self.plan
         specs = {n.name: n.specs[0] for n in self.stages[0][1].variables}
         given = ", ".join(f"{n} {specs[n]}" for n in plan.inputs if n in specs)
@@ -70,11 +68,11 @@ class Explanation:
         return f"{plan.title}: {given or 'no inputs'}; {mode}, target {plan.target}{note}{why}"
 
     def counts(self) -> Sequence[tuple[str, ...]]:
-        """The table of stages as text cells, the headings first."""
+        """Return the table of stages as rows of strings, headings first."""
         return counts(self.stages)
 
     def sections(self) -> list[Section]:
-        """One `Section` a stage, in the order of a call; times come last."""
+        """Return a `Section` per stage, in the order of a call; times come last."""
         sections = [_first(*self.stages[0])]
         for (_, before), (name, after) in itertools.pairwise(self.stages):
             sections.append(_change(name, before, after))
@@ -98,7 +96,7 @@ class Explanation:
         return sections
 
     def access_rows(self) -> Sequence[tuple[str, ...]]:
-        """What a simulated GPU counted, a row a launch, the headings first."""
+        """Return a simulated GPU's counters, a row per launch, headings first."""
         rows = [("kernel", "threads", "loads", "stores", "shared loads", "barriers", "bytes")]
         for label, (_, _, _, counters) in zip(self.plan.labels, self.launches or (), strict=True):
             nbytes = counters.total("nbytes_loaded") + counters.total("nbytes_stored")
@@ -121,7 +119,7 @@ class Explanation:
         return rows
 
     def time_rows(self) -> list[tuple[str, str]]:
-        """(step, median) as text cells: the steps, their sum, and what is done once."""
+        """Return (step, median) rows as strings: the steps, their sum, and compilation."""
 
         def text(elapsed_s: float) -> str:
             return Timing((elapsed_s,), 1).cells()[0]
@@ -152,7 +150,7 @@ def _first(name: str, graph: Graph) -> Section:
 
 
 def _change(name: str, before: Graph, after: Graph) -> Section:
-    """The section of a pass: what it changed."""
+    """Return the section of a pass, with its changes."""
     title = f"{name}: {meaning(name)}"
     if before.show() == after.show():
         return Section(f"{title} (nothing here)", "unchanged")
@@ -168,7 +166,7 @@ def _change(name: str, before: Graph, after: Graph) -> Section:
 
 
 def cut(text: str) -> str:
-    """The first `LINES` lines, and how many more there are."""
+    """Truncate a text to `LINES` lines, and note how many more there are."""
     lines = text.split("\n")
     more = [f"... and {len(lines) - LINES} more lines"] * (len(lines) > LINES)
     return "\n".join([*lines[:LINES], *more])
@@ -180,7 +178,7 @@ def explain(net: Callable, *inputs: Any, timings: bool = True) -> Explanation:
     net:     a HybridBlock, hybridized or not, or the result of `minihybrid.function`.
     timings: whether to time the compiled steps; they differ from run to run.
     Units:   bytes; `.steps` in seconds.
-    Raises:  AttrError if `net` cannot be compiled; what tracing it raises.
+    Raises:  AttrError if `net` can't be compiled; any error of tracing it.
 
     >>> from minihybrid.core import nd
     >>> from minihybrid.gluon.function import function
@@ -201,10 +199,10 @@ def explain(net: Callable, *inputs: Any, timings: bool = True) -> Explanation:
             plan(arrays, bound)
         explanation.note = "what a launch on a GPU takes is measured by benchmarks/gpu.py" * timings
     elif timings:
-        plan(arrays, bound)  # compiles it, and notes how long that takes
+        plan(arrays, bound)  # compiles it and records the time
         arrays = [np.array(a, order="C") for a in arrays]
         try:
             explanation.steps = plan.time_steps(arrays, bound)
-        except HybridError as error:  # a target whose steps cannot be timed one by one
+        except HybridError as error:  # this target can't time individual steps
             explanation.note = str(error)
     return explanation

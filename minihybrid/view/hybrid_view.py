@@ -1,13 +1,12 @@
-"""The hybrid view: one program as Python, graph, kernels, memory and times, linked.
+"""The hybrid view: a program as linked Python, graph, kernels, memory and times.
 
-Takes:   an `Explanation`; or the stages of a graph.
-Gives:   `view`, HTML that needs nothing else: `view.css` and `view.js` are written into
-         it. Point at a line, or go there by keyboard, and what belongs to it lights up;
-         a slider goes through the passes. `passes`, those two parts of it alone.
+Defines: `view`, which returns self-contained HTML with `view.css` and `view.js` inlined.
+         Hover over a line, or focus it by keyboard, to highlight the linked elements; a
+         slider steps through the passes. `passes`: only the program and the passes.
 
-Without scripts everything stands there, one below the other. Names come out of files,
-so all text is escaped.
-What is left out: the backward plan.
+Without scripts, all parts are shown one below the other. All text is escaped, because
+names come from files.
+Not supported: the backward plan.
 """
 
 import itertools
@@ -29,7 +28,7 @@ from minihybrid.view.viz import (
 )
 
 HERE = Path(__file__).parent
-STAGES = {  # what each stage does, for the headings; `meaning` adds the passes of a target
+STAGES = {  # stage -> heading; `meaning` adds the passes of a target
     "trace": "the Python code ran once, on placeholders, and this is what it did",
     "expand": "operators made of simpler ones are replaced by those",
     "fold": "what does not depend on the inputs is computed once, now",
@@ -39,19 +38,19 @@ STAGES = {  # what each stage does, for the headings; `meaning` adds the passes 
     "lower": "operators that are loops of others are written as these",
     "merge": "operators that can share threads become one kernel",
 }
-CUT = 250  # lines of a listing; more would drown a notebook
-BOXES = 240, 30  # in all graphs together, but so many at least in each
+CUT = 250  # lines of a listing; more would flood a notebook
+BOXES = 240, 30  # total over all graphs, and minimum for each
 
 
 def meaning(name: str) -> str:
-    """What a stage does; for another pass of a target, the first line of its docstring."""
+    """Describe a stage; for a target's own pass, by the first line of its docstring."""
     passes = [p for target in TARGETS.values() for p in target.passes if p.__name__ == name]
     summaries = [p.__doc__.strip().splitlines()[0].rstrip(".") for p in passes if p.__doc__]
     return STAGES.get(name) or next(iter(summaries), "a pass of your own")
 
 
 def view(explanation: Any) -> str:
-    """The view of an explanation as HTML, the same for the same plan."""
+    """Return the view of an explanation as HTML, deterministic for a plan."""
     plan = explanation.plan
     links = Links(plan.stages, plan)
     panels = [_program(links), _passes(links), _kernels(links), _memory(links)]
@@ -80,9 +79,9 @@ class Passes:
 
 
 def passes(stages: list[tuple[str, Graph]]) -> Passes:
-    """Step through graphs, each made of the one before by a pass.
+    """Step through graphs, each the result of a pass over the previous one.
 
-    stages:  [(name, graph)]; what `optimise` returns, after the graph it was given.
+    stages:  [(name, graph)]: the input of `optimise`, then its results.
 
     >>> from minihybrid.core import sym
     >>> from minihybrid.core.graph import Graph
@@ -109,7 +108,7 @@ def _page(title: str, panels: list) -> str:
 
 
 def page(content: str, name: str, folder: Path = HERE) -> str:
-    """Content with its style and script, files of a folder, in a box of its own on any page."""
+    """Wrap content with its stylesheet and script, from files in a folder, for any page."""
     style, script = (
         (folder / f"{name}.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
     )
@@ -120,12 +119,12 @@ def page(content: str, name: str, folder: Path = HERE) -> str:
 
 
 def keyed(key: tuple) -> str:
-    """The attribute that links; nothing for what belongs to nothing."""
+    """Return the HTML attribute with a key; empty for an empty key."""
     return f' data-k="{" ".join(map(str, key))}"' if key else ""
 
 
 def panel(kind: str, title: str, content: str) -> str:
-    """One part of the view; `kind` is what the script counts there."""
+    """Return one panel of the view; `kind` names the items that the script counts."""
     return (
         f'<section class="panel" data-kind="{kind}" aria-label="{escape(title)}">'
         f'<p class="head">{escape(title)}</p>\n{content}</section>\n'
@@ -133,7 +132,7 @@ def panel(kind: str, title: str, content: str) -> str:
 
 
 def code(lines: list, first: int | None = None, tag: str = "span", most: int = CUT) -> str:
-    """Lines of text, each with its key, numbered from `first`; no more than `most`."""
+    """Return at most `most` lines with their keys, numbered from `first`."""
     parts = []
     for i, line in enumerate(lines[:most]):
         margin = "" if first is None else f"<i>{first + i}</i>"
@@ -163,7 +162,7 @@ def _program(links: Links) -> str:
 
 # -- the passes ------------------------------------------------------------------------
 def _passes(links: Links) -> str:
-    """A graph for each pass that changed something, below a slider."""
+    """Return a slider and a graph for each pass that changed it."""
     stages, (_, *rows) = links.stages, counts(links.stages)
     pairs = [
         (before, after, before.show() == after.show())
@@ -198,7 +197,7 @@ def _stage(i: int, row: tuple, body: str) -> str:
 
 
 def _figure(links: Links, graph: Graph, most: int, change: Change | None = None) -> str:
-    """The graph drawn, with keys, and with marks on what a pass made."""
+    """Draw a graph with keys, and mark the nodes that a pass created."""
     marks = {}
     for node in graph.nodes:
         kind = (
@@ -218,7 +217,7 @@ def _all_lines(links: Links, graph: Graph, most: int) -> str:
 
 
 def _changed(change: Change, most: int) -> str:
-    """The lines that went and came; what a sign says is not said by colour alone."""
+    """Return the diff; signs distinguish lines, not color alone."""
     parts = [
         code([line._replace(text=f"{sign} {line.text}") for line in lines], tag=tag, most=most)
         for sign, tag, lines in (("-", "del", change.gone), ("+", "ins", change.came))
@@ -245,7 +244,7 @@ def _details(summary: str, content: str, is_open: bool = False) -> str:
 
 # -- what runs -------------------------------------------------------------------------
 def _kernels(links: Links) -> str:
-    """The generated source without what it imports, which is the same for all programs."""
+    """Return the generated source without imports, which are the same for all programs."""
     lines = links.code()
     at = next((i for i, line in enumerate(lines) if line.text.startswith(("@", "def "))), 0)
     n = plural(links.plan.n_kernels, "kernel")
@@ -257,7 +256,7 @@ def _kernels(links: Links) -> str:
 
 
 def _memory(links: Links) -> str:
-    """The arena drawn, and a row for each value."""
+    """Draw the arena, with a table row for each value."""
     plan, buffers = links.plan, links.buffers()
     title = (
         f"Memory: {plan.nbytes_planned:,} bytes; {plan.nbytes_eager:,} if each result had its own"
@@ -289,7 +288,7 @@ def _accesses(links: Links, explanation: Any) -> str:
 
 
 def _times(links: Links, explanation: Any) -> str:
-    """The steps with their times; the script draws bars from the numbers."""
+    """Return the steps with their times, which the script draws as bars."""
     keys = [(), *links.steps()]
     return panel(
         "step",
@@ -306,7 +305,7 @@ def _times(links: Links, explanation: Any) -> str:
 
 
 def table(head: tuple, rows: list, label: str) -> str:
-    """A table whose rows have keys."""
+    """Return a table whose rows have keys."""
     lines = html_table([head, *(row for row, _ in rows)]).split("<tr>")
     keys = [(), *(key for _, key in rows)]
     return scrolling(

@@ -1,9 +1,8 @@
-"""A net layer by layer: output shapes and numbers of parameters.
+"""Summaries of nets: each layer's output shapes and number of parameters.
 
-Takes:   a block and its inputs.
-Gives:   `summary`, which `Block.summary` calls.
+Defines: `summary`, which `Block.summary` calls.
 
-What is left out: nets that are hybridized, whose children are not called one by one.
+Not supported: hybridized nets, whose children aren't called individually.
 """
 
 from typing import Any
@@ -25,7 +24,7 @@ def summary(net: Block, inputs: tuple) -> None:
     counted: set[int] = set()
 
     def row(block: Any, _: tuple, out: Any) -> None:
-        if is_tracing():  # shapes of parameters are being found
+        if is_tracing():  # during shape inference of parameters
             return
         params = [p for p in block._reg_params.values() if id(p) not in counted]
         counted.update(map(id, params))

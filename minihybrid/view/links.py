@@ -1,13 +1,12 @@
-"""What belongs together: lines of Python, nodes, lines of kernels, and memory.
+"""Links between lines of Python, graph nodes, lines of kernels, and buffers.
 
-Takes:   the stages of a graph, and the plan that was made of it.
-Gives:   `Links`: each of those with its key, the numbers of the traced nodes behind it;
-         `counts`, the table of stages.
+Defines: `Links`, which gives each of these a key: the indices of the traced nodes that it
+         comes from; `counts`, the table of stages.
 
-Two things belong together if their keys have a number in common. Nothing is guessed:
-the trace keeps which lines made a node, each pass in whose place a node stands, and
-the writer of kernels which node a line computes.
-What is left out: what is one constant in the end is not linked to what it was made of.
+Two elements are linked if their keys intersect. All links are exact: the trace records
+which lines created a node, each pass which nodes a node replaces, and the code generator
+which node a line computes.
+Limits: a folded constant isn't linked to the nodes it was computed from.
 """
 
 import inspect
@@ -34,10 +33,10 @@ class Line(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """The lines of a function that was traced.
+    """The source lines of a traced function.
 
-    first:  the line number of the first in its file; `None` in this package, whose
-            pictures are stored in notebooks and must not change when a line moves.
+    first:  the number of the first line in its file; `None` in this package, as outputs
+            stored in notebooks must not change when a line moves.
     """
 
     name: str
@@ -46,7 +45,7 @@ class Listing(NamedTuple):
 
 
 class Buffer(NamedTuple):
-    """A value that has memory: a row of `Memory.steps`, its reference, and its key."""
+    """A value in memory: its reference, its row of `Memory.steps`, and its key."""
 
     ref: tuple
     row: tuple
@@ -54,10 +53,10 @@ class Buffer(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a pass made of a graph: lines that went and came, and nodes by kind.
+    """The effect of a pass on a graph: lines removed and added, and nodes by kind.
 
-    new:     nodes that were not there before.
-    merged:  nodes that now stand where several stood.
+    new:     nodes that didn't exist before.
+    merged:  nodes that replace several.
     """
 
     gone: list
@@ -67,9 +66,9 @@ class Change(NamedTuple):
 
 
 class Links:
-    """The parts of a plan, and the keys that link them.
+    """The elements of a plan, and the keys that link them.
 
-    stages:  [(name, graph)] from the trace on;  plan: `None` for graphs alone.
+    stages:  [(name, graph)], the trace first;  plan: `None` for graphs alone.
     """
 
     def __init__(self, stages: list[tuple[str, Graph]], plan: Plan | None = None) -> None:
@@ -78,13 +77,13 @@ class Links:
         self.number = {node: i for i, node in enumerate(self.trace.nodes)}
 
     def key(self, graph: Graph, node: Node) -> tuple[int, ...]:
-        """The numbers of the traced nodes that a node of a stage stands for."""
+        """Return the indices of the traced nodes that a node of a stage comes from."""
         indices = (self.number.get(n) for n in graph.origin(node))
         return tuple(sorted(i for i in indices if i is not None))
 
     # -- the program
     def listings(self) -> list[Listing]:
-        """The functions that were traced, in the order in which they were first run."""
+        """Return the traced functions, in order of their first execution."""
         keys: dict[tuple[str, int], list[int]] = {}
         codes: dict[CodeType, None] = {}  # outermost first
         for node, places in self.trace.places.items():
@@ -95,7 +94,7 @@ class Links:
         shown: set[tuple[str, int]] = set()
         for code in codes:
             file, (texts, first) = code.co_filename, source_of(code)
-            if (file, first) not in shown:  # else it stands inside of one that is
+            if (file, first) not in shown:  # otherwise nested in one already shown
                 shown.update((file, first + i) for i in range(len(texts)))
                 listings.append(
                     Listing(
@@ -111,14 +110,14 @@ class Links:
 
     # -- graphs
     def lines(self, graph: Graph) -> list[tuple[Node, Line]]:
-        """The lines of `graph.show()` that are nodes: [(node, Line)]."""
+        """Return the lines of `graph.show()` that are nodes: [(node, Line)]."""
         return [
             (node, Line(text, self.key(graph, node)))
             for node, text in zip(graph.nodes, graph.show().split("\n"), strict=False)
         ]
 
     def change(self, before: Graph, after: Graph) -> Change:
-        """What a pass changed."""
+        """Compare the graphs before and after a pass."""
         olds, news = self.lines(before), self.lines(after)
         old_texts, new_texts = ({line.text for _, line in lines} for lines in (olds, news))
         names, new_names = before.names(), after.names()
@@ -141,7 +140,7 @@ class Links:
 
     # -- kernels
     def code(self) -> list[Line]:
-        """The generated text, line by line."""
+        """Return the lines of the generated source."""
         plan, texts = self.plan, self.plan.source.rstrip().split("\n")
         keys: list[set[int]] = [set() for _ in texts]
         start = {
@@ -157,12 +156,12 @@ class Links:
         return [Line(text, tuple(sorted(key))) for text, key in zip(texts, keys, strict=True)]
 
     def steps(self) -> list[tuple[int, ...]]:
-        """The key of each kernel that a call runs, in order."""
+        """Return the key of each kernel that a call runs, in order."""
         return [self.key(self.plan.graph, call.node) for call in self.plan.made.calls]
 
     # -- memory
     def buffers(self) -> list[Buffer]:
-        """The values that have memory; what a kernel needs beside is the kernel's."""
+        """Return the values in memory; scratch memory has its kernel's key."""
         memory, graph = self.plan.memory, self.plan.graph
         owner = {ref: node for node, ref in memory.scratch.items()}
         return [
@@ -172,7 +171,7 @@ class Links:
 
 
 def counts(stages: list[tuple[str, Graph]]) -> Sequence[tuple[str, ...]]:
-    """The table of stages as text cells, the headings first."""
+    """Return the table of stages as rows of strings, headings first."""
     return [("stage", "operators", "kernels", "bytes moved")] + [
         (name, str(graph.n_ops), str(n_steps(graph)), f"{nbytes_moved(graph):,}")
         for name, graph in stages
@@ -180,12 +179,12 @@ def counts(stages: list[tuple[str, Graph]]) -> Sequence[tuple[str, ...]]:
 
 
 def n_steps(graph: Graph) -> int:
-    """How many loops run if each operator is one; views only rename memory."""
+    """Return the number of kernels if each operator is one; views are none."""
     return sum(n.op is not None and not n.op.view for n in graph.nodes)
 
 
 def _body(texts: list[str], first: int) -> range:
-    """The numbers of a function's lines, with its decorators."""
+    """Return the line indices of a function, with its decorators."""
     last = first
     while last + 1 < len(texts) and texts[last + 1][:1] in (" ",):
         last += 1
@@ -195,7 +194,7 @@ def _body(texts: list[str], first: int) -> range:
 
 
 def source_of(code: CodeType) -> tuple[list[str], int]:
-    """(lines, number of the first) of a code object; what can be said if it is lost."""
+    """Return (lines, number of the first) of a code object; a placeholder if there's no file."""
     try:
         texts, first = inspect.getsourcelines(code)
     except OSError:

@@ -1,12 +1,11 @@
-"""What a notebook shows of a net or a symbol that a cell ends with.
+"""Notebook display of a net or a symbol at the end of a cell.
 
-Takes:   a block, or a symbol.
-Gives:   `net`, a table of its layers, and `symbol`, its graph to unfold, both as HTML.
-         IPython asks for them (`later.py` says where they are); a terminal shows the text.
+Defines: `net`, a table of its layers, and `symbol`, its graph in a collapsible element, both as
+         HTML. IPython calls them (`later.py` registers them); a terminal shows the text.
 
-Behind `net.`, a row's path is what `save_parameters` calls the layer. Nothing is computed, and
-names and texts of users' own classes are escaped.
-What is left out: shapes of outputs, which only a call can tell: `net.summary(x)`.
+After `net.`, a row's path is the layer's name in `save_parameters`. Nothing is computed, and
+names and texts of users' classes are escaped.
+Not supported: output shapes, which only a call determines: `net.summary(x)`.
 """
 
 from html import escape
@@ -19,12 +18,12 @@ from minihybrid.core.parameter import Parameter
 from minihybrid.core.sym import Symbol
 from minihybrid.view.viz import LIMIT, Drawing, html_table, plural, scrolling
 
-BOXES = 60  # of a graph; `viz.draw` draws more
-SHAPES = 4  # parameters that a row names
+BOXES = 60  # nodes drawn; `viz.draw` draws more
+SHAPES = 4  # parameters listed in a row
 
 
 def symbol(value: Symbol) -> str:
-    """What a symbol prints, and the graph behind it, folded: drawn, and as a table of nodes."""
+    """Return a symbol's text and, collapsed, a drawing of its graph and a table of nodes."""
     graph = Graph.of(value)
     return (
         f"<div><code>{escape(repr(value))}</code>\n<details><summary>{escape(repr(graph)[1:-1])}"
@@ -33,7 +32,7 @@ def symbol(value: Symbol) -> str:
 
 
 def net(block: Block) -> str:
-    """A row for each layer: its path, what it is, its parameters, how many numbers they hold."""
+    """Return a table of layers: path, layer, parameter shapes, number of elements."""
     if isinstance(block, SymbolBlock):
         return symbol(block._outputs)
     rows = []
@@ -58,20 +57,20 @@ def net(block: Block) -> str:
 
 
 def layer_text(layer: Block) -> str:
-    """A layer as it prints itself, or of many lines, which list its own layers, the kind."""
+    """Return a layer's `repr`, or its class name if that has several lines."""
     text = repr(layer)
     return type(layer).__name__ if "\n" in text else text
 
 
 def shape_of(param: Parameter) -> str:
-    """The shape of a parameter; a length that the first call tells is a question mark."""
+    """Return a parameter's shape, with `?` for a length inferred in the first call."""
     if param.shape is None:
         return "?"
     return " x ".join(str(n) if n > 0 else "?" for n in param.shape) or "1"
 
 
 def size_of(params: list) -> str:
-    """How many numbers parameters hold, as text; a question mark if a length is unknown."""
+    """Return the number of elements of parameters as text; `?` if a length is unknown."""
     total = 0
     for param in params:
         if param.shape is None or min(param.shape, default=1) < 1:

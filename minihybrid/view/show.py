@@ -1,12 +1,11 @@
-"""Open the engine while you use it: print the source of what you name.
+"""Printing the engine's source: functions, classes, methods, modules and operators.
 
-Takes:   a function, class, method or module of this package, or an operator.
-Gives:   its source below the names of its file and of itself, as printed text, which
-         every notebook shows and keeps. It has no line numbers, so a stored notebook
-         changes only when the source itself does.
+The source is printed below its file name and object name, so every notebook shows and
+stores it. There are no line numbers, so a stored notebook changes only when the source
+does.
 
-An operator is a record, not a function; `show` prints the statement that enters it.
-What is left out: the source of other packages, and of your own code, which you have.
+An operator is a definition, not a function; `show` prints the statement that registers it.
+Not supported: the source of other packages, and of your own code.
 """
 
 import ast
@@ -24,8 +23,8 @@ PACKAGE = Path(__file__).parent.parent
 def show(obj: object) -> None:
     """Print the source of a part of minihybrid, below the name of its file.
 
-    obj:     a function, class, method, property or module, an operator's record such as
-             `OPS["relu"]`, or a function made of one, such as `nd.relu`.
+    obj:     a function, class, method, property or module, an operator such as
+             `OPS["relu"]`, or a function generated from one, such as `nd.relu`.
     Raises:  HybridError if the object has no source in this package.
 
     >>> from minihybrid.passes import dce
@@ -39,13 +38,13 @@ def show(obj: object) -> None:
 
 
 def listed(file: str, name: str, text: str) -> str:
-    """Source code below a comment with its file and its name; a whole file has no name."""
+    """Return source code below a comment with its file and name; a whole file has no name."""
     return f"# {file}{name and f': {name}'}\n{dedent(text).strip()}"
 
 
 def _source(obj: Any) -> tuple[Path, str, str]:
-    """(file, name, text) of an object's source; a module has no name in its file."""
-    # What an operator's function wears tells only how it is called: no function.
+    """Return (file, name, source) of an object; a module's name is empty."""
+    # The `__wrapped__` of an operator's function is only a signature, not a function.
     made = inspect.unwrap(obj, stop=lambda f: not callable(f.__wrapped__))  # type: ignore[attr-defined]
     obj = obj.fget if isinstance(obj, property) else made
     op = obj if isinstance(obj, Op) else _operator_of(obj)
@@ -73,7 +72,7 @@ def _source(obj: Any) -> tuple[Path, str, str]:
 
 
 def _operator_of(obj: object) -> Op | None:
-    """The operator that `nd.relu`, `sym.relu` or `NDArray.relu` calls, else `None`."""
+    """Return the operator that `nd.relu`, `sym.relu` or `NDArray.relu` calls, else `None`."""
     if not inspect.isfunction(obj):
         return None
     op = inspect.getclosurevars(obj).nonlocals.get("op")
@@ -81,9 +80,9 @@ def _operator_of(obj: object) -> Op | None:
 
 
 def _record(op: Op) -> tuple[Path, str, str]:
-    """Where the statement stands that enters an operator's record.
+    """Return (file, name, source) of the statement that registers an operator.
 
-    Some statements enter a family: `binary("add", ...)` makes `broadcast_add`, too.
+    Some statements register a family: `binary("add", ...)` also registers `broadcast_add`.
     """
     code, at = PLACES.get(op, (None, 0))
     path = Path(code.co_filename if code else "")

@@ -1,7 +1,6 @@
-"""A symbol as a table: each layer's output shape, parameters and inputs.
+"""Summary tables of symbols: each layer's output shape, parameters and inputs.
 
-Takes:   a symbol, and the shapes of its inputs if they are to be shown.
-Gives:   `print_summary`, which programs call as `mx.viz.print_summary`.
+Defines: `print_summary`, available as `mx.viz.print_summary`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,11 +23,11 @@ def print_summary(
 ) -> None:
     """Print a table of layers: type, output shape, number of parameters, inputs.
 
-    shape:   input name -> shape; without it, neither shapes nor numbers are known.
-    positions: where the columns end, as parts of the line or in letters.
-    Raises:  ShapeError if the shapes do not follow from those given.
+    shape:   input name -> shape; without it, shapes and parameter counts are unknown.
+    positions: where the columns end, as fractions of the line or in characters.
+    Raises:  ShapeError if the shapes can't be inferred from those given.
     Source:  MXNet's mxnet.visualization.print_summary; here all kinds of layers count,
-             a shared parameter once, and unknown numbers are blank, not wrong.
+             a shared parameter counts once, and unknown counts are blank, not wrong.
 
     >>> from minihybrid.core import sym
     >>> net = sym.FullyConnected(sym.var("data"), num_hidden=3, name="fc")
@@ -62,7 +61,7 @@ def print_summary(
 def _rows(
     symbol: Symbol, shape: dict[str, tuple] | None
 ) -> list[tuple[str, str, int | None, list[str]]]:
-    """(name and type, output shape, number of parameters, input layers) a layer."""
+    """Return [(name and type, output shape, number of parameters, input layers)]."""
     nodes = topological(symbol.refs)
     shapes: dict[Node, Any] = {node: None for node in nodes}
     if shape is not None:
@@ -96,7 +95,7 @@ def _roles(node: Node) -> tuple[str, ...]:
 
 
 def _line(fields: Iterable[object], ends: Iterable[int]) -> str:
-    """Each field cut or filled so that it ends at its place."""
+    """Truncate or pad each field to end at its position."""
     line = ""
     for field, end in zip(fields, ends, strict=True):
         line = (line + ("" if field is None else legible(str(field))))[:end].ljust(end)

@@ -1,9 +1,8 @@
-"""Chapter 02. Graphs, plans and memory as text.
+"""Chapter 02. Text of graphs, symbols, plans and memory plans.
 
-Takes:   a graph, a symbol, a plan, or where its values lie.
-Gives:   `text`, which their `show()` and `debug_str()` call; `diff` of two graphs.
+Defines: `text`, which their `show()` and `debug_str()` call; `diff` of two graphs.
 
-What is left out: pictures (`viz`).
+Not supported: drawings (`viz`).
 """
 
 import difflib
@@ -15,19 +14,19 @@ from minihybrid.core.passes.memory import Memory
 from minihybrid.core.plan import Plan
 from minihybrid.core.sym import Symbol
 
-LINE = 2**13  # letters of a node's line: some hundred inputs
-COLUMNS = 64  # the longest bar that is shown
+LINE = 2**13  # characters per node, enough for a few hundred inputs
+COLUMNS = 64  # the longest bar
 
 
 @singledispatch
 def text(thing: object) -> str:
-    """A thing as text, by its class."""
+    """Return the text of an object, dispatched by its class."""
     raise NotImplementedError(type(thing).__name__)
 
 
 @text.register(Graph)
 def graph_text(graph: Graph) -> str:
-    """One line per node, the same for the same graph."""
+    """Return one line per node, deterministic for a graph."""
     names = graph.names()
 
     def ref(node: Node, i: int) -> str:
@@ -43,7 +42,7 @@ def graph_text(graph: Graph) -> str:
             what = f"{node.op.name}({args}{'; ' * bool(attrs)}{attrs})"
         spec = " ".join(map(str, node.specs or (UNKNOWN,)))
         lines.append(legible(f"{names[node]:<15} = {what:<24} {spec}", LINE))
-        inside = getattr(node.op, "inside", None)  # of a loop or a branch
+        inside = getattr(node.op, "inside", None)  # the body of a loop, the sides of a branch
         ins = [(n.specs or (UNKNOWN,) * n.n_outputs)[i] for n, i in node.inputs]
         for k, inner in enumerate(inside(ins) if inside else ()):
             lines += ["  --"] * (k > 0)
@@ -55,7 +54,7 @@ def graph_text(graph: Graph) -> str:
 
 @text.register(Symbol)
 def symbol_text(symbol: Symbol) -> str:
-    """The nodes in the form of MXNet."""
+    """Return the nodes in MXNet's format."""
     lines = ["Symbol Outputs:"]
     lines += [f"\toutput[{k}]={legible(n.name)}({i})" for k, (n, i) in enumerate(symbol.refs)]
     for node in topological(symbol.refs):
@@ -76,11 +75,11 @@ def symbol_text(symbol: Symbol) -> str:
 
 @text.register(Memory)
 def memory_text(memory: Memory) -> str:
-    """A line a buffer, with a bar from birth to death."""
+    """Return a line per buffer, with a bar for its live range."""
     again = f", {memory.n_again} steps computed again" * bool(memory.n_again)
     lines = [f"arena {memory.nbytes} bytes, outputs {memory.outs_nbytes} bytes{again}"]
     end = max((last for *_, last, _ in memory.steps), default=0)
-    every = end // COLUMNS + 1  # steps a column, or many steps make endless lines
+    every = end // COLUMNS + 1  # steps per column, which bounds the line length
     for name, nbytes, first, last, where in memory.steps:
         first, last = first // every, last // every
         bar = "." * first + "#" * (last - first + 1) + "." * (end // every - last)
@@ -90,7 +89,7 @@ def memory_text(memory: Memory) -> str:
 
 @text.register(Plan)
 def plan_text(plan: Plan) -> str:
-    """A plan in a few lines."""
+    """Return a plan in a few lines."""
     return (
         f"{plan.title}: target {plan.target}"
         f"{f' ({plan.target_note})' if plan.target_note else ''}, "
@@ -103,6 +102,6 @@ def plan_text(plan: Plan) -> str:
 
 
 def diff(before: Graph, after: Graph) -> str:
-    """What a pass changed, as text: lines that went (-) and came (+)."""
+    """Return the changes of a pass as text: lines removed (-) and added (+)."""
     lines = list(difflib.ndiff(before.show().splitlines(), after.show().splitlines()))
     return "\n".join(line for line in lines if not line.startswith("?"))

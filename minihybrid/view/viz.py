@@ -1,11 +1,9 @@
-"""Pictures: a graph drawn as SVG, with nothing installed and nothing downloaded.
+"""Drawings of graphs as SVG, without installing or downloading anything.
 
-Takes:   a graph.
-Gives:   `draw` and `plot_network`, and `Drawing`, a picture in a notebook and a text in a
-         terminal; `print_summary`, a table.
+Defines: `draw` and `plot_network`, which return a `Drawing`: a picture in a notebook, text
+         in a terminal; `print_summary`, a table.
 
-What is left out: pictures that move, and the tools of Graphviz (`Drawing.to_dot`
-writes a file for them).
+Not supported: animation, and the tools of Graphviz (`Drawing.to_dot` exports to them).
 """
 
 from collections.abc import Sequence, Set
@@ -28,14 +26,14 @@ from minihybrid.view.summary import print_summary
 
 __all__ = ["KINDS", "LIMIT", "Drawing", "draw", "memory_map", "plot_network", "print_summary"]
 
-LIMIT = 200  # nodes; a picture of more cannot be read
+LIMIT = 200  # nodes; a larger drawing is unreadable
 
 
 # -- ink -------------------------------------------------------------------------------
 def svg_box(box: Box, marks: str = "") -> str:
-    """A rectangle with its lines of text; its ends are round for what comes or goes.
+    """Return a rectangle with its lines of text; inputs and outputs have round ends.
 
-    marks:   attributes of its group, beside the kind.
+    marks:   attributes of its group, besides the kind.
     """
     colour = KINDS[box.kind][0]
     round_ends = box.kind in ("variable", "output")
@@ -56,8 +54,8 @@ def svg_box(box: Box, marks: str = "") -> str:
 
 
 def svg_arrows(box: Box) -> list[str]:
-    """The arrows into a box, from the lower side of each source."""
-    x_end = {}  # neighbour above -> where its arrow arrives; those beside spread out
+    """Return the arrows into a box, from the lower side of each source."""
+    x_end = {}  # neighbor above -> x of its arrowhead, spread over the box
     for side in (-1, 1):
         beside = sorted(
             (u for u in set(box.ups) if (u.x - box.x) * side > 0.5), key=lambda u: abs(u.x - box.x)
@@ -91,9 +89,9 @@ def _curve(x: float, y: float, x_end: float, y_end: float) -> str:
 
 
 class Drawing:
-    """A graph with a picture; a notebook shows the picture, a terminal the text.
+    """A drawn graph; a notebook shows the picture, a terminal the text.
 
-    svg:     the picture as text;  n_drawn: how many nodes are in it.
+    svg:     the picture's SVG;  n_drawn: the number of nodes in it.
     marks:   node -> attributes of its box, for a page with a script.
     hidden:  nodes that are in the text, but not in the picture.
     Units:   `width` and `height` in pixels.
@@ -137,7 +135,7 @@ class Drawing:
         )
 
     def figure(self) -> str:
-        """The picture and its legend as HTML; a narrow page shrinks or scrolls it."""
+        """Return the picture and its legend as HTML; a narrow page shrinks or scrolls it."""
         swatch = "display:inline-block;width:.8em;height:.8em;margin-right:.4em"
         legend = " ".join(
             '<span style="display:inline-block;margin-right:1.2em">'
@@ -168,7 +166,7 @@ class Drawing:
         return self.graph.show()
 
     def to_dot(self) -> str:
-        """The whole graph in the language of Graphviz, for tools that read it."""
+        """Return the whole graph in Graphviz's DOT language."""
         names = self.graph.names()
         lines = ["digraph {", "  node [shape=box];"]
         for node in self.graph.nodes:
@@ -185,7 +183,7 @@ class Drawing:
     def save(self, path: str | Path) -> None:
         """Write the picture to a `.svg` file, or the graph to a `.dot` file.
 
-        Raises:  HybridError for another ending.
+        Raises:  HybridError for another suffix.
         """
         path = Path(path)
         if path.suffix not in (".svg", ".dot"):
@@ -193,22 +191,22 @@ class Drawing:
                 f"Drawing.save: the file is called '{path.name}', but a "
                 "name that ends in .svg or .dot is needed"
             )
-        paper = 'style="color:#222;background:#fff;'  # a file has no page around it
+        paper = 'style="color:#222;background:#fff;'  # a file has no surrounding page
         text = self.svg.replace('style="', paper, 1) if path.suffix == ".svg" else self.to_dot()
         write_whole(path, text.encode())
 
 
 def rows_of(memory: Memory, graph: Graph) -> list[tuple[Ref, tuple]]:
-    """Each value of a memory plan with its row of `steps`: [(reference, row)]."""
+    """Return each value of a memory plan with its row of `steps`: [(reference, row)]."""
     refs = [(n, i) for n in graph.nodes if n.op and not n.op.view for i in range(n.n_outputs)]
     return list(zip([*refs, *memory.scratch.values()], memory.steps, strict=True))
 
 
 def memory_map(graph: Graph, memory: Memory, marks: dict[Ref, str] | None = None) -> str:
-    """The arena as SVG: steps from left to right, bytes from top to bottom.
+    """Draw the arena as SVG: steps from left to right, bytes from top to bottom.
 
-    A block is one value, from the step that computes it to its last reader; blocks that
-    share bytes at different steps show memory that is used again.
+    A block is the live range of a value, from its definition to its last use; blocks that
+    share bytes at different steps show memory reuse.
 
     marks:   reference -> attributes of its block, for a page with a script.
     """
@@ -261,7 +259,7 @@ def memory_map(graph: Graph, memory: Memory, marks: dict[Ref, str] | None = None
 
 
 def svg_head(width: float, height: float, role: str = "img") -> str:
-    """The opening tag of a picture; one whose parts are visited is a group."""
+    """Return the opening tag of a picture; its role is `group` if its parts get focus."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="{role}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
@@ -278,7 +276,7 @@ def _quoted(text: str) -> str:
 
 
 def scrolling(content: str, label: str) -> str:
-    """HTML content in a frame that scrolls sideways, with the keyboard, too."""
+    """Wrap HTML in a frame that scrolls horizontally, also by keyboard."""
     return (
         f'<div style="overflow-x:auto" tabindex="0" role="group" '
         f'aria-label="{escape(label)}">{content}</div>'
@@ -291,7 +289,7 @@ def plural(count: int, word: str) -> str:
 
 
 def columns_of(rows: Sequence[Sequence[str]], align: str = ">") -> str:
-    """Rows of cells as lines of text; the first column is aligned to the left."""
+    """Return rows of cells as lines of text; the first column is left-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
@@ -303,7 +301,7 @@ def columns_of(rows: Sequence[Sequence[str]], align: str = ">") -> str:
 
 
 def html_table(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of text cells as an HTML table; the first line and column are headings."""
+    """Return rows of cells as an HTML table; the first row and column are headings."""
 
     def cell(text: str, scope: str) -> str:
         tag = "th" if scope else "td"
@@ -324,9 +322,9 @@ def html_table(lines: Sequence[Sequence[str]]) -> str:
 
 
 def draw(graph: Graph | Symbol, limit: int = LIMIT) -> Drawing:
-    """Draw a graph, or the graph behind a symbol, as a `Drawing`.
+    """Draw a graph, or the graph of a symbol, as a `Drawing`.
 
-    limit:   how many nodes are drawn; the picture says if there are more.
+    limit:   the largest number of nodes drawn; the picture notes if there are more.
     Raises:  HybridError if it is neither a graph nor a symbol.
 
     >>> from minihybrid.core import sym
@@ -345,7 +343,7 @@ def draw(graph: Graph | Symbol, limit: int = LIMIT) -> Drawing:
     return Drawing(graph, limit)
 
 
-# What `plot_network` hides: the ends of the names of parameters and of states.
+# The name suffixes of parameters and states that `plot_network` hides.
 PARAMETERS = ("weight", "bias", "gamma", "beta")
 STATES = ("moving_mean", "moving_var", "running_mean", "running_var")
 
@@ -362,9 +360,9 @@ def plot_network(
 ) -> Drawing:
     """Draw a symbol as a `Drawing`, under MXNet's name and without Graphviz.
 
-    shape, dtype:  input name -> shape, dtype: then each box tells those of its outputs.
-    hide_weights:  draw no parameters, known by their names' ends.
-    title, save_format, node_attrs:  for Graphviz; not read. `Drawing.save` writes .svg and .dot.
+    shape, dtype:  input name -> shape, dtype; if given, boxes show those of their outputs.
+    hide_weights:  omit parameters, recognized by name suffix.
+    title, save_format, node_attrs:  for Graphviz; ignored. `Drawing.save` writes .svg and .dot.
 
     >>> from minihybrid.core import sym
     >>> net = sym.FullyConnected(sym.var("data"), num_hidden=2, name="fc")
@@ -384,7 +382,7 @@ def plot_network(
 
 
 def _with_shapes(symbol: Symbol, shape: dict[str, tuple], dtype: dict[str, Any]) -> Graph:
-    """The graph of a symbol whose nodes know their shapes and dtypes."""
+    """Return the graph of a symbol, with inferred shapes and dtypes."""
     given = {
         name: Spec(tuple(lengths), np.dtype(dtype.get(name, "float32")))
         for name, lengths in shape.items()
