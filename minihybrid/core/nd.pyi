@@ -713,7 +713,7 @@ def concat(*data, dim: Any = 1, name=None, out=None, ctx=None, attr=None) -> NDA
     """Join arrays along an existing axis."""
 
 def concatenate(arrays, axis: Any = 0, always_copy: Any = True) -> NDArray:
-    """Join arrays along an axis; a single one is copied unless told not to."""
+    """Concatenate along an axis; a single array is copied unless always_copy=False."""
 
 class _contrib:
     @staticmethod
@@ -1068,7 +1068,7 @@ def from_dlpack(x) -> NDArray:
     """Return an NDArray that shares memory with another library's array or DLPack capsule."""
 
 def from_numpy(ndarray, zero_copy: Any = True) -> NDArray:
-    """An array over NumPy's own memory, or with zero_copy=False over a copy of it."""
+    """Return an array that shares NumPy's memory, or copies it with zero_copy=False."""
 
 def full(shape, val, ctx=None, dtype: Any = "float32", out=None) -> NDArray:
     """Create an array filled with one value."""
@@ -1094,7 +1094,7 @@ def hard_sigmoid(
     """alpha a + beta, but not below 0 and not above 1."""
 
 def histogram(a, bins: Any = 10, range=None) -> NDArray:
-    """How many numbers lie in each bin, and the bins' edges."""
+    """Return the counts of elements per bin, and the bin edges."""
 
 def hypot(lhs, rhs) -> NDArray:
     """sqrt(a * a + b * b), without overflow."""
@@ -1508,7 +1508,7 @@ def one_hot(
     """A line of `depth` numbers for each index: on at the index, off elsewhere."""
 
 def onehot_encode(indices, out) -> NDArray:
-    """Write a one-hot line for each index into the rows of `out`."""
+    """Write the one-hot vectors of indices into the rows of `out`."""
 
 def ones(shape, ctx=None, dtype: Any = "float32", stype=None, out=None) -> NDArray:
     """Create an array of ones."""
@@ -1735,7 +1735,7 @@ def repeat(data, repeats, axis=None, *, name=None, out=None, ctx=None, attr=None
     """Each element `repeats` times; without an axis, of the flattened array."""
 
 def reset_arrays(*arrays, num_arrays=None) -> NDArray:
-    """Write zeros into arrays."""
+    """Fill arrays with zeros."""
 
 def reshape(
     data, shape, reverse: Any = False, *, name=None, out=None, ctx=None, attr=None

@@ -687,7 +687,7 @@ def amp_cast(data, dtype, *, name=None, out=None, ctx=None, attr=None) -> Symbol
     """The same numbers in a dtype if they are float16 or float32; others stay."""
 
 def arange(start, stop=None, step: Any = 1.0, repeat: Any = 1, dtype=None, name=None) -> Symbol:
-    """A symbol for start, start + step, ... below stop."""
+    """Return a symbol for start, start + step, ... below stop."""
 
 def arccos(data, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """The angle whose cosine is a."""
@@ -1198,7 +1198,7 @@ def expm1(data, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """e to the power a, minus 1, exact for small a."""
 
 def eye(N, M: Any = 0, k: Any = 0, dtype=None, name=None, ctx=None, stype=None) -> Symbol:
-    """A symbol for an N x M array with ones on the diagonal k."""
+    """Return a symbol for an N x M array with ones on diagonal k."""
 
 def fill_element_0index(
     lhs, mhs=None, rhs=None, *, name=None, out=None, ctx=None, attr=None
@@ -1221,7 +1221,7 @@ def fromjson(text, source: Any = "the JSON text") -> Symbol:
     """Parse a symbol from JSON text."""
 
 def full(shape, val, dtype=None, name=None, ctx=None, stype=None) -> Symbol:
-    """A symbol for an array of one value."""
+    """Return a symbol for an array filled with a value."""
 
 def gamma(data, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """The gamma function: (a - 1)! for whole numbers."""
@@ -1244,7 +1244,7 @@ def hard_sigmoid(
     """alpha a + beta, but not below 0 and not above 1."""
 
 def histogram(a, bins: Any = 10, range=None, name=None) -> Symbol:
-    """Symbols for how many numbers lie in each bin, and for the bins' edges."""
+    """Return symbols for the counts of elements per bin, and for the bin edges."""
 
 def hypot(lhs, rhs) -> Symbol:
     """sqrt(a * a + b * b), without overflow."""
@@ -1445,7 +1445,7 @@ def linalg_trsm(
     """X of A X = alpha B, or with rightside X A = alpha B, where A is a triangle."""
 
 def linspace(start, stop, num, endpoint: Any = True, dtype=None, name=None) -> Symbol:
-    """A symbol for `num` numbers at equal distances, from start to stop."""
+    """Return a symbol for `num` evenly spaced values from start to stop."""
 
 def load(fname) -> Any:
     """Load a symbol from a JSON file."""
@@ -1656,7 +1656,7 @@ def one_hot(
     """A line of `depth` numbers for each index: on at the index, off elsewhere."""
 
 def ones(shape, dtype=None, name=None, ctx=None, stype=None) -> Symbol:
-    """A symbol for an array of ones."""
+    """Return a symbol for an array of ones."""
 
 def ones_like(data, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """An array of 1 in the shape and dtype of the input."""
@@ -2207,7 +2207,7 @@ def where(condition, x=None, y=None, *, name=None, out=None, ctx=None, attr=None
     """x where the condition is not 0, else y; a vector of conditions chooses rows."""
 
 def zeros(shape, dtype=None, name=None, ctx=None, stype=None) -> Symbol:
-    """A symbol for an array of zeros."""
+    """Return a symbol for an array of zeros."""
 
 def zeros_like(data, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """An array of 0 in the shape and dtype of the input."""

@@ -1,7 +1,7 @@
-"""What programs written for MXNet 1.x use beside Gluon: Module, io, image, kvstore ...
+"""MXNet 1.x APIs besides Gluon: Module, io, image, kvstore ...
 
-Takes:   the engine, which imports nothing of this.
-Gives:   modules that the package shows under MXNet's names, such as `mx.io`.
+Defines: modules that the package exposes under MXNet's names, such as `mx.io`. The engine
+         imports none of them.
 """
 
 from minihybrid.core import lazy

@@ -1,13 +1,13 @@
-"""What changes pictures for `image.ImageIter`: functions, one after the other.
+"""Image augmenters for `image.ImageIter`: functions applied in sequence.
 
-Takes:   arrays of shape (height, width, 3), red first; `CastAug` makes float32 of bytes.
-Gives:   `CreateAugmenter`, a list of them for a net's input; `Augmenter`, the parent, and
-         its children.
+Uses:    arrays of shape (height, width, 3) in RGB order; `CastAug` converts bytes to float32.
+Defines: `CreateAugmenter`, which returns a list of them for a net's input; `Augmenter`, the
+         base class, and its subclasses.
 
-What is drawn at random repeats after `mx.random.seed`. Unlike the transforms of
-`gluon.data.vision`, colours may leave 0 to 255 here: nothing is cut off.
-Source:  MXNet's mxnet.image, whose names, order and numbers these are.
-What is left out: pictures with boxes (`DetAugmenter`).
+Random choices are reproducible with `mx.random.seed`. Unlike in the transforms of
+`gluon.data.vision`, color values may leave [0, 255]: they aren't clipped.
+Source:  MXNet's mxnet.image, with the same names, order and constants.
+Not supported: object detection (`DetAugmenter`).
 """
 
 import json
@@ -31,21 +31,21 @@ from minihybrid.gluon.data.vision.image import (
 )
 from minihybrid.gluon.data.vision.transforms import GREY, LIGHTING
 
-MEAN, STD = (123.68, 116.28, 103.53), (58.395, 57.12, 57.375)  # of ImageNet's pictures
+MEAN, STD = (123.68, 116.28, 103.53), (58.395, 57.12, 57.375)  # of ImageNet
 YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
 OF_YIQ = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
 TO_GREY = np.float32([[0.21] * 3, [0.72] * 3, [0.07] * 3])
 
 
 class Augmenter(metaclass=CheckedCall):
-    """The parent: a child is a function of a picture; its settings are attributes."""
+    """The base class: a subclass is a function of an image; its settings are attributes."""
 
     def __init__(self, **kwargs):
         self._kwargs = kwargs
         vars(self).update(kwargs)
 
     def dumps(self):
-        """The name and the settings as JSON text.
+        """Return the name and the settings as JSON.
 
         >>> ResizeAug(256).dumps()
         '["resizeaug", {"size": 256, "interp": 2}]'
@@ -53,7 +53,7 @@ class Augmenter(metaclass=CheckedCall):
         return json.dumps([type(self).__name__.lower(), self._kwargs], default=_plain)
 
     def __call__(self, src):
-        """The picture, changed."""
+        """Return the augmented image."""
         raise NotImplementedError
 
 
@@ -62,7 +62,7 @@ def _plain(value):
 
 
 class SequentialAug(Augmenter):
-    """Some augmenters, one after the other."""
+    """Applies augmenters in sequence."""
 
     def __init__(self, ts):
         super().__init__()
@@ -73,21 +73,21 @@ class SequentialAug(Augmenter):
         self.ts = list(ts)
 
     def dumps(self):
-        """The name, and the texts of all."""
+        """Return the name, and the settings of all augmenters."""
         return [type(self).__name__.lower(), [t.dumps() for t in self.ts]]
 
     def __call__(self, src):
-        """The picture, changed by all."""
+        """Return the augmented image."""
         for change in self.ts:
             src = change(src)
         return src
 
 
 class RandomOrderAug(SequentialAug):
-    """Some augmenters, in any order."""
+    """Applies augmenters in random order."""
 
     def __call__(self, src):
-        """The picture, changed by all."""
+        """Return the augmented image."""
         for i in draws().permutation(len(self.ts)):
             src = self.ts[i](src)
         return src
@@ -95,76 +95,76 @@ class RandomOrderAug(SequentialAug):
 
 # -- sizes -----------------------------------------------------------------------------
 class ResizeAug(Augmenter):
-    """The shorter edge gets this length."""
+    """Resizes the shorter edge to a length."""
 
     def __init__(self, size, interp=2):
         super().__init__(size=size, interp=interp)
 
     def __call__(self, src):
-        """The resized picture."""
+        """Return the resized image."""
         return resize_short(src, self.size, self.interp)
 
 
 class ForceResizeAug(ResizeAug):
-    """The picture gets this (width, height)."""
+    """Resizes to (width, height)."""
 
     def __call__(self, src):
-        """The resized picture."""
+        """Return the resized image."""
         return imresize(src, *self.size, self.interp)
 
 
 class RandomCropAug(ResizeAug):
-    """A part of this (width, height) from anywhere."""
+    """Crops (width, height) at a random position."""
 
     def __call__(self, src):
-        """The part."""
+        """Return the crop."""
         return random_crop(src, self.size, self.interp)[0]
 
 
 class CenterCropAug(ResizeAug):
-    """The middle, of this (width, height)."""
+    """Crops (width, height) at the center."""
 
     def __call__(self, src):
-        """The middle."""
+        """Return the crop."""
         return center_crop(src, self.size, self.interp)[0]
 
 
 class RandomSizedCropAug(Augmenter):
-    """A part of any size from anywhere, as `random_size_crop`, then of this size."""
+    """Crops a random area and aspect ratio, as `random_size_crop`, then resizes."""
 
     def __init__(self, size, area, ratio, interp=2):
         super().__init__(size=size, area=area, ratio=ratio, interp=interp)
 
     def __call__(self, src):
-        """The part, resized."""
+        """Return the crop, resized."""
         return random_size_crop(src, self.size, self.area, self.ratio, self.interp)[0]
 
 
 class HorizontalFlipAug(Augmenter):
-    """With probability p the mirror image."""
+    """Flips horizontally with probability p."""
 
     def __init__(self, p):
         super().__init__(p=checked("HorizontalFlipAug", "p", p, share))
 
     def __call__(self, src):
-        """The picture, mirrored or not."""
+        """Return the image, flipped or unchanged."""
         return src.flip(axis=1) if draws().random() < self.p else src
 
 
-# -- colours ---------------------------------------------------------------------------
+# -- colors ----------------------------------------------------------------------------
 class CastAug(Augmenter):
-    """The same numbers in another dtype."""
+    """Casts to another dtype."""
 
     def __init__(self, typ="float32"):
         super().__init__(type=dtype_of("CastAug", typ).name)
 
     def __call__(self, src):
-        """The array in the dtype."""
+        """Return the array in the dtype."""
         return src.astype(self.type)
 
 
 class _Jitter(Augmenter):
-    """The parent of what draws a factor; a child gives `changed(values, amount)`."""
+    """The base class of random jitter; a subclass defines `changed(values, amount)`."""
 
     NAME = ""
 
@@ -174,14 +174,14 @@ class _Jitter(Augmenter):
         )
 
     def __call__(self, src):
-        """The picture in other colours."""
+        """Return the image with jittered colors."""
         most = getattr(self, self.NAME)
         values = src.asnumpy().astype(np.float32)
         return like(src, self.changed(values, draws().uniform(-most, most)).astype(np.float32))
 
 
 class BrightnessJitterAug(_Jitter):
-    """All numbers times a factor between 1 - brightness and 1 + brightness."""
+    """Scales all values by a factor in [1 - brightness, 1 + brightness]."""
 
     NAME = "brightness"
 
@@ -189,12 +189,12 @@ class BrightnessJitterAug(_Jitter):
         super().__init__(brightness)
 
     def changed(self, values, amount):
-        """Brighter or darker."""
+        """Return the scaled image."""
         return values * (1 + amount)
 
 
 class ContrastJitterAug(_Jitter):
-    """Differences to the mean grey times a factor near 1."""
+    """Scales differences from the mean gray by a factor near 1."""
 
     NAME = "contrast"
 
@@ -202,12 +202,12 @@ class ContrastJitterAug(_Jitter):
         super().__init__(contrast)
 
     def changed(self, values, amount):
-        """Of more or less contrast."""
+        """Return the image with another contrast."""
         return values * (1 + amount) - amount * (values @ GREY).mean()
 
 
 class SaturationJitterAug(_Jitter):
-    """Differences of the colours to the grey of each pixel times a factor near 1."""
+    """Scales differences from each pixel's gray by a factor near 1."""
 
     NAME = "saturation"
 
@@ -215,12 +215,12 @@ class SaturationJitterAug(_Jitter):
         super().__init__(saturation)
 
     def changed(self, values, amount):
-        """More or less coloured."""
+        """Return the image with another saturation."""
         return values * (1 + amount) - amount * (values @ GREY)[..., None]
 
 
 class HueJitterAug(_Jitter):
-    """All hues turned by up to `hue` half circles, in the plane of two of YIQ's axes."""
+    """Rotates hues by up to `hue` half turns, in the IQ plane of YIQ."""
 
     NAME = "hue"
 
@@ -228,13 +228,13 @@ class HueJitterAug(_Jitter):
         super().__init__(hue)
 
     def changed(self, values, amount):
-        """Of other hues."""
+        """Return the image with rotated hues."""
         u, w = np.cos(amount * np.pi), np.sin(amount * np.pi)
         return values @ (OF_YIQ @ np.array([[1, 0, 0], [0, u, -w], [0, w, u]]) @ YIQ).T
 
 
 class ColorJitterAug(RandomOrderAug):
-    """Brightness, contrast and saturation, in any order; those of 0 are left out."""
+    """Jitters brightness, contrast and saturation in random order; skips those of 0."""
 
     def __init__(self, brightness, contrast, saturation):
         kinds = BrightnessJitterAug, ContrastJitterAug, SaturationJitterAug
@@ -243,33 +243,33 @@ class ColorJitterAug(RandomOrderAug):
 
 
 class LightingAug(Augmenter):
-    """Noise along the main directions of colours: `eigvec` by `eigval`, as AlexNet's."""
+    """Adds noise along the principal components of colors (AlexNet): `eigvec`, `eigval`."""
 
     def __init__(self, alphastd, eigval, eigvec):
         super().__init__(alphastd=alphastd, eigval=eigval, eigvec=eigvec)
 
     def __call__(self, src):
-        """The picture in another light."""
+        """Return the image with noise added."""
         drawn = draws().normal(0, self.alphastd, 3)
         added = (np.asarray(self.eigvec) * drawn) @ np.asarray(self.eigval)
         return like(src, src.asnumpy() + added.astype(np.float32))
 
 
 class ColorNormalizeAug(Augmenter):
-    """(picture - mean) / std, one of each for all channels or one for each channel."""
+    """Computes (image - mean) / std, with scalars or one value per channel."""
 
     def __init__(self, mean, std):
         super().__init__(mean=_channels("mean", mean), std=_channels("std", std))
 
     def __call__(self, src):
-        """The normalised picture."""
+        """Return the normalized image."""
         values = src.asnumpy()
         values = values if self.mean is None else values - self.mean
         return like(src, values if self.std is None else values / self.std)
 
 
 def _channels(name, value):
-    """One number for each channel, or one for all; None stays."""
+    """Return a value per channel, or one for all; None stays None."""
     try:
         return None if value is None else np.asarray(_plain(value), np.float32).reshape(-1)
     except (TypeError, ValueError):
@@ -279,13 +279,13 @@ def _channels(name, value):
 
 
 class RandomGrayAug(Augmenter):
-    """With probability p in grey, which all three channels have then."""
+    """Converts to gray, in all three channels, with probability p."""
 
     def __init__(self, p):
         super().__init__(p=checked("RandomGrayAug", "p", p, share))
 
     def __call__(self, src):
-        """The picture, grey or not."""
+        """Return the image, gray or unchanged."""
         return like(src, src.asnumpy() @ TO_GREY) if draws().random() < self.p else src
 
 
@@ -305,12 +305,12 @@ def CreateAugmenter(  # noqa: N802  (MXNet's name)
     rand_gray=0,
     inter_method=2,
 ):
-    """A list of augmenters that ends in pictures of float32 with a net's size.
+    """Return augmenters that produce float32 images of a net's input size.
 
     data_shape:   (3, height, width).
-    resize:       the length that the shorter edge gets first; 0 leaves it.
-    rand_crop, rand_resize:  the part is from anywhere, and of any size; else the middle.
-    mean, std:    one for each channel; True: those of ImageNet.
+    resize:       the new length of the shorter edge, applied first; 0 means no resizing.
+    rand_crop, rand_resize:  crop at a random position, of random size; else at the center.
+    mean, std:    one per channel; True: those of ImageNet.
 
     >>> [type(a).__name__ for a in CreateAugmenter((3, 4, 4), resize=5, mean=True)]
     ['ResizeAug', 'CenterCropAug', 'CastAug', 'ColorNormalizeAug']
@@ -346,7 +346,7 @@ def CreateAugmenter(  # noqa: N802  (MXNet's name)
 
 
 def picture_shape(owner, data_shape, channels=(3,)):
-    """(channels, height, width).
+    """Check and return (channels, height, width).
 
     Raises:  AttrError for another shape.
     """

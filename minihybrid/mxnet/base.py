@@ -1,9 +1,8 @@
-"""The names of errors and types that MXNet programs ask `mx.base` for.
+"""Error and type names of `mx.base`.
 
-Takes:   nothing.
-Gives:   `MXNetError`, the parent of all errors here; `mx_real_t`, the usual type;
-         `numeric_types` and its like, for `isinstance`; `py_str`; `cpu_pinned` and
-         `cpu_shared`; `__version__`, for files that say who wrote them.
+Defines: `MXNetError`, the base class of all errors here; `mx_real_t`, the default dtype;
+         `numeric_types` and similar tuples, for `isinstance`; `py_str`; `cpu_pinned` and
+         `cpu_shared`; `__version__`, for files that record their writer.
 """
 
 import numpy as np
@@ -21,7 +20,7 @@ __version__ = "0.1.0"
 
 
 def py_str(text):
-    """The text that bytes of a C library stand for.
+    """Decode bytes from a C library.
 
     >>> py_str(b"conv0")
     'conv0'
@@ -30,7 +29,7 @@ def py_str(text):
 
 
 def cpu_pinned(device_id=0):
-    """The processor: memory that a GPU could copy faster is here like all other.
+    """Return the CPU; pinned memory isn't special here.
 
     >>> cpu_pinned(1)
     cpu(0)
@@ -39,7 +38,7 @@ def cpu_pinned(device_id=0):
 
 
 def cpu_shared(device_id=0):
-    """The processor: memory that several processes could share is here like all other.
+    """Return the CPU; shared memory isn't special here.
 
     >>> cpu_shared()
     cpu(0)

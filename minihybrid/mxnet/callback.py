@@ -1,11 +1,11 @@
-"""Reports during training: speed, metrics, checkpoints.
+"""Training callbacks: speed, metrics, checkpoints.
 
-Takes:   `BatchEndParam(epoch, nbatch, eval_metric, locals)` after a batch; a number of a
-         round, a symbol and its arrays after a round.
-Gives:   `Speedometer`, `ProgressBar`, `LogValidationMetricsCallback`, `log_train_metric`;
+Uses:    `BatchEndParam(epoch, nbatch, eval_metric, locals)` after a batch; the epoch, a
+         symbol and its arrays after an epoch.
+Defines: `Speedometer`, `ProgressBar`, `LogValidationMetricsCallback`, `log_train_metric`;
          `do_checkpoint`, `module_checkpoint`.
 
-All write to Python's `logging`, whose usual level shows nothing: a program calls
+All write to Python's `logging`, whose default level shows nothing: call
 `logging.basicConfig(level=logging.INFO)` first.
 """
 
@@ -24,7 +24,7 @@ BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", 
 
 @signed
 def module_checkpoint(mod, prefix, period=1, save_optimizer_states=False):
-    """After every `period` rounds, `mod.save_checkpoint(prefix, round, ...)`."""
+    """Return a callback that calls `mod.save_checkpoint` every `period` epochs."""
     period = checked("module_checkpoint", "period", period, count)
 
     def call(iter_no, sym=None, arg=None, aux=None):
@@ -36,7 +36,7 @@ def module_checkpoint(mod, prefix, period=1, save_optimizer_states=False):
 
 @signed
 def do_checkpoint(prefix, period=1):
-    """After every `period` rounds, the files of `model.save_checkpoint`."""
+    """Return a callback that calls `model.save_checkpoint` every `period` epochs."""
     period = checked("do_checkpoint", "period", period, count)
 
     def call(iter_no, sym, arg, aux):
@@ -48,7 +48,7 @@ def do_checkpoint(prefix, period=1):
 
 @signed
 def log_train_metric(period, auto_reset=False):
-    """After every `period` batches, the metric; then, if asked for, it begins again."""
+    """Return a callback that logs (and optionally resets) the metric every `period` batches."""
     period = checked("log_train_metric", "period", period, count)
 
     def call(param):
@@ -64,9 +64,9 @@ def log_train_metric(period, auto_reset=False):
 
 
 class Speedometer(metaclass=CheckedCall):
-    """After every `frequent` batches, samples a second, and the metric.
+    """Every `frequent` batches, log samples per second and the metric.
 
-    auto_reset:  the metric begins again, so that it is that of these batches only.
+    auto_reset:  reset the metric, so that it covers these batches only.
     """
 
     def __init__(self, batch_size, frequent=50, auto_reset=True):
@@ -76,7 +76,7 @@ class Speedometer(metaclass=CheckedCall):
         self.init, self.tic, self.last_count = False, 0.0, 0
 
     def __call__(self, param):
-        """Count a batch; the first one of a round starts the clock."""
+        """Count a batch; the first one of an epoch starts the clock."""
         count = param.nbatch
         if self.last_count > count:
             self.init = False
@@ -105,14 +105,14 @@ class Speedometer(metaclass=CheckedCall):
 
 
 class ProgressBar(metaclass=CheckedCall):
-    """After each batch, a bar of `length` letters that is full after `total` batches."""
+    """After each batch, log a progress bar of `length` characters for `total` batches."""
 
     def __init__(self, total, length=80):
         self.total = checked("ProgressBar", "total", total, count)
         self.bar_len = checked("ProgressBar", "length", length, count)
 
     def __call__(self, param):
-        """Show the bar."""
+        """Log the bar."""
         share = param.nbatch / self.total
         filled = round(self.bar_len * share)
         bar = "=" * filled + "-" * (self.bar_len - filled)
@@ -120,10 +120,10 @@ class ProgressBar(metaclass=CheckedCall):
 
 
 class LogValidationMetricsCallback:
-    """After a round, the metric of the validation."""
+    """After an epoch, log the validation metric."""
 
     def __call__(self, param):
-        """Tell each of its numbers."""
+        """Log each of its values."""
         if param.eval_metric:
             for name, value in param.eval_metric.get_name_value():
                 logging.info("Epoch[%d] Validation-%s=%f", param.epoch, name, value)

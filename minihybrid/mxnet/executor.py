@@ -1,12 +1,11 @@
-"""Executor: a symbol bound to arrays, to be run again and again.
+"""Executor: a symbol bound to arrays, to run repeatedly.
 
-Takes:   a symbol, and an array for each of its variables.
-Gives:   `Executor`, which `Symbol.bind`, `simple_bind` and `eval` make.
+Defines: `Executor`, which `Symbol.bind`, `simple_bind` and `eval` create.
 
-The symbolic style: first the whole program, then the memory that it works on, then the
-runs. A symbol goes through the passes and the code generation of a hybridized block;
-what is new here is only whose memory is read and written: that of the bound arrays,
-which their owner may change between two calls.
+In the symbolic style, you define the whole program, bind it to memory, then run it. A
+symbol goes through the same passes and code generation as a hybridized block. The only
+difference is memory: an executor reads and writes the bound arrays, which their owner
+may change between calls.
 Source:  MXNet's mxnet.executor.Executor; here without devices for parts of a graph.
 """
 
@@ -29,12 +28,12 @@ from minihybrid.runtime.overwrites import overwrite
 
 
 class Executor:
-    """A symbol with the arrays that it reads and writes; `Symbol.bind` makes it.
+    """A symbol with the arrays that it reads and writes, created by `Symbol.bind`.
 
     arg_arrays, grad_arrays, aux_arrays, outputs:  lists of NDArray, in the symbol's
              order; arg_dict, grad_dict, aux_dict, output_dict: the same by name.
 
-    The arrays stay what they are: a call reads the bound ones, and overwrites
+    The array objects never change: a call reads the bound ones and overwrites
     `outputs`; `backward` writes into the gradients.
 
     >>> from minihybrid import cpu
@@ -61,7 +60,7 @@ class Executor:
         ]
 
     def _watch(self, watched):
-        """Trace the symbol again, with these references as further outputs."""
+        """Retrace the symbol with additional outputs."""
         variables = self._symbol._variables()
         inputs = {n.name: n for part in variables for n in part}
         specs = {name: Spec(self._arrays[name].shape, self._arrays[name].dtype) for name in inputs}
@@ -69,7 +68,7 @@ class Executor:
         self._graph, _ = trace(
             lambda *values: replay(refs, dict(zip(inputs.values(), values, strict=True))), specs
         )
-        self._plans, self._ops = {}, {}  # training or not -> what runs
+        self._plans, self._ops = {}, {}  # training mode -> plan, operator
         self._mode, self._kept = None, None
 
     def __reduce__(self):
@@ -78,10 +77,10 @@ class Executor:
 
     # -- running
     def forward(self, is_train=False, **kwargs):
-        """Compute the outputs; arrays given by name are copied in first.
+        """Compute the outputs, after copying in the arrays given by name.
 
         Returns: `outputs`, which the next call overwrites.
-        Raises:  AttrError or ShapeError for what does not fit a bound array.
+        Raises:  AttrError or ShapeError for a value that doesn't match the bound array.
         """
         for name, value in kwargs.items():
             if name not in self.arg_dict:
@@ -107,13 +106,13 @@ class Executor:
         return Job(graph, (), training, self._target, self._title)
 
     def _plan(self, training):
-        """The plan of calls that keep nothing for `backward`."""
+        """Return the plan of a forward pass that saves nothing for `backward`."""
         tiers = active_plan(self._job(self._graph, training))
         self._plans[training] = bound = tiers.bind(self._arrays)
         return bound
 
     def _op(self):
-        """The same with a backward plan, which reads what the forward plan keeps."""
+        """Return the operator with a backward plan, which reads the saved values."""
         if self._mode not in self._ops:
             graph = expand(self._graph, self._mode).check("expand")
             self._ops[self._mode] = CompiledOp(self._job(graph, self._mode), taped=self._wanted)
@@ -127,25 +126,24 @@ class Executor:
         return outs
 
     def backward(self, out_grads=None, is_train=True):
-        """Write the gradients into the bound arrays, each as its `grad_req` says.
+        """Write the gradients into the bound arrays, each according to its `grad_req`.
 
-        out_grads: the gradients of the outputs: an array, a list, or a dict by the
-                 names of outputs. Outputs that are losses (make_loss, SoftmaxOutput)
-                 bring their own; they need none.
-        is_train: the mode, if `forward` was not called before.
+        out_grads: the gradients of the outputs: an array, a list, or a dict by output
+                 name. Outputs that are losses (make_loss, SoftmaxOutput) need none.
+        is_train: the mode, if `forward` wasn't called before.
         Raises:  HybridError if an output needs a gradient and none is given.
         """
         if not self._wanted:
             return
         if self._mode is None:
             self._mode = bool(is_train)
-        if self._kept is None:  # the last call did not expect this one
+        if self._kept is None:  # the last `forward` saved nothing
             self._run_and_keep()
         op = self._op()
         kept = [None] * (len(self._kept) - len(self.outputs))
         with tape.pause():
             gs = [
-                out.zeros_like() if g is None else g  # a loss reads none
+                out.zeros_like() if g is None else g  # never read for a loss
                 for g, out in zip(self._out_grads(out_grads, op), self.outputs, strict=True)
             ]
             inputs = [NDArray(self._arrays[name]) for name in op.names]
@@ -155,7 +153,7 @@ class Executor:
             _write(self.grad_dict[name], self._reqs[name], grads.get(name))
 
     def _out_grads(self, given, op):
-        """One array or None an output."""
+        """Return an array or None per output."""
         names = self._symbol.list_outputs()
         if isinstance(given, dict):
             given = [given.get(name) for name in names]
@@ -187,10 +185,10 @@ class Executor:
             )
         return given
 
-    # -- looking at it
+    # -- inspection
     @property
     def output_dict(self):
-        """Output name -> its array."""
+        """Output name -> array."""
         return dict(zip(self._symbol.list_outputs(), self.outputs, strict=True))
 
     @property
@@ -199,11 +197,11 @@ class Executor:
 
     @property
     def plan(self):
-        """What a call in prediction runs."""
+        """The plan of a call in prediction mode."""
         return (self._plans.get(False) or self._plan(False)).tiers.plan
 
     def debug_str(self):
-        """The symbol's nodes and the memory of the plan, as text."""
+        """Return the symbol's nodes and the plan's memory, as text."""
         plan = self.plan
         return (
             f"{self._symbol.debug_str()}Total {plan.nbytes_planned} bytes allocated"
@@ -211,16 +209,16 @@ class Executor:
         )
 
     def get_optimized_symbol(self):
-        """The symbol of what is computed, before operators are fused into kernels."""
+        """Return the optimized symbol, before operators are fused into kernels."""
         outputs = dict(self.plan.stages)["dce"].outputs
         return Symbol(outputs[: len(self.outputs)])
 
     def set_monitor_callback(self, callback, monitor_all=False):
         """Call `callback(name, array)` on every operator's output in each `forward`.
 
-        monitor_all: on the values of variables, too.
+        monitor_all: also on the values of variables.
 
-        Every value becomes an output, so nothing is hidden in a fused kernel.
+        Every value becomes an output, so none stays inside a fused kernel.
         """
         internals = self._symbol.get_internals()
         watched = [
@@ -240,7 +238,7 @@ class Executor:
     def copy_params_from(self, arg_params, aux_params=None, allow_extra_params=False):
         """Copy arrays, given by name, into the bound ones.
 
-        Raises:  AttrError for a name that is not bound, unless extra ones are allowed.
+        Raises:  AttrError for a name that isn't bound, unless `allow_extra_params` is set.
         """
         for params, bound, what in (
             (arg_params, self.arg_dict, "argument"),
@@ -256,11 +254,11 @@ class Executor:
                     )
 
     def reshape(self, partial_shaping=False, allow_up_sizing=False, **kwargs):
-        """An executor of the same symbol for other shapes, on the same memory.
+        """Return an executor of the same symbol for other shapes that shares memory.
 
-        kwargs:  argument name -> its new shape; arrays that get smaller use the first
-                 part of their memory, the others are shared as they are.
-        partial_shaping: let the shapes of other arguments change, too.
+        kwargs:  argument name -> new shape; arrays that shrink use the first part of
+                 their memory, unchanged ones are shared.
+        partial_shaping: let the shapes of other arguments change as well.
         allow_up_sizing: let arrays grow; these get new memory.
         """
         arguments, _, states = self._symbol.infer_shape(
@@ -294,7 +292,7 @@ class Executor:
 
 
 def _copy_in(what, array, name, value):
-    """Overwrite a bound array's numbers."""
+    """Overwrite the elements of a bound array."""
     if not isinstance(value, (NDArray, np.ndarray)):
         raise AttrError(f"{what}: {name} is {described(value)}, but an array is needed")
     if value.shape != array.shape:
@@ -308,13 +306,13 @@ def _copy_in(what, array, name, value):
 def _write(array, req, g):
     if req == "add":
         g = array.detach() if g is None else array.detach() + g
-    overwrite(array, 0 if g is None else g.data)  # nothing came back: it is 0
+    overwrite(array, 0 if g is None else g.data)  # without a gradient, it is 0
 
 
 def _resized(name, array, shape, allow_up_sizing):
-    """The array under another shape, on the first part of its memory if that is enough.
+    """Return an array of another shape, a view of the first part of its memory if possible.
 
-    Raises:  ShapeError if it is not, and growing was not allowed.
+    Raises:  ShapeError if it must grow, but `allow_up_sizing` isn't set.
     """
     if array.shape == shape:
         return array
@@ -331,9 +329,9 @@ def _resized(name, array, shape, allow_up_sizing):
 
 # -- from a symbol to an executor ------------------------------------------------------
 def _named(what, names, given, optional=False):
-    """name -> array, of a list in the symbol's order or a dict.
+    """Return name -> array, from a list in the symbol's order or a dict.
 
-    Raises:  AttrError for a missing one, unless optional, and for what is no array.
+    Raises:  AttrError for a missing one, unless optional, and for a value of another type.
     """
     if not isinstance(given, dict):
         given = list(given)
@@ -358,7 +356,7 @@ def _named(what, names, given, optional=False):
 
 
 def _requests(names, grad_req):
-    """name -> write, add or null."""
+    """Return name -> write, add or null."""
     if isinstance(grad_req, str):
         grad_req = dict.fromkeys(names, grad_req)
     elif not isinstance(grad_req, dict):
@@ -375,7 +373,7 @@ def _requests(names, grad_req):
 
 
 def bind(symbol, ctx, args, args_grad, grad_req, aux_states):
-    """An Executor of a symbol on given arrays, as `Symbol.bind` says."""
+    """Implement `Symbol.bind`: return an Executor on given arrays."""
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     twice = {name for name in names if (names + states).count(name) > 1}
     if twice:
@@ -403,7 +401,7 @@ def bind(symbol, ctx, args, args_grad, grad_req, aux_states):
 
 
 def simple_bind(symbol, ctx, grad_req, type_dict, shared_arg_names, shared_exec, given):
-    """An Executor of a symbol on new arrays, as `Symbol.simple_bind` says."""
+    """Implement `Symbol.simple_bind`: return an Executor on new arrays."""
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
     known = {name: shape for name, shape in given.items() if name in names + states}
     arguments, _, aux = inferred(symbol, "infer_shape", (), known)

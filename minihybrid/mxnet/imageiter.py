@@ -1,13 +1,12 @@
-"""Pictures in batches, from files of records or from lists of files.
+"""Iterators over batches of images, from RecordIO files or lists of files.
 
-Takes:   a file of records (`recordio`), or a list of labels and files of pictures.
-Gives:   `ImageIter`, which is `mx.image.ImageIter`; `ImageRecordIter`, `mx.io.ImageRecordIter`.
+Defines: `ImageIter`, which is `mx.image.ImageIter`; `ImageRecordIter`, `mx.io.ImageRecordIter`.
 
-Both give arrays of float32, of shape (batch, channels, height, width), and repeat what they
-draw at random after `mx.random.seed`. A picture is read when its batch is asked for.
-Source:  MXNet 1.9.1: without random numbers each pixel is the same.
-What is left out: reading ahead (`gluon.data.DataLoader` does), pictures with boxes, and of
-         `ImageRecordIter` all that turns, stretches or recolours.
+Both yield float32 arrays of shape (batch, channels, height, width); their random choices are
+reproducible with `mx.random.seed`. Images are read when their batch is requested.
+Source:  MXNet 1.9.1: without random choices, all pixels are equal.
+Not supported: prefetching (use `gluon.data.DataLoader`), object detection, and the rotation,
+         scaling and color options of `ImageRecordIter`.
 """
 
 import os
@@ -37,19 +36,19 @@ from minihybrid.ops.random import STREAM
 
 
 class ImageIter(DataIter):
-    """Goes through pictures, each changed by augmenters, in batches.
+    """Iterates over batches of augmented images.
 
     data_shape:   (3, height, width).
-    label_width:  how many labels each picture has.
-    path_imgrec:  a file of records; path_imgidx: its index, which may be missing.
+    label_width:  the number of labels per image.
+    path_imgrec:  a RecordIO file; path_imgidx: its index, which is optional.
     path_imglist, path_root:  instead, a file of lines `key TAB label TAB ... TAB file`.
     imglist:      instead, [(label, ..., file)].
-    num_parts, part_index:  only one of several parts of equal size.
-    aug_list:     what changes the pictures; else `CreateAugmenter(data_shape, **kwargs)`.
+    num_parts, part_index:  read only one of several parts of equal size.
+    aug_list:     the augmenters, by default `CreateAugmenter(data_shape, **kwargs)`.
     dtype:        of the labels.
-    last_batch_handle:  as `io.NDArrayIter`'s: "pad", "discard" or "roll_over".
+    last_batch_handle:  as in `io.NDArrayIter`: "pad", "discard" or "roll_over".
 
-    Raises:  FileError for a file that is not what it should be.
+    Raises:  FileError for an invalid file.
     """
 
     def __init__(
@@ -106,24 +105,24 @@ class ImageIter(DataIter):
         self.seq = keys if num_parts == 1 else keys[begin : begin + size]
         if not self.seq:
             raise AttrError(f"ImageIter: of {len(keys)} pictures, part {part_index} has none")
-        self._left = []  # samples of a last, shorter batch
+        self._left = []  # samples of an incomplete last batch
         self.reset()
 
     def reset(self):
-        """Begin again, in another order if it is shuffled."""
+        """Restart, in a new order if shuffled."""
         self.cur = 0
         if self.shuffle:
             self.seq = [self.seq[i] for i in draws().permutation(len(self.seq))]
 
     def hard_reset(self):
-        """Begin again, also without what a last, shorter batch has left."""
+        """Restart, and drop the samples of an incomplete last batch."""
         self._left = []
         self.reset()
 
     def next_sample(self):
-        """(label, bytes of a picture's file) of the next sample.
+        """Return (label, bytes of the image file) of the next sample.
 
-        Raises:  StopIteration behind the last.
+        Raises:  StopIteration after the last.
         """
         if self.cur >= len(self.seq):
             raise StopIteration
@@ -138,7 +137,7 @@ class ImageIter(DataIter):
         return (header.label if self.imglist is None else self.imglist[key][0]), data
 
     def _sample(self):
-        """(label, picture) for a net."""
+        """Return (label, augmented image)."""
         label, data = self.next_sample()
         try:
             picture = imdecode(data)
@@ -155,9 +154,9 @@ class ImageIter(DataIter):
         return _labels("ImageIter", label, self.label_width), values
 
     def next(self):
-        """The next batch."""
+        """Return the next batch."""
         samples, self._left = self._left, []
-        rolled = self.batch_size - len(samples) if samples else 0  # MXNet counts the new ones, too
+        rolled = self.batch_size - len(samples) if samples else 0  # MXNet also counts new samples
         while len(samples) < self.batch_size and self.cur < len(self.seq):
             samples.append(self._sample())
         pad = self.batch_size - len(samples)
@@ -166,7 +165,7 @@ class ImageIter(DataIter):
         if pad and self.last_batch_handle == "roll_over":
             self._left = samples
             raise StopIteration
-        if pad:  # with the first pictures, as often as needed
+        if pad:  # repeat the first images as often as needed
             while len(samples) < self.batch_size:
                 self.cur = self.cur % len(self.seq)
                 samples.append(self._sample())
@@ -180,18 +179,18 @@ class ImageIter(DataIter):
 
 
 class ImageRecordIter(DataIter):
-    """Goes through the pictures in a file of records, in batches.
+    """Iterates over batches of the images in a RecordIO file.
 
-    data_shape:   (channels, height, width); 1 channel is grey, 3 are red, green and blue.
-    path_imgidx:  the index of the file, which may be missing.
-    resize:       the length that the shorter edge gets first; -1 leaves it. A picture that is
-                  still too small is enlarged until its part fits.
-    rand_crop:    the part is from anywhere, else the middle; rand_mirror: as often mirrored.
+    data_shape:   (channels, height, width); 1 channel is gray, 3 are RGB.
+    path_imgidx:  the index of the file, which is optional.
+    resize:       the new length of the shorter edge, applied first; -1 means no resizing. An
+                  image that is still too small is enlarged to the crop's size.
+    rand_crop:    crop at a random position, else at the center; rand_mirror: flip half of them.
     mean_r, ...:  each channel becomes (value - mean) * scale / std.
-    shuffle:      each round has another order; `seed` repeats them.
-    round_batch:  a last, shorter batch gets the first pictures of the next round, which begins
-                  behind them; else zeros, which its `pad` counts.
-    preprocess_threads, prefetch_buffer, verbose, ctx, device_id:  not read.
+    shuffle:      use a new order in each epoch, reproducible by `seed`.
+    round_batch:  fill an incomplete last batch with the first images of the next epoch, which
+                  starts after them; else with zeros, counted in its `pad`.
+    preprocess_threads, prefetch_buffer, verbose, ctx, device_id:  ignored.
     """
 
     def __init__(
@@ -236,7 +235,7 @@ class ImageRecordIter(DataIter):
         self._mirror = checked(owner, "mirror", mirror, boolean)
         self._shuffle = checked(owner, "shuffle", shuffle, boolean)
         self._round = checked(owner, "round_batch", round_batch, boolean)
-        kinds = {str(i): i for i in range(5)}  # of OpenCV; others draw
+        kinds = {str(i): i for i in range(5)}  # OpenCV's; MXNet draws others at random
         self._kind = kinds[checked(owner, "inter_method", str(inter_method), choice(*kinds))]
         means, stds = (mean_r, mean_g, mean_b), (std_r, std_g, std_b)
         numbers = [checked(owner, "mean, std or scale", v, finite) for v in (*means, *stds, scale)]
@@ -257,7 +256,7 @@ class ImageRecordIter(DataIter):
         self._begin()
 
     def _keys_of(self, num_parts, part_index):
-        """The records of a part: by number with an index, else by where they begin."""
+        """Return the records of a part: by index if there is one, else by file offset."""
         index = _part("ImageRecordIter", part_index, num_parts)
         keys = self._file.keys
         if self._file.idx_path is not None:
@@ -273,13 +272,13 @@ class ImageRecordIter(DataIter):
             self._rng.shuffle(self._seq)
 
     def reset(self):
-        """Begin the next round: behind what filled the last batch of this one."""
+        """Start the next epoch, after the images that filled this one's last batch."""
         if not (self._round and self._is_over):
             self._begin()
         self._is_over = False
 
     def _sample(self):
-        """(label, picture) of the next record."""
+        """Return (label, image) of the next record."""
         key = self._seq[self._next]
         self._next += 1
         header, data = unpack(self._file.read_idx(key))
@@ -288,7 +287,7 @@ class ImageRecordIter(DataIter):
         return label, self._changed(pixels(bytes(data), name, int(self._shape[0] == 3)))
 
     def _changed(self, values):
-        """Bytes of (height, width, channels) as a net wants them."""
+        """Convert bytes of shape (height, width, channels) to a net's input."""
         _, h, w = self._shape
         rows, columns = values.shape[:2]
         if self._resize > 0:
@@ -313,7 +312,7 @@ class ImageRecordIter(DataIter):
         return ((values - self._mean) * self._factor).transpose(2, 0, 1)
 
     def next(self):
-        """The next batch."""
+        """Return the next batch."""
         if self._is_over or self._next >= len(self._seq):
             raise StopIteration
         samples = []
@@ -342,7 +341,7 @@ def _array(values, dtype):
 
 
 def _labels(owner, label, width):
-    """The labels of a picture, as many as asked for."""
+    """Return the labels of an image, `width` of them."""
     labels = np.asarray(label).reshape(-1)
     if len(labels) != width:
         raise FileError(
@@ -359,7 +358,7 @@ def _part(owner, part_index, num_parts):
 
 
 def _listed(path):
-    """key -> (labels, name of a file), of lines with tabs between."""
+    """Parse lines of tab-separated fields; return key -> (labels, file name)."""
     entries = {}
     for n, line in enumerate(read_whole(path_of(path)).splitlines(), 1):
         try:

@@ -1,13 +1,11 @@
-"""Data as MXNet's symbolic programs go through them: iterators of batches.
+"""Data iterators of MXNet's symbolic API.
 
-Takes:   arrays by name.
-Gives:   `NDArrayIter`, `MNISTIter`, `ResizeIter`; `DataBatch`, what they give; `DataDesc`, a
-         name and a shape; `DataIter`, the parent.
+Defines: `NDArrayIter`, `MNISTIter`, `ResizeIter`; `DataBatch`, which they yield; `DataDesc`, a
+         name and a shape; `DataIter`, the base class.
 
-Shuffling draws from the package's random numbers, so `random.seed` repeats it.
-`ImageRecordIter`, over files of records, is in a module of its own.
-What is left out: iterators over other files, and those that work ahead (`gluon.data.DataLoader`
-does).
+Shuffling uses the package's random generator, so `random.seed` reproduces it.
+`ImageRecordIter`, over RecordIO files, is in its own module.
+Not supported: iterators over other files, and prefetching (use `gluon.data.DataLoader`).
 """
 
 from collections import namedtuple
@@ -32,20 +30,20 @@ from minihybrid.core.op import (
 from minihybrid.gluon.data.vision.datasets import read_idx
 from minihybrid.ops.random import STREAM
 
-LATER = {"ImageRecordIter": "mxnet.imageiter:ImageRecordIter"}  # which needs this module
+LATER = {"ImageRecordIter": "mxnet.imageiter:ImageRecordIter"}  # it imports this module
 __getattr__ = lazy.face(globals(), LATER)
 
 
-# -- what is given ---------------------------------------------------------------------
+# -- batches ---------------------------------------------------------------------------
 class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
-    """The name and shape of an array in each batch; also its dtype and layout.
+    """The name, shape, dtype and layout of an array in each batch.
 
     >>> DataDesc("data", (4, 3))
     DataDesc[data,(4, 3),<class 'numpy.float32'>,NCHW]
     """
 
     def __new__(cls, name, shape, dtype=np.float32, layout="NCHW"):
-        """A pair of name and shape that also has the rest."""
+        """Create a (name, shape) pair with attributes dtype and layout."""
         made = super().__new__(cls, name, shape)
         made.dtype, made.layout = dtype, layout
         return made
@@ -55,20 +53,20 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 
     @staticmethod
     def get_batch_axis(layout):
-        """The axis of the samples: where the layout has an N; 0 without a layout."""
+        """Return the batch axis: the position of N in the layout; 0 without a layout."""
         return 0 if layout is None else layout.find("N")
 
     @staticmethod
     def get_list(shapes, types):
-        """DataDescs of [(name, shape)] and [(name, dtype)], which may be None."""
+        """Return DataDescs from [(name, shape)] and [(name, dtype)], which may be None."""
         types = dict(types or ())
         return [DataDesc(name, shape, types.get(name, np.float32)) for name, shape in shapes]
 
 
 class DataBatch(metaclass=CheckedCall):
-    """Arrays of some samples: `data` and `label`, a list each.
+    """A batch of samples: `data` and `label` are lists of arrays.
 
-    pad:    how many of the last samples are only there to fill the batch.
+    pad:    how many of the last samples only fill the batch.
     """
 
     def __init__(
@@ -96,7 +94,7 @@ class DataBatch(metaclass=CheckedCall):
 
 
 class DataIter(metaclass=CheckedCall):
-    """The parent: a child gives `iter_next`, `getdata`, `getlabel` and `getpad`, or `next`."""
+    """The base class: define `iter_next`, `getdata`, `getlabel` and `getpad`, or `next`."""
 
     def __init__(self, batch_size=0):
         self.batch_size = batch_size
@@ -108,45 +106,45 @@ class DataIter(metaclass=CheckedCall):
         return self.next()
 
     def reset(self):
-        """Begin again."""
+        """Restart."""
 
     def next(self):
-        """The next batch.
+        """Return the next batch.
 
-        Raises:  StopIteration behind the last.
+        Raises:  StopIteration after the last.
         """
         if not self.iter_next():
             raise StopIteration
         return DataBatch(self.getdata(), self.getlabel(), self.getpad(), self.getindex())
 
     def iter_next(self):
-        """Go to the next batch; whether there is one."""
+        """Advance to the next batch; return whether there is one."""
         raise NotImplementedError
 
     def getdata(self):
-        """The arrays of this batch."""
+        """Return the data arrays of this batch."""
         raise NotImplementedError
 
     def getlabel(self):
-        """The labels of this batch."""
+        """Return the labels of this batch."""
         raise NotImplementedError
 
     def getindex(self):
-        """The places of this batch's samples, or None."""
+        """Return the indices of this batch's samples, or None."""
 
     def getpad(self):
-        """How many samples of this batch only fill it."""
+        """Return how many samples of this batch only fill it."""
         raise NotImplementedError
 
 
 # -- iterators -------------------------------------------------------------------------
 class NDArrayIter(DataIter):
-    """Goes through arrays in batches, which are all of one size.
+    """Iterates over arrays in batches of equal size.
 
     data, label:  an array, a list of arrays, or a dict by name; all of one length.
-    last_batch_handle:  a last, shorter batch is filled with the first samples ("pad"),
-                  left out ("discard"), or begins the next round ("roll_over").
-    layout:       where its N is, samples lie along that axis.
+    last_batch_handle:  an incomplete last batch is filled with the first samples ("pad"),
+                  dropped ("discard"), or starts the next epoch ("roll_over").
+    layout:       its N marks the batch axis.
 
     >>> [batch.pad for batch in NDArrayIter(nd.zeros((5, 2)), batch_size=3)]
     [0, 1]
@@ -196,7 +194,7 @@ class NDArrayIter(DataIter):
 
     @property
     def provide_data(self):
-        """The name and shape of each array of a batch."""
+        """The name and shape of each data array of a batch."""
         return self._described(self.data)
 
     @property
@@ -205,12 +203,12 @@ class NDArrayIter(DataIter):
         return self._described(self.label)
 
     def hard_reset(self):
-        """Begin again, also without what a last, shorter batch has left."""
+        """Restart, and drop the samples of an incomplete last batch."""
         self._left, self.cursor = None, -self.batch_size
         self._shuffle()
 
     def reset(self):
-        """Begin again, in another order if it is shuffled."""
+        """Restart, in a new order if shuffled."""
         rest = self.num_data - self.cursor
         if self.last_batch_handle == "roll_over" and 0 < rest < self.batch_size:
             self._left = self._between(self.cursor, self.num_data)
@@ -228,22 +226,22 @@ class NDArrayIter(DataIter):
             )
 
     def _between(self, begin, end):
-        """(data, labels) of the samples from one place to another."""
+        """Return (data, labels) of samples [begin, end)."""
         return tuple(
             [a.slice_axis(axis=self._axis, begin=begin, end=end) for _, a in part]
             for part in (self.data, self.label)
         )
 
     def iter_next(self):
-        """Go to the next batch; whether there is one."""
+        """Advance to the next batch; return whether there is one."""
         self.cursor += self.batch_size
         shorter = self.last_batch_handle != "pad"
         return self.cursor + shorter * (self.batch_size - 1) < self.num_data
 
     def _parts(self):
-        """(data, labels) of this batch, each as pieces that follow each other."""
+        """Return (data, labels) of this batch, each as consecutive parts."""
         begin, end = self.cursor, self.cursor + self.batch_size
-        if begin < 0:  # what is left of the last round, then the first samples
+        if begin < 0:  # the rest of the last epoch, then the first samples
             return [self._left, self._between(0, end)]
         pieces = [self._between(begin, min(end, self.num_data))]
         while end > self.num_data:
@@ -257,22 +255,22 @@ class NDArrayIter(DataIter):
         return [a[0] if len(a) == 1 else nd.concat(*a, dim=self._axis) for a in joined]
 
     def getdata(self):
-        """The arrays of this batch."""
+        """Return the data arrays of this batch."""
         return self._batch(0)
 
     def getlabel(self):
-        """The labels of this batch."""
+        """Return the labels of this batch."""
         return self._batch(1)
 
     def getpad(self):
-        """How many samples of this batch only fill it, or are of the last round."""
+        """Return how many samples of this batch only fill it, or are from the last epoch."""
         if self.cursor < 0:
             return -self.cursor
         return max(self.cursor + self.batch_size - self.num_data, 0)
 
 
 def _named(given, name, what):
-    """[(name, NDArray)] in the order of the names."""
+    """Return [(name, NDArray)] in the order of the names."""
     if isinstance(given, (NDArray, np.ndarray)):
         given = [given]
     if isinstance(given, (list, tuple)) and given:
@@ -292,12 +290,12 @@ def _taken(array, order, axis):
 
 
 class MNISTIter(NDArrayIter):
-    """Goes through digits in files of the format idx, packed or not; labels are numbers.
+    """Iterates over digits in idx files, optionally gzipped; labels are integers.
 
-    flat:    pictures are rows of numbers from 0 to 1, else of shape (1, height, width).
-    shuffle: all rounds have one order, which `seed` decides.
-    num_parts, part_index:  only one of several parts of the files.
-    silent, input_shape, data_shape:    not read.
+    flat:    images are vectors of values in [0, 1), else arrays of shape (1, height, width).
+    shuffle: use one random order, given by `seed`, for all epochs.
+    num_parts, part_index:  read only one of several parts of the files.
+    silent, input_shape, data_shape:    ignored.
     """
 
     def __init__(
@@ -326,14 +324,14 @@ class MNISTIter(NDArrayIter):
         if checked("MNISTIter", "shuffle", shuffle, boolean):
             order = np.random.default_rng(seed).permutation(order)
         data = data[order].reshape(len(order), *((-1,) if flat else (1, *data.shape[1:])))
-        # MXNet divides by 256, which is exact, and not by the largest number.
+        # MXNet divides by 256, which is exact, not by the maximum, 255.
         super().__init__(
             data.astype(np.float32) / 256, labels[order], batch_size, last_batch_handle="discard"
         )
 
 
 class ResizeIter(DataIter):
-    """Another iterator with `size` batches a round: cut off, or begun again."""
+    """Resizes another iterator to `size` batches per epoch, by truncation or repetition."""
 
     def __init__(self, data_iter, size, reset_internal=True):
         if not isinstance(data_iter, DataIter):
@@ -347,13 +345,13 @@ class ResizeIter(DataIter):
         self.provide_data, self.provide_label = data_iter.provide_data, data_iter.provide_label
 
     def reset(self):
-        """Begin again."""
+        """Restart."""
         self.cur = 0
         if self.reset_internal:
             self.data_iter.reset()
 
     def iter_next(self):
-        """Go to the next batch; whether there is one."""
+        """Advance to the next batch; return whether there is one."""
         if self.cur == self.size:
             return False
         try:
@@ -365,19 +363,19 @@ class ResizeIter(DataIter):
         return True
 
     def getdata(self):
-        """The arrays of this batch."""
+        """Return the data arrays of this batch."""
         return self.current_batch.data
 
     def getlabel(self):
-        """The labels of this batch."""
+        """Return the labels of this batch."""
         return self.current_batch.label
 
     def getindex(self):
-        """The places of this batch's samples, or None."""
+        """Return the indices of this batch's samples, or None."""
         return self.current_batch.index
 
     def getpad(self):
-        """How many samples of this batch only fill it."""
+        """Return how many samples of this batch only fill it."""
         return self.current_batch.pad
 
 

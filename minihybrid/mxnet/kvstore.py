@@ -1,18 +1,18 @@
-"""Key-value stores: values that several devices, or several processes, share.
+"""Key-value stores: arrays shared by several devices or processes (data parallelism).
 
-Takes:   arrays by key; a kind such as "local" or "dist_sync".
-Gives:   `create`, `KVStore`; `processes_of`, whom a Trainer adds up gradients with.
+Defines: `create`, `KVStore`; `processes_of`, the processes that a Trainer all-reduces
+         gradients with.
 
     mpiexec -n 2 python train.py     two processes, each with kvstore="dist_sync"
 
-Each process has the whole net, computes gradients of its own part of a batch, and gets the
-sum of all: so all take the same step. What is sent lies side by side in one buffer a dtype,
-so a step sends two messages, however many parameters there are: who has gradients, and
-the gradients.
-Source:  MXNet's mxnet.kvstore, whose sums and initial values these are; here over MPI, by
-         mpi4py, without servers that own the weights.
-What is left out: adding up while later gradients are still computed, sparse rows, steps
-that do not wait for each other ("dist_async"), and sending fewer bits.
+Each process has the whole net, computes the gradients of its shard of a batch, and receives
+the sum of all: so all take the same step. Gradients are packed into one buffer per dtype, so
+a step needs two all-reduces, however many parameters there are: which gradients exist, and
+their values.
+Source:  MXNet's mxnet.kvstore, with the same sums and initial values; here over MPI, by
+         mpi4py, without parameter servers.
+Not supported: overlap of communication with the backward pass, sparse rows, asynchronous
+steps ("dist_async"), and gradient compression.
 """
 
 import atexit
@@ -28,11 +28,11 @@ from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, HybridError, ShapeError, described
 from minihybrid.gluon.optimizer import Optimizer, get_updater
 
-# Of one machine: they add up in other places, and give the same numbers.
+# Single-process kinds: MXNet sums on different devices, with the same results.
 ALONE = (
     "local", "device", "nccl", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device",
 )  # fmt: skip
-# Of several: name -> why it is not here.
+# Unsupported multi-process kinds: name -> reason.
 NOT_HERE = {
     "dist_async": "whose steps wait for nobody, so that no two runs give the same",
     "dist_device_async": "whose steps wait for nobody, so that no two runs give the same",
@@ -42,18 +42,18 @@ NOT_HERE = {
     "horovod": "a library that adds up by MPI, too",
     "byteps": "a library with servers of its own",
 }
-SENT_AS = {"float16": "float32", "bool": "int32"}  # what MPI has no sums of
-LEFT = 7  # the tag of the message that a process sends when it ends
-PATIENCE_S = 1e-3  # between two looks at whether the others are there
+SENT_AS = {"float16": "float32", "bool": "int32"}  # dtypes that MPI can't sum
+LEFT = 7  # the tag of the message a process sends at exit
+PATIENCE_S = 1e-3  # the longest polling interval
 
 
 class KVStore(metaclass=CheckedCall):
-    """Arrays by key, into which several devices add their gradients.
+    """Arrays by key, to which several devices add their gradients.
 
-    `push` adds up a key's arrays, one a device, and stores the sum, or gives it to the
-    optimiser that is set; `pull` writes what is stored into arrays.
+    `push` sums a key's arrays, one per device, and stores the sum, or passes it to the
+    optimizer if one is set; `pull` copies the stored value into arrays.
 
-    Raises:  AttrError for a key that `init` was not called with.
+    Raises:  AttrError for a key that `init` wasn't called with.
 
     >>> from minihybrid.core import nd
     >>> kv = create("local")
@@ -69,17 +69,17 @@ class KVStore(metaclass=CheckedCall):
 
     @property
     def type(self):
-        """The kind of store that `create` was asked for."""
+        """The kind passed to `create`."""
         return self._type
 
     @property
     def rank(self):
-        """Which of the processes this is, from 0."""
+        """The index of this process, from 0."""
         return self.processes.rank
 
     @property
     def num_workers(self):
-        """How many processes there are."""
+        """The number of processes."""
         return self.processes.size
 
     def __repr__(self):
@@ -87,7 +87,7 @@ class KVStore(metaclass=CheckedCall):
 
     @signed
     def init(self, key, value):
-        """Store an array under a key, or one for each in a list: those of rank 0."""
+        """Store an array under a key, or a list under several; rank 0's values are used."""
         copies = []
         for name, array in _pairs("init", key, value):
             if name in self._stored:
@@ -98,10 +98,10 @@ class KVStore(metaclass=CheckedCall):
 
     @signed
     def push(self, key, value, priority=0):
-        """Add up the arrays of a key, over devices and processes, and store the sum.
+        """Sum the arrays of a key over devices and processes, and store the sum.
 
-        With an optimiser the sum is a gradient, by which what is stored takes a step.
-        All processes push the same keys, in one order.
+        With an optimizer, the sum is the gradient of a step of the stored value.
+        All processes must push the same keys in the same order.
         """
         sums = {}
         for name, arrays in _pairs("push", key, value):
@@ -119,7 +119,7 @@ class KVStore(metaclass=CheckedCall):
 
     @signed
     def pull(self, key, out=None, priority=0, ignore_sparse=True):
-        """Write what is stored into an array, or into one on each device."""
+        """Copy the stored value into an array, or into one on each device."""
         for name, arrays in _pairs("pull", key, out):
             kept = self._of("pull", name)
             _fit("pull", name, kept, arrays)
@@ -128,7 +128,7 @@ class KVStore(metaclass=CheckedCall):
 
     @signed
     def pushpull(self, key, value, out=None, priority=0):
-        """`push`, then `pull` into `out`, or into the arrays that were pushed."""
+        """`push`, then `pull` into `out`, by default the pushed arrays."""
         self.push(key, value)
         self.pull(key, value if out is None else out)
 
@@ -140,7 +140,7 @@ class KVStore(metaclass=CheckedCall):
 
     @signed
     def set_optimizer(self, optimizer):
-        """From now on, what is pushed are gradients: each is a step of the optimiser."""
+        """Treat pushed values as gradients from now on: each is a step of the optimizer."""
         if not isinstance(optimizer, Optimizer):
             raise AttrError(
                 f"KVStore.set_optimizer: optimizer={described(optimizer)}, but an optimiser is "
@@ -150,16 +150,16 @@ class KVStore(metaclass=CheckedCall):
 
     @staticmethod
     def is_capable(capability):
-        """Whether the store can have an optimiser: it can."""
+        """Return whether the store has a capability; it can run an optimizer."""
         return str(capability).lower() == "optimizer"
 
     @signed
     def set_gradient_compression(self, compression_params):
-        """Warn that gradients are sent as they are; the numbers are then exact."""
+        """Warn that gradients are sent uncompressed, and so exactly."""
         _not_compressed(compression_params)
 
     def _barrier(self):
-        """Wait until all processes are here."""
+        """Wait until all processes reach this barrier."""
         self.processes.agree([])
 
     def _of(self, method, name):
@@ -172,42 +172,42 @@ class KVStore(metaclass=CheckedCall):
 
 
 class One:
-    """The only process: what it has is the sum already."""
+    """A group of one process, whose values are the sums."""
 
     rank, size = 0, 1
 
     def add_up(self, arrays):
-        """Put the sum over all processes into each array, in place."""
+        """All-reduce each array in place."""
 
     def spread(self, arrays):
-        """Put what rank 0 has into the arrays of all, in place."""
+        """Broadcast rank 0's arrays in place."""
 
     def agree(self, questions):
-        """How many processes say yes to each question."""
+        """Return how many processes answer true to each question."""
         return [int(answer) for answer in questions]
 
 
 class Several:
-    """The processes that MPI started, each of which does these calls in one order.
+    """A group of MPI processes, all of which make the same calls in the same order.
 
-    world:  an `MPI.Comm`, of which a copy is used: the program's own messages stay apart.
-    Raises: HybridError, instead of waiting for ever, when another process has ended.
+    world:  an `MPI.Comm`, which is duplicated to isolate messages from the program's own.
+    Raises: HybridError, instead of deadlocking, when another process has ended.
     """
 
     def __init__(self, world):
         self.world = world.Dup()
         self.rank, self.size = self.world.Get_rank(), self.world.Get_size()
-        self.n_calls = 0  # of MPI's, in which all take part
-        self.given_up = False  # a message that others wait for, too
+        self.n_calls = 0  # number of collective calls
+        self.given_up = False  # whether a collective call was abandoned
         self.ended = {}  # rank -> its n_calls when it ended
 
     def __reduce__(self):
-        return together, ()  # a copy, or what a pickle holds, is of the same processes
+        return together, ()  # a copy or a pickle refers to the same processes
 
     def add_up(self, arrays):
-        """Put the sum over all processes into each array: one message for each dtype.
+        """All-reduce each array in place, with one message per dtype.
 
-        Units:   float16 is added up in float32; every other dtype in its own.
+        Units:   float16 is summed in float32, bool in int32; any other dtype in its own.
         """
         for buffer, part in _packed(arrays):
             total = np.empty_like(buffer)
@@ -215,7 +215,7 @@ class Several:
             _unpack(total, part)
 
     def spread(self, arrays):
-        """Put what rank 0 has into the arrays of all, in place.
+        """Broadcast rank 0's arrays in place.
 
         Raises:  ShapeError if this process has arrays of other shapes.
         """
@@ -238,16 +238,16 @@ class Several:
         return text.tobytes().decode()
 
     def agree(self, questions):
-        """How many processes say yes to each question."""
+        """Return how many processes answer true to each question."""
         sent = np.array(list(questions), np.int32)
         total = np.empty_like(sent)
         self._wait(self.world.Iallreduce(sent, total))
         return total.tolist()
 
     def _wait(self, request):
-        """Until a message has come, or cannot come any more.
+        """Wait until a request completes, or can't any more.
 
-        MPI would wait for ever for a process that has ended; so each says when it ends.
+        MPI would wait forever for a process that has ended, so each sends a message at exit.
         """
         self.n_calls += 1
         begun = time.perf_counter()
@@ -266,11 +266,11 @@ class Several:
                     "than the others"
                 )
             waited = time.perf_counter() - begun
-            time.sleep(min(waited / 8, PATIENCE_S))  # so that others may use the processor
+            time.sleep(min(waited / 8, PATIENCE_S))  # frees the core for other processes
 
     def leave(self):
-        """Tell all others that this process ends; end them if a message stays open."""
-        if self.given_up:  # MPI's end would wait for it for ever
+        """Notify all others of this process's exit; abort them after an abandoned call."""
+        if self.given_up:  # MPI_Finalize would wait for it forever
             self.world.Abort(1)
         count = np.array([self.n_calls], np.int64)
         for other in range(self.size):
@@ -279,7 +279,7 @@ class Several:
 
 
 def _packed(arrays):
-    """(numbers side by side, the arrays that they are of): one buffer a dtype."""
+    """Yield (contiguous buffer, the arrays packed in it), for each dtype."""
     groups = {}
     for array in arrays:
         name = np.dtype(array.dtype).name
@@ -289,7 +289,7 @@ def _packed(arrays):
 
 
 def _unpack(buffer, arrays):
-    """Write a buffer's numbers into arrays, one after the other."""
+    """Copy a buffer's consecutive elements into arrays."""
     begin = 0
     for array in arrays:
         part = buffer[begin : begin + array.size].reshape(array.shape)
@@ -298,7 +298,7 @@ def _unpack(buffer, arrays):
 
 
 def _pairs(method, key, value):
-    """(key, its arrays) of each key: one array, or a list with one a device."""
+    """Yield (key, its arrays); a value is an array, or a list with one per device."""
     keys, values = (key, value) if isinstance(key, (list, tuple)) else ([key], [value])
     if not isinstance(values, (list, tuple)) or len(values) != len(keys):
         raise AttrError(
@@ -320,7 +320,7 @@ def _pairs(method, key, value):
 
 
 def _fit(method, name, kept, arrays):
-    """Refuse arrays that are not of the shape that is stored."""
+    """Refuse arrays whose shape differs from the stored value's."""
     for array in arrays:
         if array.shape != kept.shape:
             raise ShapeError(
@@ -340,9 +340,9 @@ def _not_compressed(params):
 
 # -- MPI ---------------------------------------------------------------------------------
 def mpi():
-    """The module mpi4py.MPI.
+    """Return the module mpi4py.MPI.
 
-    Raises:  HybridError where it, or an MPI library, is missing.
+    Raises:  HybridError if it, or an MPI library, isn't installed.
     """
     try:
         from mpi4py import MPI
@@ -356,18 +356,18 @@ def mpi():
 
 @cache
 def together():
-    """The processes that MPI started, each of which says when it ends, by an error or not."""
+    """Return the group of all MPI processes; each notifies the others at exit."""
     processes = Several(mpi().COMM_WORLD)
     if processes.size > 1:
-        atexit.register(processes.leave)  # MPI's own end comes later
+        atexit.register(processes.leave)  # runs before MPI_Finalize
     return processes
 
 
 @signed
 def create(name="local"):
-    """A store of a kind: "local" or "device" for one process, "dist_sync" for several.
+    """Create a store: "local" or "device" for one process, "dist_sync" for several.
 
-    Raises:  AttrError for other kinds; HybridError where "dist_sync" finds no MPI.
+    Raises:  AttrError for other kinds; HybridError for "dist_sync" without MPI.
 
     >>> create("device")
     KVStore('device', rank 0 of 1)
@@ -384,7 +384,7 @@ def create(name="local"):
             f"kvstore '{kind}', {NOT_HERE[kind]}, is not here; 'dist_sync' adds up the gradients "
             "of several processes"
         )
-    from difflib import get_close_matches  # only who errs waits for it
+    from difflib import get_close_matches  # imported only on errors
 
     near = get_close_matches(kind, [*ALONE, "dist_sync", *NOT_HERE], 1)
     meant = f" (did you mean '{near[0]}'?)" if near else ""
@@ -395,7 +395,7 @@ def create(name="local"):
 
 
 def processes_of(kvstore, compression_params=None):
-    """The processes whose gradients a Trainer adds up, of what its `kvstore=` is.
+    """Return the processes that a Trainer sums gradients over, given its `kvstore=`.
 
     kvstore:  `None`, a store, or the name of one.
     """

@@ -1,10 +1,9 @@
-"""Checkpoints: a graph and its arrays, in two files that belong together.
+"""Checkpoints: a graph and its arrays, in a pair of files.
 
-Takes:   a prefix of file names, a number, a symbol, arrays by name.
-Gives:   `save_checkpoint`, `load_checkpoint`, `load_params`.
+Defines: `save_checkpoint`, `load_checkpoint`, `load_params`.
 
 Source:  MXNet's mxnet.model; `HybridBlock.export` writes the same two files.
-What is left out: the class FeedForward, which `mx.mod.Module` replaced in MXNet, too.
+Not supported: the class FeedForward, which MXNet replaced by `mx.mod.Module`.
 """
 
 from minihybrid.core.files import FileError, write_together
@@ -18,7 +17,7 @@ KINDS = ("arg", "aux")
 def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params, remove_amp_cast=True):
     """Write `prefix-0001.params` and, if there is a symbol, `prefix-symbol.json`.
 
-    arg_params, aux_params: name -> array, of parameters and of states.
+    arg_params, aux_params: name -> array, for parameters and auxiliary states.
     """
     named = zip(KINDS, (arg_params, aux_params), strict=True)
     arrays = {f"{kind}:{name}": array for kind, params in named for name, array in params.items()}
@@ -27,7 +26,7 @@ def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params, remove_amp_ca
 
 
 def load_params(prefix, epoch):
-    """(arguments, states): the arrays of a checkpoint, by name.
+    """Return (arguments, states): the arrays of a checkpoint, by name.
 
     Raises:  FileError if a name begins with neither `arg:` nor `aux:`.
     """
@@ -48,7 +47,7 @@ def load_params(prefix, epoch):
 
 
 def load_checkpoint(prefix, epoch):
-    """(symbol, arguments, states) of a checkpoint.
+    """Return (symbol, arguments, states) of a checkpoint.
 
     >>> import tempfile, os
     >>> from minihybrid.core import nd, sym

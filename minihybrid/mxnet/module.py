@@ -1,17 +1,17 @@
-"""Modules: a symbol that is trained, as programs before Gluon did it.
+"""Module: MXNet's API for training a symbol, from before Gluon.
 
-Takes:   a symbol, iterators of batches (`io.NDArrayIter`), an optimiser, a metric.
-Gives:   `Module`: bound, initialised, then trained by `fit`, judged by `score`, used by
-         `predict`; or step by step, by `forward`, `backward` and `update`.
+Uses:    a symbol, data iterators (`io.NDArrayIter`), an optimizer, a metric.
+Defines: `Module`: bind and initialize it, then call `fit`, `score` and `predict`; or
+         `forward`, `backward` and `update` step by step.
 
-    for batch in data:     is what `fit` does in each round
-        forward            batch -> outputs, in executors, one a device
+    for batch in data:     one epoch of `fit`
+        forward            batch -> outputs, in executors, one per device
         backward           -> the gradients of all parameters, summed over the batch
-        update             the optimiser's step by them, divided by the batch's size
+        update             the optimizer's step, with gradients divided by the batch size
 
-Source:  MXNet's mxnet.module.Module, whose names, order and numbers these are.
-What is left out: several symbols that share parameters (`BucketingModule`,
-         `SequentialModule`), states that stay from batch to batch, sparse rows.
+Source:  MXNet's mxnet.module.Module, with the same names, order and constants.
+Not supported: several symbols that share parameters (`BucketingModule`,
+         `SequentialModule`), states kept across batches, sparse rows.
 """
 
 import logging
@@ -41,7 +41,7 @@ from minihybrid.mxnet.kvstore import create as create_kvstore
 from minihybrid.mxnet.model import load_checkpoint, save_checkpoint
 
 LEARNING_RATE = (("learning_rate", 0.01),)
-# MXNet's other modules: name -> what does as much.
+# MXNet's other modules: name -> the alternative.
 NOT_HERE = {
     "BaseModule": "Module is the only one",
     "BucketingModule": "pad sequences to one length and bind one Module, whose forward takes "
@@ -53,15 +53,15 @@ NOT_HERE = {
 
 
 class Module(metaclass=CheckedCall):
-    """A symbol with its parameters, and with executors that train it.
+    """A symbol with its parameters, and the executors that train it.
 
-    symbol:       it ends with losses, such as `sym.SoftmaxOutput`, to be trained.
-    data_names, label_names:  those of its variables that are no parameters.
-    context:      a device, or a list: each computes a part of every batch.
-    fixed_param_names:  parameters that are not trained.
+    symbol:       for training, its outputs are losses, such as `sym.SoftmaxOutput`.
+    data_names, label_names:  its variables that aren't parameters.
+    context:      a device, or a list of devices that share every batch.
+    fixed_param_names:  parameters that aren't trained.
     work_load_list:     must be the same for all devices.
 
-    Raises:  HybridError for what is called too early: `bind`, then `init_params`, then
+    Raises:  HybridError for a call out of order: `bind`, then `init_params`, then
              `init_optimizer`; `fit` calls them.
 
     >>> from minihybrid.core import sym
@@ -115,14 +115,14 @@ class Module(metaclass=CheckedCall):
         self.binded = self.for_training = self.inputs_need_grad = False
         self.params_initialized = self.optimizer_initialized = False
         self._arg_params = self._aux_params = self._states_file = None
-        self._is_stale = False  # the parameters here are older than those of the executors
+        self._is_stale = False  # the executors' parameters are newer than these
 
     def __repr__(self):
         shapes = [f"{d.name}={d.shape}" for d in self.data_shapes] if self.binded else ["not bound"]
         return f"Module({self.symbol!r}, {', '.join(shapes)})"
 
     def _need(self, method, *states):
-        """Refuse a call that comes too early; states: those that must be reached."""
+        """Refuse a call before the module has reached the required states."""
         calls = {"binded": "bind", "params_initialized": "init_params"}
         for state in states:
             if not getattr(self, state):
@@ -140,13 +140,13 @@ class Module(metaclass=CheckedCall):
         shared_module=None,
         grad_req="write",
     ):
-        """Take memory for batches of these shapes: one executor a device.
+        """Allocate memory for batches of these shapes: one executor per device.
 
-        data_shapes, label_shapes:  [(name, shape)], as `provide_data` of an iterator.
+        data_shapes, label_shapes:  [(name, shape)], as in an iterator's `provide_data`.
         inputs_need_grad:  for `get_input_grads`.
-        force_rebind:      begin anew; else a second call does nothing.
-        shared_module:     a Module whose parameters, where they have the same names, are used.
-        grad_req:          "add" adds up the gradients of several `backward`.
+        force_rebind:      bind again; otherwise, a second call does nothing.
+        shared_module:     a Module whose parameters of the same names are shared.
+        grad_req:          "add" accumulates the gradients of several `backward` calls.
         """
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
@@ -158,7 +158,7 @@ class Module(metaclass=CheckedCall):
         if shared_module is not None:
             shared_module._need("bind(shared_module=...)", "binded", "params_initialized")
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
-        # What the labels of a batch are called, in their order; also those not in the symbol.
+        # The names of a batch's labels in order, including those not in the symbol.
         self._labels = _descs(label_shapes) or [DataDesc(name, ()) for name in self.label_names]
         self._describe(data_shapes, label_shapes)
         trained = [n for n in self._param_names if n not in self._fixed] if for_training else []
@@ -179,7 +179,7 @@ class Module(metaclass=CheckedCall):
             )
             for context, part, other in zip(self._contexts, self._slices, others, strict=True)
         ]
-        self._known = {self._key(): self._execs}  # shapes -> executors on the same parameters
+        self._known = {self._key(): self._execs}  # shapes -> executors that share parameters
         self._trained = [n for n in trained if requests[n] != "null"]
         self.binded = True
         if shared_module is not None:
@@ -193,7 +193,7 @@ class Module(metaclass=CheckedCall):
             self._aux_params = {n: _zeros_like(a) for n, a in first.aux_dict.items()}
 
     def _describe(self, data_shapes, label_shapes):
-        """Remember the shapes of a batch, and which part of it each device gets."""
+        """Store the shapes of a batch, and each device's slice of it."""
         self.data_shapes, labels = _descs(data_shapes), _descs(label_shapes)
         if sorted(d.name for d in self.data_shapes) != sorted(self.data_names):
             raise AttrError(
@@ -222,7 +222,7 @@ class Module(metaclass=CheckedCall):
             )
 
     def _shapes_of(self, part):
-        """name -> shape of the inputs of the executor that has this part of a batch."""
+        """Return name -> shape of the inputs of the executor of a slice of the batch."""
         shapes = {}
         for d in self.data_shapes + self.label_shapes:
             shape, axis = list(d.shape), _axis(d)
@@ -235,7 +235,7 @@ class Module(metaclass=CheckedCall):
         return tuple((d.name, *d.shape) for d in self.data_shapes + self.label_shapes)
 
     def reshape(self, data_shapes, label_shapes=None):
-        """Take batches of other shapes from now on; the parameters stay."""
+        """Switch to batches of other shapes; the parameters are kept."""
         self._need("reshape", "binded")
         self._describe(data_shapes, label_shapes)
         if self._key() not in self._known:
@@ -264,18 +264,18 @@ class Module(metaclass=CheckedCall):
     # -- parameters
     def init_params(
         self,
-        initializer=Uniform(0.01),  # noqa: B008  (never changed; MXNet's, which `help` shows)
+        initializer=Uniform(0.01),  # noqa: B008  (never modified; `help` shows MXNet's default)
         arg_params=None,
         aux_params=None,
         allow_missing=False,
         force_init=False,
         allow_extra=True,
     ):
-        """Give parameters and states their first values.
+        """Initialize parameters and auxiliary states.
 
-        arg_params, aux_params:  name -> array; others are never read.
-        allow_missing:  those that are not given come from the initialiser.
-        force_init:     also where they have values already.
+        arg_params, aux_params:  name -> array; unknown names are ignored.
+        allow_missing:  use the initializer for missing ones.
+        force_init:     also if they are already initialized.
         """
         if self.params_initialized and not force_init:
             if arg_params or aux_params:
@@ -304,10 +304,10 @@ class Module(metaclass=CheckedCall):
     def set_params(
         self, arg_params, aux_params, allow_missing=False, force_init=True, allow_extra=False
     ):
-        """Copy arrays, by name, into parameters and states.
+        """Copy arrays, by name, into parameters and auxiliary states.
 
-        allow_missing:  those that are not given stay.
-        allow_extra:    names that the symbol does not have are left out.
+        allow_missing:  keep the values of missing ones.
+        allow_extra:    ignore names that the symbol doesn't have.
         """
         self._need("set_params", "binded")
         if self.params_initialized and not force_init:
@@ -329,7 +329,7 @@ class Module(metaclass=CheckedCall):
                 )
 
     def get_params(self):
-        """(parameters, states): name -> array, of which all devices have the mean."""
+        """Return (parameters, states): name -> array, averaged over devices."""
         self._need("get_params", "params_initialized")
         if self._is_stale:
             for pool, own in (("arg_dict", self._arg_params), ("aux_dict", self._aux_params)):
@@ -345,15 +345,15 @@ class Module(metaclass=CheckedCall):
                 for name in own.keys() & given.keys():
                     _copy("bind", name, given[name], own[name])
 
-    # -- optimiser
+    # -- optimizer
     def init_optimizer(
         self, kvstore="local", optimizer="sgd", optimizer_params=LEARNING_RATE, force_init=False
     ):
-        """Choose how parameters change: gradients are divided by the batch size.
+        """Set the optimizer; gradients are divided by the batch size.
 
-        kvstore:    with "dist_sync", all processes that MPI started add up their gradients,
-                    which are divided by the size of all batches together.
-        optimizer:  a name, with its settings, or an Optimizer, whose own rescale_grad holds.
+        kvstore:    with "dist_sync", all MPI processes sum their gradients, which are divided
+                    by the total batch size.
+        optimizer:  a name, with its settings, or an Optimizer, which keeps its rescale_grad.
         """
         self._need("init_optimizer", "binded", "params_initialized")
         if self.optimizer_initialized and not force_init:
@@ -384,7 +384,7 @@ class Module(metaclass=CheckedCall):
         self._optimizer = optimizer
         if alone:
             self._updater = get_updater(optimizer)
-        else:  # the store has the weights, and takes the steps
+        else:  # the store owns the weights and updates them
             kvstore.set_optimizer(optimizer)
             self._updater = kvstore._updater
             for name in self._param_names:
@@ -397,7 +397,7 @@ class Module(metaclass=CheckedCall):
             self._states_file = None
 
     def update(self):
-        """Take the optimiser's step by the gradients of the last `backward`."""
+        """Update parameters with the gradients of the last `backward`."""
         self._need("update", "binded", "params_initialized", "optimizer_initialized")
         self._is_stale = True
         if self._kvstore is not None:
@@ -412,10 +412,10 @@ class Module(metaclass=CheckedCall):
 
     # -- one batch
     def forward(self, data_batch, is_train=None):
-        """Compute the outputs of a batch, also of other shapes than before.
+        """Compute the outputs of a batch, whose shapes may differ from earlier ones.
 
-        data_batch:  what an iterator gives, or anything with `data` and `label`.
-        is_train:    unless given, whether it was bound for training.
+        data_batch:  a DataBatch, or any object with `data` and `label`.
+        is_train:    by default, whether it was bound for training.
         """
         self._need("forward", "binded", "params_initialized")
         data, label = list(data_batch.data), list(getattr(data_batch, "label", None) or ())
@@ -439,7 +439,7 @@ class Module(metaclass=CheckedCall):
             executor.forward(is_train, **inputs)
 
     def _reshape_for(self, batch, data, label):
-        """Bind to the shapes of a batch."""
+        """Reshape to a batch, if its shapes differ."""
 
         def renewed(provided, old, arrays):
             return provided or [
@@ -455,7 +455,7 @@ class Module(metaclass=CheckedCall):
     def backward(self, out_grads=None):
         """Compute the gradients of the last `forward`.
 
-        out_grads:  those of outputs that are no losses.
+        out_grads:  the gradients of outputs that aren't losses.
         """
         self._need("backward", "binded", "params_initialized")
         if not self.for_training:
@@ -470,14 +470,14 @@ class Module(metaclass=CheckedCall):
         self.backward()
 
     def get_outputs(self, merge_multi_context=True):
-        """The outputs of the last `forward`; unmerged, one for each device in each."""
+        """Return the last outputs; unmerged, each is a list with one array per device."""
         self._need("get_outputs", "binded", "params_initialized")
         return self._merged(
             zip(*(e.outputs for e in self._execs), strict=True), merge_multi_context
         )
 
     def get_input_grads(self, merge_multi_context=True):
-        """The gradients of the data, after `bind(..., inputs_need_grad=True)`."""
+        """Return the gradients of the data, after `bind(..., inputs_need_grad=True)`."""
         self._need("get_input_grads", "binded", "params_initialized")
         if not self.inputs_need_grad:
             raise HybridError("Module.get_input_grads: bind with inputs_need_grad=True")
@@ -496,16 +496,16 @@ class Module(metaclass=CheckedCall):
         return made
 
     def update_metric(self, eval_metric, labels):
-        """Add the last outputs, and the labels of their batch, to a metric."""
+        """Update a metric with the last outputs and the labels of their batch."""
         self._need("update_metric", "binded", "params_initialized")
         for executor, part in zip(self._execs, self._slices, strict=True):
             parts = [_part(a, 0, part, self._batch_size) for a in labels or ()]
             named = dict(zip([d.name for d in self._labels], parts, strict=False))
             eval_metric.update_dict(named, executor.output_dict)
 
-    # -- whole rounds
+    # -- epochs
     def install_monitor(self, mon):
-        """Let a `monitor.Monitor` watch the executors for batches of the bound shapes."""
+        """Install a `monitor.Monitor` in the executors of the bound shapes."""
         self._need("install_monitor", "binded")
         for executor in self._execs:
             mon.install(executor)
@@ -533,14 +533,14 @@ class Module(metaclass=CheckedCall):
         validation_metric=None,
         monitor=None,
     ):
-        """Train: rounds `begin_epoch` to `num_epoch`, each through all batches.
+        """Train for epochs `begin_epoch` up to `num_epoch`.
 
         batch_end_callback:   functions of BatchEndParam, such as `callback.Speedometer`.
-        epoch_end_callback:   functions (round, symbol, parameters, states), such as
+        epoch_end_callback:   functions (epoch, symbol, parameters, states), such as
                               `callback.do_checkpoint`.
-        eval_data:            is scored after each round.
-        monitor:              a Monitor, which tells of every batch.
-        The rest is for `bind`, `init_params` and `init_optimizer`. What is told goes to the
+        eval_data:            validation data, scored after each epoch.
+        monitor:              a Monitor, which logs statistics of batches.
+        The rest is passed to `bind`, `init_params` and `init_optimizer`. Metrics go to the
         module's logger.
         """
         if num_epoch is None:
@@ -570,7 +570,7 @@ class Module(metaclass=CheckedCall):
                 self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
             self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - begun)
             arg_params, aux_params = self.get_params()
-            self._to_executors(arg_params, aux_params)  # all devices have the mean of the states
+            self._to_executors(arg_params, aux_params)  # averages states over devices
             _tell(epoch_end_callback, epoch, self.symbol, arg_params, aux_params)
             if eval_data is not None:
                 callbacks = eval_batch_end_callback, eval_end_callback
@@ -590,7 +590,7 @@ class Module(metaclass=CheckedCall):
         reset=True,
         epoch=0,
     ):
-        """[(name, value)] of a metric over all batches, or the first `num_batch`."""
+        """Return [(name, value)] of a metric over all batches, or the first `num_batch`."""
         eval_metric, nbatch = _metric(eval_metric), -1
         eval_metric.reset()
         for nbatch, batch in self._batches("score", eval_data, num_batch, reset):
@@ -600,7 +600,7 @@ class Module(metaclass=CheckedCall):
         return eval_metric.get_name_value()
 
     def _batches(self, method, data, num_batch, reset):
-        """(number, batch), whose outputs are there."""
+        """Yield (index, batch) after computing its outputs."""
         self._need(method, "binded", "params_initialized")
         if not isinstance(data, DataIter):
             raise AttrError(
@@ -616,16 +616,16 @@ class Module(metaclass=CheckedCall):
             yield nbatch, batch
 
     def iter_predict(self, eval_data, num_batch=None, reset=True):
-        """(outputs, number, batch) of each batch, without what only fills the last one."""
+        """Yield (outputs, index, batch) of each batch, without the padding of the last."""
         for nbatch, batch in self._batches("iter_predict", eval_data, num_batch, reset):
             yield [out[: len(out) - (batch.pad or 0)] for out in self.get_outputs()], nbatch, batch
 
     def predict(
         self, eval_data, num_batch=None, merge_batches=True, reset=True, always_output_list=False
     ):
-        """The outputs of all batches, one behind the other; of an array, its outputs.
+        """Return the concatenated outputs of all batches, or the first output of an array.
 
-        merge_batches=False:  a list of the outputs of each batch.
+        merge_batches=False:  return a list of each batch's outputs.
         """
         if isinstance(eval_data, (NDArray, np.ndarray)):
             data = eval_data if isinstance(eval_data, NDArray) else nd.array(eval_data)
@@ -643,7 +643,7 @@ class Module(metaclass=CheckedCall):
     # -- files
     @staticmethod
     def load(prefix, epoch, load_optimizer_states=False, **kwargs):
-        """The module of a checkpoint; the rest is for `Module`. Then `bind` it, or `fit`."""
+        """Load a module from a checkpoint, with `Module`'s arguments; then `bind` or `fit` it."""
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
         made = Module(symbol, **kwargs)
         made._arg_params, made._aux_params = arg_params, aux_params
@@ -652,7 +652,7 @@ class Module(metaclass=CheckedCall):
         return made
 
     def save_checkpoint(self, prefix, epoch, save_optimizer_states=False):
-        """Write `prefix-symbol.json` and `prefix-0001.params`; asked for, also `.states`."""
+        """Write `prefix-symbol.json`, `prefix-0001.params` and, on request, `.states`."""
         epoch = checked("save_checkpoint", "epoch", epoch, length)
         save_checkpoint(prefix, epoch, self.symbol, *self.get_params())
         self.logger.info('Saved checkpoint to "%s-%04d.params"', prefix, epoch)
@@ -660,7 +660,7 @@ class Module(metaclass=CheckedCall):
             self.save_optimizer_states(f"{prefix}-{epoch:04d}.states")
 
     def save_params(self, fname):
-        """Write parameters and states to a file of arrays."""
+        """Write parameters and auxiliary states to a file of arrays."""
         pairs = zip(("arg", "aux"), self.get_params(), strict=True)
         nd.save(fname, {f"{kind}:{n}": a for kind, part in pairs for n, a in part.items()})
 
@@ -673,9 +673,9 @@ class Module(metaclass=CheckedCall):
         self.set_params(*parts)
 
     def save_optimizer_states(self, fname):
-        """Write what the optimiser keeps of each parameter: a file of arrays, as `nd.save`'s.
+        """Write the optimizer's state of each parameter to a file of arrays (`nd.save`).
 
-        MXNet writes a pickle, which would be run as it is read; here it is neither.
+        MXNet uses a pickle, which can run code when read; it's neither read nor written here.
         """
         self._need("save_optimizer_states", "optimizer_initialized")
         arrays = {"num_update": nd.array([self._optimizer.num_update], dtype="int64")}
@@ -688,14 +688,14 @@ class Module(metaclass=CheckedCall):
         nd.save(fname, arrays)
 
     def _indices(self):
-        """Name of a parameter -> what the updater calls it."""
+        """Return parameter name -> the updater's key."""
         by_name = self._kvstore is not None
         return {name: name if by_name else i for i, name in enumerate(self._param_names)}
 
     def load_optimizer_states(self, fname):
-        """Read what `save_optimizer_states` wrote, for the same optimiser.
+        """Read a file of `save_optimizer_states`, for the same optimizer.
 
-        Raises:  FileError if it is of another, or of other parameters.
+        Raises:  FileError if it's of another optimizer or other parameters.
         """
         self._need("load_optimizer_states", "optimizer_initialized")
         arrays, optimizer = nd.load(fname), self._optimizer
@@ -729,12 +729,12 @@ def _descs(shapes):
 
 
 def _axis(desc):
-    """Where the samples of a batch lie; -1: nowhere."""
+    """Return the batch axis, or -1 if there is none."""
     return DataDesc.get_batch_axis(desc.layout)
 
 
 def _part(array, axis, part, size):
-    """The part of a batch that a device gets."""
+    """Return a device's slice of a batch."""
     if axis < 0 or part == slice(0, size) or not array.ndim:
         return array
     return array.slice_axis(axis=axis, begin=part.start, end=part.stop)
@@ -755,7 +755,7 @@ def _copy(method, name, given, array):
 
 
 def _own(text):
-    """The initialiser that a symbol's variable names, as `sym.var(init=...)` wrote it."""
+    """Return the initializer stored in a variable by `sym.var(init=...)`."""
     if not text.startswith("["):
         return initial.create(text)
     kind, settings = parsed_json(text, "an initialiser")

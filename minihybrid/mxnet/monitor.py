@@ -1,13 +1,13 @@
-"""Monitor: numbers about every array of an executor, every few batches.
+"""Monitor: statistics of every array of an executor, at an interval of batches.
 
-Takes:   executors, by `install`, or those of a module, by `Module.install_monitor`.
-Gives:   `Monitor`: `tic` before a batch, `toc` or `toc_print` after it.
+Defines: `Monitor`: `tic` before a batch, `toc` or `toc_print` after it. Add executors by
+         `install`, or those of a module by `Module.install_monitor`.
 
-Where a Monitor is installed, every operator's output is written to memory, so a batch
-costs more time than without.
-Source:  MXNet's mxnet.monitor.Monitor, whose order, form and steps these are.
-What is left out: the gradients inside of a net, which MXNet calls `fc1_backward_output0`;
-         those of a net's variables are `Executor.grad_dict`.
+With a Monitor installed, every operator's output is written to memory, so a batch takes
+longer.
+Source:  MXNet's mxnet.monitor.Monitor, with the same order, format and steps.
+Not supported: the gradients inside a net, which MXNet calls `fc1_backward_output0`;
+         those of a net's variables are in `Executor.grad_dict`.
 """
 
 import logging
@@ -26,13 +26,13 @@ def _size_of_numbers(x):
 
 
 class Monitor(metaclass=CheckedCall):
-    """Statistics of operators' outputs, parameters and states whose names fit a pattern.
+    """Statistics of operators' outputs, parameters and states whose names match a pattern.
 
-    interval:    every how many batches; the first is one of them.
-    stat_func:   NDArray -> NDArray or a list of them; by default the root of the mean square.
-    pattern:     a regular expression that a name must begin with.
-    sort:        by name; else in the order of computation, then the variables.
-    monitor_all: variables among the outputs, too, as the operators read them.
+    interval:    the number of batches from one report to the next, starting with the first.
+    stat_func:   NDArray -> NDArray or a list of them; by default the root mean square.
+    pattern:     a regular expression matched at the start of a name.
+    sort:        sort by name; else in order of computation, then the variables.
+    monitor_all: include variables, as the operators read them.
 
     >>> from minihybrid import cpu, sym
     >>> exe = sym.relu(sym.var("x"), name="r").bind(cpu(), {"x": nd.array([-1, 3])})
@@ -54,10 +54,10 @@ class Monitor(metaclass=CheckedCall):
             ) from None
         self.sort, self.monitor_all = sort, monitor_all
         self.activated, self.step = False, 0
-        self.queue, self.exes = [], []  # [(step, name, what stat_func gave)]
+        self.queue, self.exes = [], []  # [(step, name, result of stat_func)]
 
     def install(self, exe):
-        """Watch an executor, too."""
+        """Add an executor."""
         exe.set_monitor_callback(self._see, self.monitor_all)
         self.exes.append(exe)
 
@@ -66,15 +66,15 @@ class Monitor(metaclass=CheckedCall):
             self.queue.append((self.step, name, self.stat_func(array)))
 
     def tic(self):
-        """A batch begins; every `interval`-th is watched."""
+        """Start a batch; every `interval`-th is monitored."""
         if self.step % self.interval == 0:
             self.queue, self.activated = [], True
         self.step += 1
 
     def toc(self):
-        """The batch is over: [(number of the batch, name, text)]; [] if it was not watched.
+        """End the batch; return [(batch index, name, text)], empty if it wasn't monitored.
 
-        Raises:  AttrError if `stat_func` gave something else than arrays.
+        Raises:  AttrError if `stat_func` didn't return arrays.
         """
         if not self.activated:
             return []
@@ -88,13 +88,13 @@ class Monitor(metaclass=CheckedCall):
         return [(step, name, _text(name, stat)) for step, name, stat in seen]
 
     def toc_print(self):
-        """The same to Python's `logging`, one line a name, at the level INFO."""
+        """Call `toc` and log its results, a line per name, at level INFO."""
         for step, name, text in self.toc():
             logging.info("Batch: %7d %-30s %s", step, name, text)
 
 
 def _text(name, stat):
-    """What `stat_func` gave, as text: a tab after each array."""
+    """Return the result of `stat_func` as text: a tab after each array."""
     arrays = [stat] if isinstance(stat, NDArray) else stat
     if not isinstance(arrays, list) or not all(isinstance(a, NDArray) for a in arrays):
         raise AttrError(

@@ -1,9 +1,8 @@
-"""What MXNet's `nd` has beside operators, and the core does without.
+"""Functions of MXNet's `nd` that aren't operators.
 
-Takes:   arrays.
-Gives:   `nd.concatenate`, `nd.histogram`, ..., by `hooks.FACES`.
+Defines: `nd.concatenate`, `nd.histogram`, ..., registered in `hooks.FACES`.
 
-What is left out: sparse storage.
+Not supported: sparse storage.
 """
 
 import warnings
@@ -20,9 +19,9 @@ from minihybrid.ops import OPS
 
 
 class CSRNDArray(NDArray):
-    """MXNet's array of compressed sparse rows, of which there are none here.
+    """MXNet's CSR array, which has no instances here.
 
-    Programs ask `isinstance(x, nd.sparse.CSRNDArray)`; the answer is no.
+    It exists for checks such as `isinstance(x, nd.sparse.CSRNDArray)`, which are false.
     """
 
     def __init__(self, *_, **__):
@@ -30,7 +29,7 @@ class CSRNDArray(NDArray):
 
 
 class Sparse:
-    """`nd.sparse`, whose arrays there are none of here."""
+    """The namespace `nd.sparse`; there are no sparse arrays here."""
 
     CSRNDArray = csr_matrix = CSRNDArray
 
@@ -42,7 +41,7 @@ sparse = Sparse()
 
 
 def from_numpy(ndarray, zero_copy=True):
-    """An array over NumPy's own memory, or with zero_copy=False over a copy of it."""
+    """Return an array that shares NumPy's memory, or copies it with zero_copy=False."""
     if type(ndarray) is OneElement:
         ndarray = ndarray.view(np.ndarray)
     if type(ndarray) is not np.ndarray or ndarray.dtype.kind not in "biuf":
@@ -55,7 +54,7 @@ def from_numpy(ndarray, zero_copy=True):
 
 
 def concatenate(arrays, axis=0, always_copy=True):
-    """Join arrays along an axis; a single one is copied unless told not to."""
+    """Concatenate along an axis; a single array is copied unless always_copy=False."""
     parts = given_arrays("nd.concatenate", arrays)
     if len(parts) == 1 and not always_copy:
         return parts[0]
@@ -63,11 +62,11 @@ def concatenate(arrays, axis=0, always_copy=True):
 
 
 def histogram(a, bins=10, range=None):
-    """How many numbers lie in each bin, and the bins' edges.
+    """Return the counts of elements per bin, and the bin edges.
 
-    bins:    a number of equal bins within `range` (by default, of all numbers), or
+    bins:    a number of equal bins within `range` (by default, that of the data), or
              an NDArray of edges.
-    Returns: (counts, int64; edges); the last edge belongs to the last bin.
+    Returns: (counts, int64; edges); the last bin includes its right edge.
 
     >>> from minihybrid import nd
     >>> histogram(nd.array([0, 1, 2, 2, 3]), bins=3, range=(0, 3))[0].asnumpy()
@@ -83,19 +82,19 @@ def histogram(a, bins=10, range=None):
 
 
 def onehot_encode(indices, out):
-    """Write a one-hot line for each index into the rows of `out`."""
+    """Write the one-hot vectors of indices into the rows of `out`."""
     given_arrays("nd.onehot_encode", [indices, out])
     return out.copy_from(OPS["one_hot"](indices, depth=out.shape[1], dtype=out.dtype))
 
 
 def reset_arrays(*arrays, num_arrays=None):
-    """Write zeros into arrays."""
+    """Fill arrays with zeros."""
     for each in given_arrays("nd.reset_arrays", arrays):
         each[...] = 0
 
 
 def warn_of_mask(key):
-    """Warn that `x[x > 0]` takes rows: the legacy comparison gives 0 and 1.
+    """Warn that `x[x > 0]` selects rows: a legacy comparison returns 0 and 1.
 
     key:     an index of floats in the array's shape.
     """

@@ -1,13 +1,13 @@
-"""Chapter 08. A profiler: what a program's time went into, as a trace of Chrome's format.
+"""Chapter 08. A profiler that records a program's calls as a Chrome trace.
 
-Takes:   the calls between `start` and `stop`.
-Gives:   `dump`, a file for Perfetto (ui.perfetto.dev) or chrome://tracing; `dumps`, a table.
+Defines: `dump`, which writes a file for Perfetto (ui.perfetto.dev) or chrome://tracing;
+         `dumps`, which returns a table.
 
-Nothing is planted into the engine: `sys.setprofile` shows every Python call of a thread, and
-the few functions in `watched` become events. So an idle profiler costs nothing, and a running
-one lengthens small operators by a few microseconds. Kernels run inside one call of compiled
-code; their events share its time in the ratios of `plan.time_steps`.
-What is left out: GPUs; memory; kernels of each helper thread; threads that began before `start`.
+The engine isn't instrumented: `sys.setprofile` reports every Python call of a thread, and
+the few functions in `watched` become events. So a stopped profiler costs nothing, and a
+running one adds a few microseconds to small operators. Kernels run inside one call of
+compiled code; its time is split among their events in the ratios of `plan.time_steps`.
+Not supported: GPUs; memory; worker threads' kernels; threads started before `start`.
 """
 
 import functools
@@ -28,21 +28,21 @@ from minihybrid.core.passes import PASSES
 from minihybrid.core.plan import Plan
 from minihybrid.core.targets import TARGETS
 
-KINDS = {  # flag of `set_config` -> the categories that it chooses
+KINDS = {  # flag of `set_config` -> categories
     "profile_imperative": {"operator"},
     "profile_symbolic": {"trace", "passes", "compile", "plan", "kernel"},
     "profile_api": set(),
     "profile_memory": set(),
 }
-REPEATS = 20  # of a plan's kernels, whose ratios `dump` measures
-IGNORED = {"aggregate_stats", "continuous_dump", "dump_period", "profile_process"}  # of MXNet
+REPEATS = 20  # timings of a plan's kernels in `dump`
+IGNORED = {"aggregate_stats", "continuous_dump", "dump_period", "profile_process"}  # MXNet's
 
 
 class Profile:
-    """What was set and recorded.
+    """The profiler's configuration and records.
 
     events:  (category, name, thread, start_ns, end_ns, the plan or None).
-    stacks:  thread -> (frame, start_ns) of what has begun.
+    stacks:  thread -> (frame, start_ns) of running calls.
     plans:   code of a plan's `run` -> the plan;  calls: plan -> the arguments of one call.
     """
 
@@ -58,10 +58,10 @@ PROFILE = Profile()
 
 
 def set_config(**kwargs: Any) -> None:
-    """Say what is recorded, and the file of `dump`.
+    """Configure what is recorded, and the file of `dump`.
 
-    filename:      of the trace; profile.json at first.
-    profile_all:   everything, as without any choice; or `profile_imperative` (operators),
+    filename:      of the trace, by default profile.json.
+    profile_all:   everything (the default); or `profile_imperative` (operators),
                    `profile_symbolic` (trace, passes, compilation, plans and kernels).
 
     Raises:  AttrError for an unknown name; HybridError while the profiler runs.
@@ -80,7 +80,7 @@ def set_config(**kwargs: Any) -> None:
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     """Start ('run') or stop ('stop') recording.
 
-    Raises:  HybridError to stop what isn't running, or where another profiler is.
+    Raises:  HybridError if it isn't running when stopped, or another profiler is active.
     """
     if state not in ("run", "stop"):
         raise AttrError(f"profiler.set_state: the state is 'run' or 'stop', not {state!r}")
@@ -104,12 +104,12 @@ def start(profile_process: str = "worker") -> None:
 
 
 def stop(profile_process: str = "worker") -> None:
-    """Stop recording; `dump` writes what was recorded."""
+    """Stop recording; `dump` writes the trace."""
     set_state("stop")
 
 
 def pause(profile_process: str = "worker") -> None:
-    """Stop recording for a while.
+    """Stop recording until `resume`.
 
     Raises:  HybridError unless the profiler is running.
     """
@@ -119,7 +119,7 @@ def pause(profile_process: str = "worker") -> None:
 
 
 def resume(profile_process: str = "worker") -> None:
-    """Go on after `pause`.
+    """Continue recording after `pause`.
 
     Raises:  HybridError unless the profiler is paused.
     """
@@ -139,9 +139,9 @@ def _end(state: str) -> None:
 # -- events ----------------------------------------------------------------------------
 @functools.cache
 def watched(n_targets: int) -> dict[CodeType, tuple]:
-    """code of a function -> (category, name, or the field of `self` that is the name).
+    """Return code of a function -> (category, name, or the field of `self` with the name).
 
-    n_targets:  how many targets are entered; the first plan of one enters it.
+    n_targets:  the number of registered targets; a target's first plan registers it.
     """
     passes = {pipeline.expand, pipeline.plan_memory, *PASSES}
     for target in TARGETS.values():
@@ -155,7 +155,7 @@ def watched(n_targets: int) -> dict[CodeType, tuple]:
 
 
 def note(frame: FrameType, event: str, _: Any) -> None:
-    """Record that a function which is watched begins or ends."""
+    """Record the start or end of a watched function."""
     plan = PROFILE.plans.get(frame.f_code)
     known = ("plan", plan.title, "") if plan else watched(len(TARGETS)).get(frame.f_code)
     if known is None or event not in ("call", "return"):
@@ -164,7 +164,7 @@ def note(frame: FrameType, event: str, _: Any) -> None:
     if event == "call":
         stack.append((frame, time.perf_counter_ns()))
         return
-    while stack and stack[-1][0] is not frame:  # it ended by an error
+    while stack and stack[-1][0] is not frame:  # it raised an exception
         stack.pop()
     if not stack:
         return
@@ -180,13 +180,13 @@ def note(frame: FrameType, event: str, _: Any) -> None:
 
 
 def enter(plan: Plan) -> None:
-    """Watch the calls of a plan that is loaded."""
+    """Watch the calls of a loaded plan."""
     if hasattr(plan.run, "__code__"):
         PROFILE.plans[plan.run.__code__] = plan
 
 
 def all_events() -> list[tuple]:
-    """(category, name, thread, start, end) of what was recorded, and of kernels."""
+    """Return (category, name, thread, start, end) of recorded events and kernels."""
     shares = {}
     for plan, (arrays, bound) in PROFILE.calls.items():
         _, *steps = plan.time_steps(arrays, bound, REPEATS)
@@ -202,11 +202,11 @@ def all_events() -> list[tuple]:
     return out
 
 
-# -- what was recorded -------------------------------------------------------------------
+# -- reports ----------------------------------------------------------------------------
 def dumps(reset: bool = False, format: str = "table") -> str:
-    """A table of names, calls, and milliseconds: in all, the shortest, the longest, the mean.
+    """Return a table of names, calls, and milliseconds: total, minimum, maximum, mean.
 
-    reset:   whether to forget what was recorded.
+    reset:   whether to discard the records.
     format:  "table", or "json": the trace that `dump` writes.
     """
     if format not in ("table", "json"):
@@ -233,7 +233,7 @@ def dumps(reset: bool = False, format: str = "table") -> str:
 
 
 def trace_of(events: list[tuple]) -> dict:
-    """Events in Chrome's format: microseconds, a row for each thread."""
+    """Return events in Chrome's format: microseconds, a row per thread."""
     first = min((event[3] for event in events), default=0)
     rows = {name: i for i, name in enumerate(dict.fromkeys(event[2] for event in events))}
     names: list = [
@@ -259,7 +259,7 @@ def trace_of(events: list[tuple]) -> dict:
 
 
 def dump(finished: bool = True, profile_process: str = "worker") -> None:
-    """Write the trace into the file of `set_config`; stop the profiler first if `finished`.
+    """Write the trace to the file of `set_config`; stop the profiler first if `finished`.
 
     Raises:  FileError if the file cannot be written.
     """

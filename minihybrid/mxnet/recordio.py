@@ -1,21 +1,20 @@
-"""Files of records: many small pieces of bytes, one behind the other.
+"""RecordIO files: sequences of byte records.
 
-Takes:   bytes; of a picture with its label, `pack` and `pack_img` make them.
-Gives:   `MXRecordIO`, `MXIndexedRecordIO`; `IRHeader`, `pack`, `unpack`, `pack_img`,
-         `unpack_img`.
+Defines: `MXRecordIO`, `MXIndexedRecordIO`; `IRHeader`, `pack`, `unpack`, `pack_img`,
+         `unpack_img`, which convert images with labels to bytes and back.
 
     file     record record ...
-    record   magic, flag and length (32 bits each), the bytes, zeros up to a multiple of 4
-    index    a line `key TAB place` for each record, in a file of its own
+    record   magic (32 bits), flag (3), length (29), the bytes, zeros up to a multiple of 4
+    index    a line `key TAB offset` for each record, in a separate file
 
-Where the magic number itself stands in the bytes (at a multiple of 4), the record is cut
-there: flag 1 the first part, 2 those between, 3 the last; 0 a whole one. So whoever looks for
-the number finds beginnings of records only.
+Where the payload contains the magic number at a multiple of 4, the record is split: flag 1
+marks the first part, 2 inner parts, 3 the last; 0 a whole record. So a search for the magic
+number finds only starts of parts.
 
-Files may come from anybody: every length is compared with what the file has before memory
-is taken, and nothing in them is run.
-Source:  MXNet's mxnet.recordio and dmlc-core's recordio.h; the files are the same, each byte.
-What is left out: files elsewhere than on a disk.
+Files are untrusted: every length is checked against the file's size before memory is
+allocated, and nothing in them is executed.
+Source:  MXNet's mxnet.recordio and dmlc-core's recordio.h; the files are byte-identical.
+Not supported: remote files.
 """
 
 import contextlib
@@ -38,18 +37,18 @@ from minihybrid.formats.foreign import replaces
 from minihybrid.gluon.data.vision.image import import_pillow, pixels
 
 MAGIC = struct.pack("<I", 0xCED7230A)
-WHOLE, FIRST, BETWEEN, LAST = range(4)  # a part's flag: the upper 3 bits of its length
+WHOLE, FIRST, BETWEEN, LAST = range(4)  # the flag: the upper 3 bits of a part's length
 BYTES = bytes, bytearray, memoryview
-MAX_PART = 1 << 29  # bytes, which the lower 29 bits cannot say
+MAX_PART = 1 << 29  # bytes, the first length that exceeds 29 bits
 
 
 # -- records ---------------------------------------------------------------------------
 class MXRecordIO(metaclass=CheckedCall):
-    """A file of records, to write ("w") or to read ("r") one after the other.
+    """A RecordIO file, to write ("w") or read ("r") sequentially.
 
-    What is written lies in a temporary file beside it until `close`, so an interrupted
-    program leaves the old file as it was.
-    Raises:  FileError for what is no such file; AttrError for another flag.
+    Records are written to a temporary file next to it until `close`, so an interrupted
+    program leaves the old file unchanged.
+    Raises:  FileError for an invalid file; AttrError for another flag.
 
     >>> import tempfile, os
     >>> name = os.path.join(tempfile.mkdtemp(), "words.rec")
@@ -68,11 +67,11 @@ class MXRecordIO(metaclass=CheckedCall):
                 "needed"
             )
         self.writable = flag == "w"
-        self._locked = ForkSafe()  # threads of a DataLoader read from one file
+        self._locked = ForkSafe()  # a DataLoader's threads share the file
         self.open()
 
     def open(self):
-        """Open the file, at its beginning; to write, it is empty."""
+        """Open the file at its start, empty for writing."""
         self._opened()
         self.is_open, self.pid = True, os.getpid()
 
@@ -80,7 +79,7 @@ class MXRecordIO(metaclass=CheckedCall):
         self._file = _Replaced(self.uri, MAGIC) if self.writable else _to_read(self.uri)
 
     def close(self):
-        """Close the file; what was written is there from now on."""
+        """Close the file; a written one replaces the old file."""
         if self.is_open:
             self.is_open = False
             self._closed()
@@ -112,7 +111,7 @@ class MXRecordIO(metaclass=CheckedCall):
         return self.uri, self.flag
 
     def reset(self):
-        """Begin again; a file to write is empty then."""
+        """Reopen the file at its start, empty for writing."""
         if self.is_open and self.writable:
             self.is_open = False
             self._dropped()
@@ -123,7 +122,7 @@ class MXRecordIO(metaclass=CheckedCall):
         self._file.drop()
 
     def _ready(self, method, writable):
-        """Refuse what this file is not open for."""
+        """Refuse a method that this file isn't open for."""
         name = f"{type(self).__name__}.{method}"
         if not self.is_open:
             raise HybridError(f"{name}: '{self.uri}' is closed; open it with open()")
@@ -143,7 +142,7 @@ class MXRecordIO(metaclass=CheckedCall):
         self._file.write(_framed(bytes(buf)))
 
     def read(self):
-        """The bytes of the next record; None behind the last."""
+        """Return the bytes of the next record; None after the last."""
         self._ready("read", False)
         if self.pid != os.getpid():
             raise HybridError(
@@ -155,11 +154,11 @@ class MXRecordIO(metaclass=CheckedCall):
 
 
 class MXIndexedRecordIO(MXRecordIO):
-    """A file of records that are found by keys; a second file says where each begins.
+    """A RecordIO file with random access by key; a second file holds the offsets.
 
-    idx_path:  None, to read, walks through the file; keys are then 0, 1, ...
-    key_type:  makes a key of its text: int, or str.
-    keys:      in the order of the index;  idx: key -> place.
+    idx_path:  None scans the file, if it is read; keys are then 0, 1, ...
+    key_type:  converts the text of a key: int, or str.
+    keys:      in the order of the index;  idx: key -> offset.
     Raises:    FileError, also for an index that points outside the file.
 
     >>> import tempfile
@@ -228,7 +227,7 @@ class MXIndexedRecordIO(MXRecordIO):
         self._index.drop()
 
     def seek(self, idx):
-        """Go to the record with this key: `read` gives it.
+        """Seek to the record with this key, which `read` then returns.
 
         Raises:  AttrError if there is none.
         """
@@ -239,18 +238,18 @@ class MXIndexedRecordIO(MXRecordIO):
                 f"{len(self.keys)} others, such as {str(self.keys[:3])[1:-1] or 'none'}"
             )
         with self._locked.lock:
-            if self.pid != os.getpid():  # a forked process has a place of its own
+            if self.pid != os.getpid():  # a forked process needs its own file position
                 self.reset()
             self._file.seek(self.idx[idx])
 
     def read_idx(self, idx):
-        """The bytes of the record with this key."""
+        """Return the bytes of the record with this key."""
         with self._locked.lock:
             self.seek(idx)
             return self.read()
 
     def tell(self):
-        """Where the next record will begin, in bytes."""
+        """Return the offset of the next record, in bytes."""
         self._ready("tell", True)
         return self._file.tell()
 
@@ -276,7 +275,7 @@ class MXIndexedRecordIO(MXRecordIO):
 
 
 def _framed(data):
-    """A record as it stands in the file: in parts, where the magic number is in it."""
+    """Return a record's bytes in the file, split where it contains the magic number."""
     if len(data) >= MAX_PART:
         raise AttrError(
             f"MXRecordIO.write: a record of {len(data)} bytes; at most {MAX_PART - 1} fit"
@@ -292,7 +291,7 @@ def _framed(data):
 
 
 def _next_record(file, name):
-    """The bytes of the record that begins here; None at the end."""
+    """Return the bytes of the record at the file position; None at the end."""
     parts, size = [], _size_of(file)
     for n in _lengths(file, name, size):
         parts.append(file.read(n))
@@ -301,7 +300,7 @@ def _next_record(file, name):
 
 
 def _places(file, name):
-    """Where each record begins; what is in them is not read."""
+    """Return the offset of each record, without reading its payload."""
     places, size = [], _size_of(file)
     while (place := file.tell()) < size:
         for n in _lengths(file, name, size):
@@ -312,7 +311,7 @@ def _places(file, name):
 
 
 def _lengths(file, name, size):
-    """The length of each part of the record that begins here, when the file stands at it."""
+    """Yield the length of each part of the next record, with the file positioned at it."""
     wanted = WHOLE, FIRST
     while True:
         place = file.tell()
@@ -338,7 +337,7 @@ def _lengths(file, name, size):
 
 
 def _to_read(name):
-    """A regular file, open at its beginning."""
+    """Open a regular file for reading."""
     if os.path.exists(name) and not os.path.isfile(name):
         raise FileError(f"cannot read '{name}': it is no regular file")
     try:
@@ -352,10 +351,10 @@ def _size_of(file):
 
 
 class _Replaced:
-    """A file that gets its name at the end, by `_named`; until then the old one has it."""
+    """A temporary file that replaces the old one at the end, by `_named`."""
 
     def __init__(self, name, start):
-        """start: the first bytes of what will be written."""
+        """Create it; start: the first bytes to be written."""
         self.target = os.path.realpath(name)
         if os.path.exists(self.target) and not os.path.isfile(self.target):
             raise FileError(f"cannot write '{name}': it is no regular file")
@@ -381,9 +380,9 @@ class _Replaced:
         return self.file.tell()
 
     def complete(self):
-        """Write out what is still in memory; the file has no name yet."""
+        """Flush buffers to disk; the file is still temporary."""
         self.file.flush()
-        os.fsync(self.file.fileno())  # before the new name: after a power cut, too
+        os.fsync(self.file.fileno())  # before renaming, to survive a power failure
         self.file.close()
         with contextlib.suppress(FileNotFoundError):
             os.chmod(self.temporary, os.stat(self.target).st_mode & 0o7777)
@@ -396,7 +395,7 @@ class _Replaced:
 
 
 def _named(files):
-    """Give files their names, after all are complete; after an error none is left behind."""
+    """Rename files after all are complete; after an error, delete the temporary ones."""
     try:
         for file in files:
             file.complete()
@@ -410,15 +409,15 @@ def _named(files):
         raise
 
 
-# -- pictures with labels --------------------------------------------------------------
+# -- images with labels ----------------------------------------------------------------
 IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])
-HEADER = struct.Struct("<IfQQ")  # flag: how many labels follow; 0: the label is here
+HEADER = struct.Struct("<IfQQ")  # flag: number of labels that follow; 0: a single one here
 
 
 def pack(header, s):
-    """The bytes of a record: a header, then bytes such as those of a picture's file.
+    """Return the bytes of a record: a header, then bytes such as those of an image file.
 
-    header:  `IRHeader(flag, label, id, id2)`; label is a number, or some of float32.
+    header:  `IRHeader(flag, label, id, id2)`; label is a scalar, or several as float32.
 
     >>> unpack(pack(IRHeader(0, [1, 2], 7, 0), b"picture"))
     (HEADER(flag=2, label=array([1., 2.], dtype=float32), id=7, id2=0), b'picture')
@@ -439,7 +438,7 @@ def pack(header, s):
 
 
 def unpack(s):
-    """(header, the bytes behind it) of a record; the header's label is as it was packed.
+    """Return (header, the bytes after it) of a record; the label is as it was packed.
 
     Raises:  FileError if the record is too short.
     """
@@ -462,10 +461,10 @@ def unpack(s):
 
 
 def pack_img(header, img, quality=95, img_fmt=".jpg"):
-    """The bytes of a record with a picture, of which a file is made.
+    """Encode an image; return the bytes of a record.
 
-    img:     uint8, of shape (height, width) or (height, width, channels): blue first.
-    quality: of .jpg, 1 to 100; of .png, how hard to pack, 1 to 9.
+    img:     uint8, of shape (height, width) or (height, width, channels) in BGR order.
+    quality: for .jpg, 1 to 100; for .png, the compression level, 1 to 9.
     """
     values = img.asnumpy() if isinstance(img, NDArray) else np.asarray(img)
     values = values[:, :, 0] if values.ndim == 3 and values.shape[2] == 1 else values
@@ -493,10 +492,10 @@ def pack_img(header, img, quality=95, img_fmt=".jpg"):
 
 
 def unpack_img(s, iscolor=-1):
-    """(header, picture) of a record: NumPy's uint8, blue first, as OpenCV gives it.
+    """Return (header, image) of a record: a uint8 ndarray in BGR order, as from OpenCV.
 
-    iscolor: 1 for (height, width, 3), 0 for grey, (height, width); -1 as the file has it,
-             where 4 channels are possible, too.
+    iscolor: 1 for (height, width, 3), 0 for gray, (height, width); -1 for that of the file,
+             possibly with 4 channels.
     """
     header, data = unpack(s)
     if checked("unpack_img", "iscolor", iscolor, integer) not in (-1, 0, 1):
@@ -508,7 +507,7 @@ def unpack_img(s, iscolor=-1):
 
 
 def _swapped(values):
-    """Red first in place of blue, or the reverse; what stands behind them stays."""
+    """Swap red and blue, between RGB and BGR; other channels are unchanged."""
     return values if values.ndim == 2 else values[:, :, [2, 1, 0, 3][: values.shape[2]]]
 
 

@@ -1,10 +1,9 @@
-"""What MXNet's `sym` has beside operators, and the core does without.
+"""Functions of MXNet's `sym` that aren't operators.
 
-Takes:   shapes, and the numbers to fill them with.
-Gives:   `sym.zeros`, `sym.arange`, ..., `sym.histogram`, by `hooks.FACES`;
-         `composed`, what a call of a symbol is; and `inferred`, which shapes follow.
+Defines: `sym.zeros`, `sym.arange`, ..., `sym.histogram`, registered in `hooks.FACES`;
+         `composed`, which implements calls of symbols; and `inferred`, shape inference.
 
-What is left out: sparse storage.
+Not supported: sparse storage.
 """
 
 from minihybrid.core import sym
@@ -28,25 +27,25 @@ def _created(name, /, **attrs):
 
 @signed
 def zeros(shape, dtype=None, name=None, ctx=None, stype=None):
-    """A symbol for an array of zeros."""
+    """Return a symbol for an array of zeros."""
     return _created("_zeros", shape=shape, dtype=dtype, name=name)
 
 
 @signed
 def ones(shape, dtype=None, name=None, ctx=None, stype=None):
-    """A symbol for an array of ones."""
+    """Return a symbol for an array of ones."""
     return _created("_ones", shape=shape, dtype=dtype, name=name)
 
 
 @signed
 def full(shape, val, dtype=None, name=None, ctx=None, stype=None):
-    """A symbol for an array of one value."""
+    """Return a symbol for an array filled with a value."""
     return _created("_full", shape=shape, value=val, dtype=dtype, name=name)
 
 
 @signed
 def arange(start, stop=None, step=1.0, repeat=1, dtype=None, name=None):
-    """A symbol for start, start + step, ... below stop."""
+    """Return a symbol for start, start + step, ... below stop."""
     return _created(
         "_arange", start=start, stop=stop, step=step, repeat=repeat, dtype=dtype, name=name
     )
@@ -54,7 +53,7 @@ def arange(start, stop=None, step=1.0, repeat=1, dtype=None, name=None):
 
 @signed
 def linspace(start, stop, num, endpoint=True, dtype=None, name=None):
-    """A symbol for `num` numbers at equal distances, from start to stop."""
+    """Return a symbol for `num` evenly spaced values from start to stop."""
     return _created(
         "_linspace", start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype, name=name
     )
@@ -62,12 +61,12 @@ def linspace(start, stop, num, endpoint=True, dtype=None, name=None):
 
 @signed
 def eye(N, M=0, k=0, dtype=None, name=None, ctx=None, stype=None):
-    """A symbol for an N x M array with ones on the diagonal k."""
+    """Return a symbol for an N x M array with ones on diagonal k."""
     return _created("_eye", N=N, M=M, k=k, dtype=dtype, name=name)
 
 
 def histogram(a, bins=10, range=None, name=None):
-    """Symbols for how many numbers lie in each bin, and for the bins' edges.
+    """Return symbols for the counts of elements per bin, and for the bin edges.
 
     bins:    a number of equal bins within `range`, or a symbol of edges.
     """
@@ -89,7 +88,7 @@ FACES["sym"].update(
 
 
 def composed(symbol, args, name, kwargs):
-    """The same graph with other symbols in place of its variables."""
+    """Return the graph with other symbols substituted for its variables."""
     nodes = [n for part in symbol._variables() for n in part]
     names = list(dict.fromkeys(n.name for n in nodes))
     if len(args) > len(names):
@@ -114,10 +113,10 @@ def composed(symbol, args, name, kwargs):
 
 
 def inferred(symbol, who, args, kwargs):
-    """The specs of (arguments, outputs, states), as far as they follow.
+    """Infer the specs of (arguments, outputs, states), as far as possible.
 
-    who:     what each argument is given as: a shape to "infer_shape", a dtype to "infer_type".
-    Raises:  AttrError for an argument that there is not, or given too often.
+    who:     the caller: "infer_shape", with shapes as arguments, or "infer_type", with dtypes.
+    Raises:  AttrError for an unknown or repeated argument.
     """
     spec_of = {"infer_shape": _of_shape, "infer_type": _of_dtype}[who]
     arguments, states = symbol._variables()
@@ -141,7 +140,7 @@ def inferred(symbol, who, args, kwargs):
 def _of_shape(shape):
     if not isinstance(shape, (tuple, list)):
         raise AttrError(f"infer_shape: a shape is {described(shape)}, but a tuple is needed")
-    known = len(shape) > 0 or is_np_shape()  # else () is an unknown shape
+    known = len(shape) > 0 or is_np_shape()  # otherwise, () means an unknown shape
     return Spec(told_shape(shape) if known else None, None)
 
 

@@ -1,11 +1,10 @@
-"""What MXNet's programs ask `mx.test_utils` for: comparisons and random arrays.
+"""MXNet's `mx.test_utils`: comparisons and random arrays.
 
-Takes:   arrays of any kind.
-Gives:   `same`, `almost_equal`, `assert_almost_equal`, `rand_ndarray`, `get_mnist`,
+Defines: `same`, `almost_equal`, `assert_almost_equal`, `rand_ndarray`, `get_mnist`,
          `default_context`, `list_gpus`.
 
-Tolerances are MXNet 1.9.1's, by dtype. Random numbers are NumPy's, as there.
-What is left out: what MXNet's own tests need, such as `check_numeric_gradient`.
+Tolerances are MXNet 1.9.1's, by dtype. Random numbers come from NumPy, as there.
+Not supported: helpers of MXNet's own tests, such as `check_numeric_gradient`.
 """
 
 import numpy as np
@@ -22,12 +21,12 @@ ATOL = {"float16": 1e-1, "float32": 1e-3, "float64": 1e-20}
 
 
 def default_context():
-    """The usual device."""
+    """Return the default device."""
     return current_context()
 
 
 def list_gpus():
-    """The numbers of the GPUs that are here.
+    """Return the indices of the available GPUs.
 
     >>> list_gpus() == list(range(num_gpus()))
     True
@@ -37,7 +36,7 @@ def list_gpus():
 
 # -- random arrays ---------------------------------------------------------------------
 def rand_ndarray(shape, stype="default", density=None, dtype=None, ctx=None):
-    """An NDArray with normal numbers; storage is dense."""
+    """Return an NDArray of normally distributed values; storage is dense."""
     if stype != "default":
         raise AttrError(f"rand_ndarray: stype={stype!r}, but storage is 'default' here")
     return nd.array(np.random.randn(*shape), ctx, dtype)
@@ -49,7 +48,7 @@ def _numpy(array):
 
 
 def same(a, b):
-    """Whether all numbers are equal.
+    """Return whether all elements are equal.
 
     >>> same(nd.ones((2,)), [1, 1])
     True
@@ -58,7 +57,7 @@ def same(a, b):
 
 
 def almost_equal(a, b, rtol=None, atol=None, equal_nan=False, use_broadcast=True):
-    """Whether |a - b| <= atol + rtol |b| everywhere."""
+    """Return whether |a - b| <= atol + rtol |b| everywhere."""
     a, b = _numpy(a), _numpy(b)
     if not use_broadcast and a.shape != b.shape:
         raise AssertionError(f"shapes {a.shape} and {b.shape} are not equal")
@@ -69,10 +68,10 @@ def almost_equal(a, b, rtol=None, atol=None, equal_nan=False, use_broadcast=True
 def assert_almost_equal(
     a, b, rtol=None, atol=None, names=("a", "b"), equal_nan=False, use_broadcast=True
 ):
-    """Nothing, if |a - b| <= atol + rtol |b| everywhere.
+    """Check that |a - b| <= atol + rtol |b| everywhere.
 
-    rtol, atol:  numbers, or dicts by dtype; else those of the coarser dtype.
-    Raises:      AssertionError naming the worst place and both numbers there.
+    rtol, atol:  numbers, or dicts by dtype; by default those of the less precise dtype.
+    Raises:      AssertionError with the worst index and both values there.
     """
     a, b = _numpy(a), _numpy(b)
     rtol = max(_tolerance(x, rtol, RTOL) for x in (a, b))
@@ -100,10 +99,10 @@ def _tolerance(array, given, usual):
 
 
 def get_mnist(path="."):
-    """Digits of MNIST from files in a folder; nothing is downloaded.
+    """Read MNIST from files in a folder; nothing is downloaded.
 
-    Returns: train_data, train_label, test_data and test_label by name: NumPy's arrays of shape
-             (N, 1, 28, 28) from 0 to 1, and (N,).
+    Returns: train_data, train_label, test_data and test_label by name: NumPy arrays of shape
+             (N, 1, 28, 28) with values from 0 to 1, and (N,).
     """
     arrays = {}
     for name, train in (("train", True), ("test", False)):

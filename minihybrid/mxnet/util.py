@@ -1,10 +1,10 @@
-"""Which of the two array worlds parameters and data loaders live in.
+"""Switches between legacy (`mx.nd`) and NumPy (`mx.np`) semantics.
 
-Takes:   `set_np()` once at the top of a program, or scopes and decorators.
-Gives:   the answer, `is_np_array()`; and `np_shape`, `use_np`, as programs write them.
+Defines: `set_np`, called once at the start of a program; the query `is_np_array`; and scopes
+         and decorators such as `np_shape` and `use_np`.
 
-Arrays themselves need no switch: an `mx.np.ndarray` keeps np's rules wherever it goes.
-What is left out: default dtypes other than float32.
+They affect parameters and data loaders; an `mx.np.ndarray` always has NumPy semantics.
+Not supported: default dtypes other than float32.
 """
 
 import functools
@@ -19,7 +19,7 @@ from minihybrid.core.switches import is_np_shape as is_np_shape
 
 
 def set_np(shape=True, array=True, dtype=False):
-    """From now on, parameters and data loaders give `mx.np` arrays.
+    """Make parameters and data loaders use `mx.np` arrays from now on.
 
     Raises:  AttrError for array=True without shape=True.
     """
@@ -29,16 +29,16 @@ def set_np(shape=True, array=True, dtype=False):
             "shapes such as () and (0, 3)"
         )
     set_for_all(shape=shape, array=array)
-    vars(SWITCHES).clear()  # what a scope of this thread said holds no more
+    vars(SWITCHES).clear()  # overrides the scopes of this thread
 
 
 def reset_np():
-    """Go back to the legacy arrays of `mx.nd`."""
+    """Switch back to the legacy arrays of `mx.nd`."""
     set_np(shape=False, array=False)
 
 
 def set_np_shape(active):
-    """Set the shape switch; returns what it was."""
+    """Set the shape switch; return its old value."""
     before = SWITCHES.shape
     set_for_all(shape=active)
     vars(SWITCHES).pop("shape", None)
@@ -46,7 +46,7 @@ def set_np_shape(active):
 
 
 class _Scope(ContextDecorator):
-    """Switches that hold inside a `with` block, or while a function runs."""
+    """Sets switches inside a `with` block, or during a function."""
 
     def __init__(self, **wanted):
         self.wanted, self.before = wanted, []
@@ -65,7 +65,7 @@ class _Scope(ContextDecorator):
 
 
 def np_shape(active=True):
-    """Inside this `with` block, 0 is a length and -1 an unknown one.
+    """Inside this `with` block, 0 is a length and -1 means unknown.
 
     >>> with np_shape():
     ...     is_np_shape()
@@ -75,12 +75,12 @@ def np_shape(active=True):
 
 
 def np_array(active=True):
-    """Inside this `with` block, parameters and data loaders give np arrays."""
+    """Inside this `with` block, parameters and data loaders use np arrays."""
     return _Scope(array=bool(active))
 
 
 def _decorated(target, **wanted):
-    """A function, or every method that a class itself defines, inside the switches."""
+    """Wrap a function, or every method that a class itself defines, in the switches."""
     if not inspect.isclass(target):
 
         @functools.wraps(target)
@@ -96,17 +96,17 @@ def _decorated(target, **wanted):
 
 
 def use_np(target):
-    """Decorate a function or a class: inside, everything is np's."""
+    """Decorate a function or a class to run with np's arrays and shapes."""
     return _decorated(target, shape=True, array=True)
 
 
 def use_np_shape(target):
-    """Decorate a function or a class: inside, shapes are np's."""
+    """Decorate a function or a class to run with np's shapes."""
     return _decorated(target, shape=True)
 
 
 def use_np_array(target):
-    """Decorate a function or a class: inside, arrays are np's."""
+    """Decorate a function or a class to run with np's arrays."""
     return _decorated(target, array=True)
 
 
