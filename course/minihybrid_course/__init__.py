@@ -1,11 +1,11 @@
-"""Looking instead of reading: pictures with parts to point at, for notebooks and pages.
+"""Interactive figures for notebooks and pages.
 
-`mx.explain` shows the hybrid view (`view.hybrid_view`), `course.passes` graphs pass by pass,
-`course.packing` boxes to drag, and `course.walk_back` a tape, step by step; `course.canvas`
-is one to draw a digit on, which an exported net reads; `course.elsewhere` shows the same idea
-in other libraries. `course.figures` draws what stands still; only the chapters that use it
-import it. Texts of graphs and plans (`view.text`), of layers (`view.layers`) and of wrong
-calls (`core.call_errors`) are brought when the core asks for them.
+`mx.explain` shows the hybrid view (`view.hybrid_view`), `course.passes` a graph after each
+pass, `course.packing` draggable buffers, and `course.walk_back` a backward pass over a tape,
+step by step; `course.canvas` recognizes a digit that the reader draws, with an exported net;
+`course.elsewhere` shows the same concept in other libraries. `course.figures` draws static
+figures; only the chapters that use it import it. The text forms of graphs and plans
+(`view.text`), layers (`view.layers`) and call errors (`core.call_errors`) load on demand.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ LATER = {
 __all__ = ["canvas", "elsewhere", "packing", "passes", "walk_back"]
 
 
-# The engine is imported here and not above: teachers' tools start where NumPy is missing.
+# The engine is imported lazily, so that teachers' tools also run without NumPy.
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)

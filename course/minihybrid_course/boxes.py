@@ -1,10 +1,10 @@
-"""Boxes to drag: values as boxes over steps and bytes, which the reader packs.
+"""Interactive memory planning: the reader assigns live ranges to offsets.
 
-Takes:   a plan, or the lifetimes of some values.
-Gives:   `packing`, HTML with boxes that a mouse, a finger or arrow keys slide up and
-         down, beside the lower bound and the answer of the planner; and a table.
+Uses:    a plan, or the live ranges of some values.
+Defines: `packing`, HTML with boxes that the reader drags by mouse, touch or arrow keys,
+         next to the lower bound and the planner's result; and a table.
 
-What is left out: values in the memory of outputs; these have no place to choose.
+Limits:  values in the memory of outputs are omitted; their offsets are fixed.
 """
 
 from html import escape
@@ -15,14 +15,14 @@ from minihybrid.view.hybrid_view import page
 from minihybrid.view.viz import columns_of, html_table, rows_of, scrolling, svg_head
 from minihybrid_course import HERE
 
-WIDE, HIGH, LEFT, FOOT = 560, 300, 66, 26  # pixels: the field, and what is beside it
+WIDE, HIGH, LEFT, FOOT = 560, 300, 66, 26  # pixels: the plot and its margins
 
 
 class Packing:
-    """Boxes and two answers: where the planner puts them, and what nobody can beat.
+    """Boxes, the planner's offsets, and the lower bound of the peak.
 
     spans:   name -> (first step, last step, bytes), bytes in whole cache lines.
-    offsets: name -> the planner's byte;  nbytes: its height;  bound: the lower bound.
+    offsets: name -> the planner's offset;  nbytes: its peak;  bound: the lower bound.
     """
 
     def __init__(self, spans, offsets=None):
@@ -36,7 +36,7 @@ class Packing:
         self.bound = neighbours(self.spans, size)[2]
 
     def rows(self):
-        """The table: what each box is, and where the planner puts it."""
+        """Return the table of boxes with the planner's offsets."""
         return [("value", "bytes", "steps", "planner")] + [
             (name, f"{nbytes:,}", f"{first} to {last}", f"at {self.offsets[name]:,}")
             for name, (first, last, nbytes) in self.spans.items()
@@ -61,7 +61,7 @@ class Packing:
         )
 
     def _svg(self):
-        """All boxes on top of each other, as if none shared its bytes."""
+        """Return the SVG with all boxes stacked, without memory reuse."""
         total = sum(nbytes for *_, nbytes in self.spans.values())
         n_steps = 1 + max((last for _, last, _ in self.spans.values()), default=0)
         down, across = HIGH / max(total, 1), WIDE / n_steps
@@ -119,9 +119,9 @@ class Packing:
 
 
 def spans_of(plan):
-    """name -> (first, last, bytes) of what shares the arena, and name -> offset.
+    """Return name -> (first, last, bytes) for values in the arena, and name -> offset.
 
-    A value that is written over another is one box with it, with a longer life.
+    A value written in place over another is one box with it, with a longer live range.
     """
     memory, first_of = plan.memory, {}
     for new, old in memory.in_place:
@@ -142,7 +142,7 @@ def spans_of(plan):
 
 
 def packing(plan):
-    """Boxes to drag: the arena of a plan, or boxes of your own.
+    """Show draggable boxes: the arena of a plan, or your own boxes.
 
     plan:    a plan, or a dictionary: name -> (first step, last step, bytes).
     Units:   bytes, rounded up to cache lines of 64.

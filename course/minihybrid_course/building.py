@@ -1,10 +1,10 @@
-"""Chapter 04. Checks of the engine that the reader builds, nano.
+"""Chapter 04. Checks for nano, the engine that the reader builds.
 
-Takes:   the names that a step has defined in a notebook.
-Gives:   `check`, which says in one sentence what is wrong with a step; `stage`, the text
-         of nano after a step; `keep`, which writes the reader's own cells into a file.
+Uses:    the names that a step has defined in a notebook.
+Defines: `check`, which explains in one sentence what's wrong with a step; `stage`, the
+         source of nano after a step; `keep`, which writes the reader's cells to a file.
 
-What is left out: what is tried of each step, which `minihybrid_course.steps` says; judging style.
+Limits:  style isn't checked. The checks of each step are in `minihybrid_course.steps`.
 """
 
 import ast
@@ -16,11 +16,11 @@ from minihybrid_course.exercises.ch04 import NANO
 from minihybrid_course.exercises.judging import Verdict, judged
 from minihybrid_course.steps import STEPS
 
-OWN = re.compile(r"# (?:step \d+|names): ")  # how a cell of nano begins
+OWN = re.compile(r"# (?:step \d+|names): ")  # the first line of a cell of nano
 
 
 def stage(step):
-    """The text of nano after a step, 1 to 19: what the chapters' cells say.
+    """Return the source of nano after a step, 1 to 19, from the chapters' cells.
 
     >>> "class NDArray" in stage(2), "class Symbol" in stage(2)
     (True, False)
@@ -31,12 +31,12 @@ def stage(step):
 
 
 def keep(cells, path, start=""):
-    """Write one's own cells that begin with `# step` or `# names` into a file.
+    """Write your cells that begin with `# step` or `# names` to a file.
 
-    cells:   the texts of all cells that were run, as Jupyter has them in `In`; of those that
-             begin with the same line, the last counts.
-    start:   the text of earlier steps; what it has of the same cells is replaced.
-    Returns: how many lines of code the file has.
+    cells:   the sources of all cells that were run, as in Jupyter's `In`; of those with the
+             same first line, the last one is used.
+    start:   the source of earlier steps; its versions of the same cells are replaced.
+    Returns: the number of lines of code in the file.
     """
     head, *before = re.split(rf"^(?={OWN.pattern})", start, flags=re.MULTILINE)
     own = {}
@@ -48,7 +48,7 @@ def keep(cells, path, start=""):
 
 
 def code_lines(text):
-    """The number of lines that are neither empty, nor a comment, nor a docstring.
+    """Count the lines that aren't empty, a comment or a docstring.
 
     >>> code_lines("x = 1  # one\\n\\n# two\\n")
     1
@@ -63,7 +63,7 @@ def code_lines(text):
 
 
 def check(step):
-    """Try a step of nano, as the notebook has defined it; say what is missing or wrong.
+    """Check a step of nano, as defined in the notebook; report what is missing or wrong.
 
     >>> check(1)
     not yet: step 1 defines Op, but Op isn't defined; run the cells above
@@ -71,7 +71,7 @@ def check(step):
     names = sys._getframe(1).f_globals
     done = names.setdefault("_steps_done", set())
     missing = [k for k in range(step - (step - 1) % 3, step) if k not in done]
-    if missing:  # of the same chapter
+    if missing:  # from the same chapter
         verdict = Verdict(False, f"not yet: step {missing[0]} comes first; run check({missing[0]})")
     else:
         verdict = tried(step, names)
@@ -82,7 +82,7 @@ def check(step):
 
 
 def _after(names):
-    """The cell magic `%%after 3`, which runs a cell if step 3 is done."""
+    """Register the cell magic `%%after 3`, which runs a cell if step 3 is done."""
 
     def after(line, cell):
         if int(line) in names.get("_steps_done", ()):
@@ -94,7 +94,7 @@ def _after(names):
 
 
 def tried(step, names, steps=None):
-    """The verdict on a step, whatever the reader's lines do; steps: as `STEPS`."""
+    """Return the verdict on a step, whatever its code raises; steps: as `STEPS`."""
     needed, trial, praise = (steps or STEPS)[step]
     for name in needed.split():
         if name not in names or of_this_package(names[name]):
@@ -116,12 +116,12 @@ def tried(step, names, steps=None):
 
 
 def of_this_package(thing):
-    """Whether a name of the notebook is one of this package's, not the reader's."""
+    """Return whether an object is defined by this package, not by the reader."""
     return (getattr(thing, "__module__", None) or "").startswith("minihybrid")
 
 
 def outdated(names):
-    """Which name was made of a class that the notebook has defined anew since, in words."""
+    """Describe a name whose class has since been redefined in the notebook."""
     for name in " ".join(needed for needed, *_ in STEPS.values()).split():
         thing = names.get(name)
         for old in thing.__bases__ if isinstance(thing, type) else [type(thing)]:

@@ -1,11 +1,11 @@
-"""Chapter 10. Scripts in cells, run one after the other, and what each of them prints.
+"""Chapter 10. Run scripts cell by cell and capture each cell's output.
 
-Takes:   a script; a line `# %% topic: a sentence` begins a cell.
-Gives:   `cells`, its cells; and as a program, `python cells.py SCRIPT LIBRARY REPORT`,
-         what each cell prints, written to the file REPORT as JSON.
+Uses:    a script; a line `# %% topic: a sentence` begins a cell.
+Defines: `cells`, its cells; and as a program, `python cells.py SCRIPT LIBRARY REPORT`
+         writes the output of each cell to the file REPORT as JSON.
 
-The environments of other libraries run this file as it is: it needs nothing of ours.
-What is left out: values of a cell's last line, pictures.
+The environments of other libraries run this file directly, so it imports nothing of ours.
+Not supported: the value of a cell's last line, pictures.
 """
 
 import ast
@@ -28,8 +28,8 @@ MARK = re.compile(r"^# %% (\w+): (.*)\n", re.MULTILINE)
 class Cell(NamedTuple):
     """A part of a script.
 
-    number:  counts the cells of its topic.
-    key:     belongs to the text of the script up to the end of this cell.
+    number:  its position in its topic, from 1.
+    key:     a hash of the script up to the end of this cell.
     """
 
     topic: str
@@ -40,7 +40,7 @@ class Cell(NamedTuple):
 
 
 def cells(text):
-    """The cells of a script.
+    """Return the cells of a script.
 
     >>> cells("# %% sum: Two numbers.\\nprint(1 + 1)\\n")
     [Cell(topic='sum', number=1, sentence='Two numbers.', source='print(1 + 1)', key='...')]
@@ -59,7 +59,7 @@ def cells(text):
 
 @contextmanager
 def caught():
-    """All that is printed meanwhile, also by what is not Python; a list of one text."""
+    """Capture all output in the block, including native code's, as a list of one string."""
     texts, streams = [], (sys.stdout, sys.stderr)
     with tempfile.TemporaryFile() as file:
         saved = [os.dup(stream.fileno()) for stream in streams]
@@ -78,9 +78,9 @@ def caught():
 
 
 def run_cell(cell, scope):
-    """What a cell prints; its last line is the error, if there is one."""
+    """Return a cell's output; its last line is the error, if there is one."""
     name = f"<{cell.topic} {cell.number}>"
-    # From here libraries read the text of the functions that they compile.
+    # Libraries read the source of the functions that they compile from here.
     linecache.cache[name] = len(cell.source), None, cell.source.splitlines(keepends=True), name
     with caught() as texts:
         try:
@@ -91,16 +91,16 @@ def run_cell(cell, scope):
 
 
 def settled(text):
-    """A text without what belongs to this machine or this run."""
+    """Remove what depends on the machine or the run from an output."""
     text = re.sub(r"(/[\w.+-]+)+/(site|dist)-packages/", "", text)
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
-    text = re.sub(r"^([IWE])\d{4} [\d:.]+ +\d+ ", r"\1 ", text, flags=re.MULTILINE)  # when, who
+    text = re.sub(r"^([IWE])\d{4} [\d:.]+ +\d+ ", r"\1 ", text, flags=re.MULTILINE)  # time, process
     text = text.replace(os.path.realpath(os.getcwd()) + os.sep, "")
     return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
 
 
 def run(path, library):
-    """The versions, and key -> what that cell prints, of each cell of a script."""
+    """Return the versions, and key -> output for each cell of a script."""
     with open(path, encoding="utf-8") as file:
         script = cells(file.read())
     sys.stdout.reconfigure(line_buffering=True)

@@ -1,11 +1,11 @@
-"""A canvas: the reader draws a digit, and an exported net says what it sees.
+"""A canvas: the reader draws a digit, and an exported net classifies it.
 
-Takes:   a hybridized net that was called once.
-Gives:   `canvas`, HTML that holds it as a program of WebAssembly, packed, and runs it: ten
-         bars, and beside the picture what each node of the graph gives.
+Uses:    a hybridized net that has been called once.
+Defines: `canvas`, HTML that embeds the net, compressed, as a WebAssembly program and runs it:
+         ten bars, and the output of each graph node next to the picture.
 
-What is left out: nets with other inputs than one square picture, or other outputs than
-one share for each digit, as softmax gives them.
+Not supported: nets with inputs other than one square image, or outputs other than a
+probability for each digit, as softmax computes them.
 """
 
 import base64
@@ -23,7 +23,7 @@ from minihybrid_course import HERE
 class Canvas:
     """A canvas for one net; a notebook shows it.
 
-    shape:   of the net's input.
+    shape:   the net's input shape.
     """
 
     def __init__(self, net, shape):
@@ -73,23 +73,23 @@ class Canvas:
 
 
 def shown(graph, names):
-    """The nodes whose outputs are shown: the picture, and each operator; the answer is last."""
+    """Return the nodes whose outputs are shown: the input and each operator, in order."""
     nodes = [n for n in graph.nodes if n.op or n.name in names]
     last = graph.heads[0][0]
     return [*(n for n in nodes if n is not last), last]
 
 
 def looked_into(graph, names):
-    """The graph, of which each node's first output is an output."""
+    """Return the graph with each node's first output as an additional output."""
     return graph.rebuilt(graph.nodes, [(n, 0) for n in shown(graph, names)])
 
 
 def canvas(net, shape=(1, 1, 8, 8)):
-    """A canvas to draw a digit on, which a net reads in the page.
+    """Show a canvas for drawing a digit, which a net classifies in the page.
 
-    net:     hybridized, and called once.
-    shape:   of its input, whose numbers are the rows of a square picture.
-    Raises:  HybridError if they are no square, or there is no graph yet.
+    net:     a hybridized net that has been called once.
+    shape:   its input shape, whose elements are the rows of a square image.
+    Raises:  HybridError if they aren't a square, or there is no graph yet.
 
     >>> from minihybrid import gluon, nd
     >>> net = gluon.nn.HybridSequential()

@@ -1,11 +1,11 @@
 """Chapter 12. Checks of the upgrades of nano in later chapters.
 
-Takes:   the names defined by an upgrade in a notebook, after those of the earlier steps.
-Gives:   `check`, which explains in one sentence what's wrong with an upgrade, and `beside`,
+Uses:    the names defined by an upgrade in a notebook, after those of the earlier steps.
+Defines: `check`, which explains in one sentence what's wrong with an upgrade, and `beside`,
          which shows lines of nano next to their counterpart in this engine.
 
-This engine computes the expected values, derivatives, graph listings and bytes of files. Left
-out: compiled kernels. The checks run the same source in Python instead.
+This engine computes the expected values, derivatives, graph listings and bytes of files.
+Not supported: compiled kernels. The checks run the same source in Python instead.
 """
 
 import ast
@@ -55,7 +55,7 @@ def beside(yours, *ours, step=9):
 
 
 def definition(text, name):
-    """The statement of a text that defines a name; of several, the last."""
+    """Return the last statement of a source that defines a name."""
     node = ast.parse(text)
     for part in name.split("."):
         node = [s for s in node.body if part in defined(s)][-1]
@@ -63,7 +63,7 @@ def definition(text, name):
 
 
 def defined(statement):
-    """The names that a statement defines."""
+    """Return the names that a statement defines."""
     if isinstance(statement, ast.Assign):
         return {
             n.id
@@ -74,24 +74,24 @@ def defined(statement):
 
 
 def check(step):
-    """Try an upgrade of nano, 10 to 19, as the notebook has defined it."""
+    """Check an upgrade of nano, 10 to 19, as defined in the notebook."""
     return tried(step, sys._getframe(1).f_globals, STEPS)
 
 
 def spec(*shape):
-    """This engine's Spec of a shape, with float32."""
+    """Return this engine's float32 Spec of a shape."""
     return Spec(shape, np.dtype("float32"))
 
 
 def gradients(n, f, *arrays):
-    """Value and gradients of `f`, compiled by nano; `f` gets arrays or symbols."""
+    """Return value and gradients of `f`, compiled by nano; `f` gets arrays or symbols."""
     shapes = {f"x{k}": a.shape for k, a in enumerate(arrays)}
     y, back = n.compiled(n.with_gradient(n.trace(f, **shapes)))(*arrays)
     return [np.array(y), *map(np.array, back(np.ones(y.shape, "f")))]
 
 
 def of_this_engine(f, *arrays):
-    """The same, by this engine's tape."""
+    """Compute the same with this engine's tape."""
     xs = [nd.array(a) for a in arrays]
     for x in xs:
         x.attach_grad()
@@ -102,7 +102,7 @@ def of_this_engine(f, *arrays):
 
 
 def listing(graph):
-    """[(operator, numbers of its inputs, shape), ...] of nano's graph, or of this engine's."""
+    """Return [(operator, input indices, shape), ...] of nano's or this engine's graph."""
     place = {x: k for k, x in enumerate(graph.nodes)}
     return [
         (
@@ -115,7 +115,7 @@ def listing(graph):
 
 
 X = np.float32([[0.5, -1, 3], [2, 1, -0.25]])
-SAMPLES = {  # operator -> the arrays and attributes that its laws are tried on
+SAMPLES = {  # operator -> the arrays and attributes for its property checks
     "broadcast_add": ([X, X[0]], {}),
     "broadcast_mul": ([X, X[0]], {}),
     "_plus_scalar": ([X], {"scalar": 3}),
@@ -207,11 +207,11 @@ def _step_11(n):
 
 
 def operators(graph):
-    """The names of a graph's operators."""
+    """Return the names of a graph's operators."""
     return [x.op.name for x in graph.nodes if x.op]
 
 
-FOLDED = {  # program -> the operators that are left
+FOLDED = {  # program -> the remaining operators
     "x * 1": [],
     "x * 1 + 2": ["_plus_scalar"],
     "transpose(transpose(x))": [],
@@ -265,7 +265,7 @@ def _same_gradients(n, program, *arrays):
 
 
 def _programs(n, name, change):
-    """Random programs keep their values and don't grow."""
+    """Check that random programs keep their values and don't grow."""
     x = np.float32([[0.5, -1], [2, 1]])
     for size in range(1, 7):
         for seed in range(4):
@@ -278,7 +278,7 @@ def _programs(n, name, change):
             )
 
 
-CHAINS = {  # program -> how many operators each of its chains has
+CHAINS = {  # program -> the number of operators in each of its chains
     "relu(x * w + 1) * 2": [4],
     "(x * 2).sum()": [1],
     "relu(x * 2).sum() * 3": [2, 1],
@@ -312,7 +312,7 @@ def _step_13(n):
 
 
 def in_python(text, arrays):
-    """The result of a kernel's source, run by Python."""
+    """Run a kernel's source in Python and return its result."""
     scope, out = {"float32": np.float32, "math": math}, np.empty(arrays[0].size, "f")
     exec(text, scope)
     scope["kernel"](*map(np.ravel, arrays), out)
@@ -321,7 +321,7 @@ def in_python(text, arrays):
 
 @contextlib.contextmanager
 def without_compiler(n):
-    """Nano's kernels run in Python."""
+    """Run nano's kernels in Python inside this block."""
     names = vars(n)
     before, names["njit"] = names.get("njit"), lambda function, **options: function
     try:
@@ -408,7 +408,7 @@ def _step_15(n):
 
 
 def _exchanged(n, path):
-    """Both engines load each other's files."""
+    """Check that both engines load each other's files."""
     net, x = n.HybridSequential(), np.float32(np.arange(12).reshape(2, 2, 3)) / 8
     net.add(n.Dense(5, activation="relu"), n.Dense(3))
     net.initialize(n.Xavier())
@@ -438,7 +438,7 @@ def _exchanged(n, path):
 
 
 def _scaled(n):
-    """A block of nano that computes relu(x * w) + 2."""
+    """Return a block of nano that computes relu(x * w) + 2."""
 
     class Scaled(n.Block):
         def __init__(self):
@@ -473,7 +473,7 @@ def _rows(n, rows, width=5):
 
 
 def _hybrid(n, forward):
-    """A hybridized block that computes a function."""
+    """Return a hybridized block that computes a function."""
     block = type("Own", (n.Block,), {"forward": lambda self, x: forward(x)})()
     block.hybridize()
     return block
@@ -510,7 +510,7 @@ def _step_17(n):
 
 
 def _plans(n, text, shapes, reasons):
-    """Calls of a hybridized program have the right results, and compile for these reasons."""
+    """Check a hybridized program's results, and the reasons for its recompilations."""
     forward = eval(f"lambda x: {text}", vars(n))
     block = _hybrid(n, forward)
     with without_compiler(n):
@@ -558,7 +558,7 @@ def _step_18(n):
 
 
 def _batches(n):
-    """What vmap returns for a batch is what a loop returns, with as many runs for any batch."""
+    """Check that vmap matches a loop, and that its runs don't depend on the batch size."""
     names = vars(n) | {"w": n.NDArray(X.T), "b": n.NDArray(X[0, :2])}
     for text in (
         "x * 2 + 1",
@@ -586,7 +586,7 @@ def _batches(n):
 
 @contextlib.contextmanager
 def _counted(n):
-    """A list with an entry for each operator that runs."""
+    """Return a list that gets an entry for each operator that runs."""
     runs, ops = [], [v for v in vars(n).values() if isinstance(v, n.Op)]
     before = {op: op.eager for op in ops}
     for op in ops:

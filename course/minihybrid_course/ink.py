@@ -1,13 +1,12 @@
-"""Boxes, arrows and words: what figures are drawn with.
+"""SVG drawing for figures: boxes, arrows and text.
 
-Takes:   places in pixels, in a panel of at most `WIDTH`, which a phone shows as it is.
-Gives:   `Panel`, one picture as SVG, that says in words what it shows; `Figure`, panels
-         side by side where there is room, below one another where there is not; `Film`.
+Uses:    positions in pixels, in a panel at most `WIDTH` wide, which fits on a phone.
+Defines: `Panel`, one SVG picture with a text description; `Figure`, panels side by side
+         if they fit, otherwise stacked; `Film`, which shows one panel at a time.
 
-Letters all have one width, so that what fits in one browser fits in all. Words have the
-colour of the page's text, and no colour says what is not said in words, too.
-`Film` shows one panel at a time.
-What is left out: pictures that move by themselves.
+The font is monospaced, so that text that fits in one browser fits in all. Text has the
+page's color, and colors never carry information that isn't also in the text.
+Not supported: animations.
 """
 
 import hashlib
@@ -16,34 +15,34 @@ import textwrap
 from html import escape
 
 WIDTH = 340  # pixels
-SIZE, LETTER, LINE = 12, 7.23, 16  # pixels: of letters, how wide one is, between lines
-INK = {  # of Okabe and Ito; each means one thing in all figures
+SIZE, LETTER, LINE = 12, 7.23, 16  # pixels: font size, character width, line height
+INK = {  # Okabe and Ito's palette; each color has one meaning in all figures
     "given": "#0072B2",  # inputs and parameters
     "array": "#56B4E9",  # values in memory
-    "python": "#E69F00",  # what Python does
-    "kernel": "#009E73",  # loops that are compiled
+    "python": "#E69F00",  # executed by Python
+    "kernel": "#009E73",  # compiled loops
     "file": "#CC79A7",
-    "gone": "#D55E00",  # what goes, or is too much
+    "gone": "#D55E00",  # removed or excessive
     "plain": "#999999",
 }
 HEAD = 8  # pixels above a panel's title
 
 
 def fitting(text, width):
-    """A text, without its end if it is wider than so many pixels."""
+    """Truncate a text to a width in pixels."""
     most = max(int(width / LETTER), 1)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def wrapped(text, width):
-    """The lines of a text, each at most so many pixels wide."""
+    """Wrap a text into lines at most `width` pixels wide."""
     return textwrap.wrap(text, int(width / LETTER))
 
 
 class Panel:
-    """One picture: add boxes, arrows and texts, and tell what they show.
+    """One picture: add boxes, arrows and texts, and a description.
 
-    y:  where there is room below the title, and below what was drawn by `row`s.
+    y:  the top of the free area, below the title and earlier `row`s.
 
     >>> panel = Panel("one box")
     >>> panel.box(0, panel.y, 90, 20, "x", "array")
@@ -61,11 +60,11 @@ class Panel:
         self.y += 6
 
     def tell(self, sentence):
-        """Add a sentence to what the picture says of itself."""
+        """Add a sentence to the picture's description."""
         self.sentences.append(sentence)
 
     def box(self, x, y, width, height, text="", ink="plain", dashed=False, bold=False, fill=0.18):
-        """A rectangle with its text, or lines of text, in the middle."""
+        """Draw a rectangle with centered lines of text."""
         lines = [text] if isinstance(text, str) else text
         dash = ' stroke-dasharray="5 3"' * dashed
         self._add(
@@ -79,7 +78,7 @@ class Panel:
             self.text(x + width / 2, top + LINE * i, fitting(line, width - 4), bold=bold)
 
     def text(self, x, y, text, anchor="middle", bold=False, size=SIZE):
-        """Words; `y` is their base line."""
+        """Draw text with its baseline at `y`."""
         if text:
             style = ' font-weight="600"' * bold + f' font-size="{size}"' * (size != SIZE)
             self._add(
@@ -89,14 +88,14 @@ class Panel:
             )
 
     def note(self, text, x=0):
-        """Words below what was drawn so far, over the whole width."""
+        """Add full-width text below the current content."""
         for line in wrapped(text, self.width - x):
             self.text(x, self.y + SIZE, line, anchor="start")
             self.y += LINE
         self.y += 4
 
     def line(self, points, ink=None, width=1.2, dashed=False):
-        """A line through points."""
+        """Draw a line through points."""
         path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
         dash = ' stroke-dasharray="4 3"' * dashed
         colour = INK[ink] if ink else "currentColor"
@@ -106,7 +105,7 @@ class Panel:
         )
 
     def arrow(self, x, y, x_end, y_end, ink=None, width=1.4, dashed=False):
-        """A line with a head."""
+        """Draw an arrow."""
         self.line([(x, y), (x_end, y_end)], ink, width, dashed)
         turn = math.atan2(y_end - y, x_end - x)
         tips = [
@@ -116,7 +115,7 @@ class Panel:
         self.line([tips[0], (x_end, y_end), tips[1]], ink, width)
 
     def row(self, height, gap=6):
-        """Take room for something of this height; returns its upper side."""
+        """Reserve a row of this height; return its top."""
         y, self.y = self.y, self.y + height + gap
         return y
 
@@ -126,7 +125,7 @@ class Panel:
 
     @property
     def svg(self):
-        """The picture as text."""
+        """Return the picture as SVG source."""
         height = max(self.height, self.y) + 4
         return "\n".join(
             [
@@ -148,7 +147,7 @@ class Panel:
 
 
 class Figure:
-    """Panels with a caption; a notebook shows them, a terminal says them in words."""
+    """Panels with a caption; a terminal shows their descriptions instead."""
 
     def __init__(self, caption, *panels):
         self.caption, self.panels = caption, panels
@@ -167,12 +166,12 @@ class Figure:
 
 
 class Film(Figure):
-    """Panels of which the reader chooses one, by mouse or arrow keys. Paper shows all of them.
+    """A choice of panels, selected by mouse or arrow keys. In print, all are shown.
 
-    label:   what is chosen, in words;  panels: name of the choice -> panel
-    still:   panels that stay, after the chosen one.
+    label:   a description of the choice;  panels: name of the choice -> panel
+    still:   panels that are always shown, after the selected one.
 
-    Radio buttons and a style do this without a script.
+    Implemented with radio buttons and CSS, without a script.
     """
 
     def __init__(self, caption, label, panels, *still):

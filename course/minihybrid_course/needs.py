@@ -1,10 +1,9 @@
-"""Chapters 23 and 24. Cells that need a library which a reader may lack.
+"""Chapters 23 and 24. Cells that need an optional library.
 
-Takes:   cells that begin with `#@needs onnx`, after `%load_ext minihybrid_course.needs`.
-Gives:   the cell as it is; where the library is missing, one sentence in its place, and
-         the notebook goes on.
-
-What is left out: versions of libraries.
+Cells that begin with `#@needs onnx`, after `%load_ext minihybrid_course.needs`, run
+unchanged if the library is installed. Otherwise they print one sentence instead, and the
+notebook continues.
+Not supported: versions of libraries.
 """
 
 import re
@@ -14,7 +13,7 @@ NEEDS = re.compile(r"#@needs (.+)")
 
 
 def kept(lines):
-    """A cell's lines, or one that says what is missing.
+    """Return a cell's lines, or one that prints what is missing.
 
     >>> kept(["#@needs re ast\\n", "1 + 1"])
     ['#@needs re ast\\n', '1 + 1']
@@ -31,5 +30,5 @@ def kept(lines):
 
 
 def load_ipython_extension(shell):
-    """What `%load_ext` calls."""
+    """Install the transformation; called by `%load_ext`."""
     shell.input_transformers_cleanup.append(kept)

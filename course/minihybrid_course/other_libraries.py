@@ -1,11 +1,11 @@
-"""Chapter 10. The same idea in other libraries: run where they are installed, else recorded.
+"""Chapter 10. The same concept in other libraries: run if installed, otherwise recorded.
 
-Takes:   a topic of the scripts `data/elsewhere/in_*.py`.
-Gives:   `elsewhere`, HTML with a tab for each library, or the same as text: the program,
-         and what it printed, here and now, or when it was recorded, which is said aloud.
+Uses:    a topic of the scripts `data/elsewhere/in_*.py`.
+Defines: `elsewhere`, HTML with a tab for each library, or the same as text: the program
+         and its output, either current or recorded, as labeled.
 
-The other libraries run in a process of their own, which gets a whole script.
-What is left out: installing them.
+Each library runs its whole script in a separate process.
+Limits:  libraries aren't installed automatically.
 """
 
 import json
@@ -32,8 +32,8 @@ FOLDER = HERE / "data" / "elsewhere"
 RECORDS = FOLDER / "records.json"
 RUNNER = Path(__file__).with_name("cells.py")
 LIBRARIES = {"mxnet": "MXNet", "torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
-LIMIT_S = 900  # a script that takes longer has failed
-QUIET = {  # the processor only, and no words about the machine
+LIMIT_S = 900  # timeout of a script
+QUIET = {  # CPU only, without messages about the machine
     "CUDA_VISIBLE_DEVICES": "-1",
     "JAX_PLATFORMS": "cpu",
     "MXNET_SUBGRAPH_VERBOSE": "0",
@@ -47,22 +47,22 @@ QUIET = {  # the processor only, and no words about the machine
 
 
 def script(library):
-    """The file that holds a library's cells."""
+    """Return the path of a library's script."""
     return FOLDER / f"in_{library}.py"
 
 
 def script_cells(library):
-    """The cells of a library's script, in order."""
+    """Return the cells of a library's script, in order."""
     return cells(script(library).read_text(encoding="utf-8"))
 
 
 def recorded():
-    """library -> what it printed when it was recorded, with versions and date."""
+    """Return library -> its recorded outputs, with versions and date."""
     return json.loads(RECORDS.read_text(encoding="utf-8"))
 
 
 def ran(library, python=sys.executable):
-    """What a library prints now: as in the records, without a date."""
+    """Run a library's script; return its outputs in the recorded format, undated."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         run = subprocess.run(
@@ -81,7 +81,7 @@ def ran(library, python=sys.executable):
 
 @cache
 def record_of(library):
-    """(what a library printed, a sentence that says when and where)."""
+    """Return (a library's outputs, a sentence on when and where they were made)."""
     name, spec, problem = LIBRARIES[library], find_spec(library), "it is not installed"
     if spec and spec.origin:
         try:
@@ -97,7 +97,7 @@ def record_of(library):
 
 
 class Elsewhere:
-    """One topic in some libraries: their programs, and what these printed."""
+    """One topic in some libraries: their programs and outputs."""
 
     def __init__(self, topic, libraries):
         self.topic, self.parts = topic, []
@@ -132,7 +132,7 @@ def _quoted(output):
 
 
 def _html(row):
-    """A cell: what it shows in a sentence, its program, and what that printed."""
+    """Return a cell as HTML: its sentence, program and output."""
     cell, output = row
     sentence = re.sub("`(.*?)`", r"<code>\1</code>", escape(cell.sentence))
     below = (
@@ -147,7 +147,7 @@ def _html(row):
 
 
 def _marked(source):
-    """Python as HTML: keywords, strings and comments stand out without colours."""
+    """Return Python as HTML that highlights keywords, strings, comments without colors."""
     lines = source.splitlines(keepends=True)
     starts = [0]
     for line in lines:
@@ -165,9 +165,9 @@ def _marked(source):
 
 
 def _tokens(source):
-    """(type, text, start, end) of each token; an f-string is one, in every Python."""
+    """Yield (type, text, start, end) per token; an f-string is one in every Python."""
     opens, closes = (getattr(tokenize, f"FSTRING_{end}", None) for end in ("START", "END"))
-    starts = []  # of the f-strings around a token, from Python 3.12 on
+    starts = []  # starts of the enclosing f-strings, for Python 3.12 and later
     for type_, text, start, end, _ in generate_tokens(StringIO(source).readline):
         if type_ == opens:
             starts.append(start)
@@ -180,16 +180,16 @@ def _tokens(source):
 
 
 def elsewhere(topic, *libraries):
-    """The same idea in other libraries, each in its own words.
+    """Show the same concept in other libraries, each with its own API.
 
     topic:      "write", "trace", "steps", "look", "print", "number", "branch", "shape",
                 "save", "list", "loop" or "race": a part of the scripts in the folder
                 `course/minihybrid_course/data/elsewhere`.
-    libraries:  some of "mxnet", "torch", "tensorflow", "jax"; without any, all that have
-                something to say.
+    libraries:  some of "mxnet", "torch", "tensorflow", "jax"; by default, all that cover
+                the topic.
 
-    A library that is installed runs its script when it is first asked for, which may take
-    a minute. Of others the recorded output is shown, and it says so.
+    An installed library runs its script on first use, which may take a minute. For others
+    the recorded output is shown and labeled.
 
     >>> elsewhere("write", "mxnet")
     MXNet ==...

@@ -1,9 +1,9 @@
-"""Chapter 25. Puzzles: does a kernel do what its specification says?
+"""Chapter 25. Puzzles: check kernels against their specifications.
 
-Takes:   a kernel made by `simt.cuda.jit`, a function of NumPy that says what is wanted,
-         inputs, a grid and a block.
-Gives:   `check`, which says in one sentence what is wrong, and draws who reads what.
-What is left out: how fast a kernel is; the checker counts loads instead.
+Uses:    a kernel made by `simt.cuda.jit`, a NumPy function that specifies it, inputs, a
+         grid and a block.
+Defines: `check`, which explains an error in one sentence, and draws the accesses.
+Limits:  performance isn't measured; the checker counts loads instead.
 """
 
 import numpy as np
@@ -18,10 +18,10 @@ from minihybrid_course.exercises.judging import Verdict
 def check(kernel, spec, inputs, grid, block, max_loads=None):
     """Run a kernel on the simulated GPU and compare with its specification.
 
-    kernel:  takes arrays, and last the one it writes, which holds zeros at first;
-    spec:    takes the same inputs, and gives what that must hold in the end;
+    kernel:  takes the inputs and, last, the output array, which is initially zero;
+    spec:    takes the same inputs, and returns the expected output;
     max_loads: how many elements a thread may load from one array in global memory.
-    Gives:   a `Verdict`, which draws what the threads of the first block use.
+    Returns: a `Verdict`, which draws the accesses of the first block's threads.
 
     >>> from minihybrid.simt import cuda
     >>> @cuda.jit
@@ -65,7 +65,7 @@ def check(kernel, spec, inputs, grid, block, max_loads=None):
 
 
 def pictured(launch, arguments):
-    """The picture of a launch; None where there is nothing to see, or too much."""
+    """Return the picture of a launch; None if it's empty or too large."""
     try:
         picture = draw(launch, *arguments)
     except LaunchError:
@@ -74,7 +74,7 @@ def pictured(launch, arguments):
 
 
 def changed_input(names, inputs, used):
-    """A sentence if the kernel wrote into an input."""
+    """Return a message if the kernel wrote to an input."""
     for name, before, after in zip(names, inputs, used, strict=False):
         if not np.array_equal(before, after, equal_nan=True):
             return f"the kernel changed its input {name}; it may write to its last argument only"
@@ -82,7 +82,7 @@ def changed_input(names, inputs, used):
 
 
 def wrong_element(name, expected, out, run, record):
-    """A sentence about the first element that is not what the specification gives."""
+    """Return a message about the first element that differs from the specification."""
     equal = np.isclose(out, expected, rtol=1e-5, atol=1e-6, equal_nan=True).reshape(-1)
     if equal.all():
         return None
@@ -100,7 +100,7 @@ def wrong_element(name, expected, out, run, record):
 
 
 def too_many_loads(counts, most):
-    """A sentence about the first array that a thread reads too often."""
+    """Return a message about the first array that a thread loads too often."""
     for use in counts.uses:
         if most is not None and use.space == "global" and use.most_loads > most:
             return (

@@ -1,10 +1,10 @@
 """Checks of the nine steps of nano, the engine that the reader builds.
 
-Takes:   the reader's names, as attributes.
-Gives:   `STEPS`, from a step to its check, and helpers for the checks of later steps.
+Uses:    the reader's names, as attributes.
+Defines: `STEPS`, from a step to its check, and helpers for the checks of later steps.
 
 Every check starts with small inputs, so that the example in its message is small. This
-engine or NumPy computes the expected values. Left out: style.
+engine or NumPy computes the expected values. Style isn't checked.
 """
 
 import ast
@@ -22,13 +22,13 @@ from minihybrid_course.exercises.judging import tried as called
 
 
 def there(value, what):
-    """The value, unless it is None."""
+    """Return the value; raise if it is None."""
     need(value is not None, f"{what} returns None: code or a `return` is still missing")
     return value
 
 
 def of(kinds, value, what):
-    """The value, if it is one of these kinds."""
+    """Return the value if it is an instance of these types."""
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
     names = " or ".join(k.__name__ for k in kinds)
     there(value, what)
@@ -137,7 +137,7 @@ def _step_2(n):
 
 
 def _both(n, f, *arrays):
-    """Values and gradients of `f`, by nano and by this engine."""
+    """Return values and gradients of `f`, by nano and by this engine."""
     results, lost = [], "x.grad after y.backward()"
     for make, recording in ((n.NDArray, n.record), (nd.array, record)):
         xs = [make(a) for a in arrays]
@@ -270,7 +270,7 @@ def _step_5(n):
 
 
 def random_program(n, size, seed):
-    """A function of x, made of `size` operators of nano, and its source.
+    """Return a random function of x with `size` operators of nano, and its source.
 
     It contains duplicate lines and dead ones.
     """
@@ -320,13 +320,13 @@ def _step_6(n):
 
 
 def _contents(graph):
-    """Everything that a pass could change in a graph."""
+    """Return everything in a graph that a pass could change."""
     nodes = [(x, x.op, x.name, x.shape, tuple(x.inputs), repr(x.attrs)) for x in graph.nodes]
     return nodes, list(graph.heads), list(graph.variables)
 
 
 def _check_invariants(name, graph, text, before):
-    """Each node follows its inputs, no node occurs twice, and variables remain."""
+    """Check that nodes follow their inputs, are unique, and variables remain."""
     seen = set()
     for node in graph.nodes:
         for i in node.inputs:
@@ -384,7 +384,7 @@ def _step_7(n):
 
 
 def _theirs(x, w):
-    """relu(x @ w) summed, and its gradients, by this engine."""
+    """Return sum(relu(x @ w)) and its gradients, by this engine."""
     x, w = nd.array(x), nd.array(w)
     x.attach_grad(), w.attach_grad()
     with record():
@@ -441,7 +441,7 @@ def _step_8(n):
 
 
 def _scaling(n):
-    """A block that computes x * (x + p), with p = 1, and a list of its calls."""
+    """Return a block that computes x * (x + p), with p = 1, and a list of its calls."""
     calls = []
 
     class Scaling(n.Block):

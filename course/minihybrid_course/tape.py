@@ -1,11 +1,11 @@
-"""The tape walked back: values, and gradients as they arrive, one step at a time.
+"""Step through the backward pass: values on the tape, and gradients as they accumulate.
 
-Takes:   an array that was computed under `record()`.
-Gives:   `walk_back`, HTML with the tape drawn, and a slider through the steps of the
-         walk; and a text.
+Uses:    an array computed under `record()`.
+Defines: `walk_back`, HTML with a drawing of the tape and a slider for the steps of the
+         backward pass; and a text.
 
-The steps are those of `backprop.gradient`, which tells each of them.
-What is left out: a walk over a tape that an earlier backward has freed.
+The steps are those of `backprop.gradient`, which reports each of them.
+Not supported: a tape that an earlier backward pass has freed.
 """
 
 import itertools
@@ -25,19 +25,19 @@ from minihybrid_course import HERE
 
 
 class Step(NamedTuple):
-    """One step of the walk: who hands on, in words, and who has which gradient now."""
+    """One step of the pass: its node, a description, and the gradients it changed."""
 
     node: str
     text: str
-    grads: dict  # name -> text of its gradient, of those that changed
+    grads: dict  # name -> text of its gradient, if it changed
 
 
 class Walk:
-    """A tape and the steps that a gradient takes over it, from the end.
+    """A tape and the steps of the backward pass over it.
 
     graph:   the tape with a name for each node;  values: name -> its value as text.
-    rows:    (name, what it is, its value) of each output, in the program's order.
-    steps:   the `Step`s, in order; the first puts a 1 at the end.
+    rows:    (name, expression, value) of each output, in program order.
+    steps:   the `Step`s, in order; the first seeds the output's gradient with 1.
     """
 
     def __init__(self, head, names):
@@ -64,11 +64,11 @@ class Walk:
         self.steps = self._walked(ref, [n for n in order if isinstance(n.info, Leaf)])
 
     def name(self, node, i):
-        """The name of one output of a node."""
+        """Return the name of one output of a node."""
         return self.names[node] + f"[{i}]" * (node.n_outputs > 1)
 
     def _walked(self, ref, leaves):
-        """The steps, as the engine tells them."""
+        """Return the steps, as reported by the engine."""
         handed, one = [], NDArray(np.ones_like(ref[0].values[ref[1]]))
         with tape.pause(train_mode=True):
             gradient(
@@ -102,7 +102,7 @@ class Walk:
         return steps
 
     def what(self, node):
-        """A node in words: what was applied to what."""
+        """Describe a node: its operator and arguments."""
         if node.op is None:
             return "variable"
         attrs = [f"{k}={v}" for k, v in shown_attrs(node).items()]
@@ -139,7 +139,7 @@ class Walk:
         )
 
     def _table(self):
-        """Each node with its value, and its gradient since each step."""
+        """Return a table of nodes with values, and gradients after each step."""
         parts = [
             "<table><thead><tr><th scope=col>name</th><th scope=col>what</th><th "
             "scope=col>value</th><th scope=col>gradient</th></tr></thead><tbody>"
@@ -160,7 +160,7 @@ class Walk:
 
 
 def _named(order, names):
-    """node -> a name without blanks: the reader's, else v0, v1 or t0, t1, ..."""
+    """Return node -> name without blanks: the reader's, or v0, v1 or t0, t1, ..."""
     name_of = {array.node: name for name, array in names.items()}
     counts = {"v": itertools.count(), "t": itertools.count()}
 
@@ -171,7 +171,7 @@ def _named(order, names):
 
 
 def _copied(order, ref, names):
-    """The tape as a graph with names and shapes, to be drawn."""
+    """Return the tape as a graph with names and shapes, for drawing."""
     made = {}
     for node in order:
         specs = tuple(Spec(v.shape, v.dtype) for v in node.values[: node.n_outputs])
@@ -182,7 +182,7 @@ def _copied(order, ref, names):
 
 
 def shown(array, most=60):
-    """An array's numbers in one short line."""
+    """Return an array's elements in one short line."""
     text = np.array2string(
         np.asarray(array),
         precision=4,
@@ -196,10 +196,10 @@ def shown(array, most=60):
 
 
 def walk_back(y, **names):
-    """The walk back from an array, to be looked at step by step.
+    """Show the backward pass from an array, step by step.
 
-    names:   arrays of yours by the names that they should have: `walk_back(y, x=x)`.
-    Raises:  HybridError if the array is not on the tape, or its tape is freed.
+    names:   your arrays by display name: `walk_back(y, x=x)`.
+    Raises:  HybridError if the array isn't on the tape, or its tape is freed.
 
     >>> from minihybrid import autograd, nd
     >>> x = nd.array([3]); x.attach_grad()

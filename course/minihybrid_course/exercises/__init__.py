@@ -1,9 +1,9 @@
-"""Exercises that answer back: `mx.check`, `mx.hint` and `mx.exercises`.
+"""Interactive exercises: `mx.check`, `mx.hint` and `mx.exercises`.
 
-Takes:   an exercise's number, as "02.3", and an answer.
-Gives:   a sentence that says what is wrong with it, or that it is right; hints, one after
-         the other; a table of what is done, kept in a small file of the user's.
-What is left out: nothing is sent anywhere, and no marks are given.
+They take an exercise's number, such as "02.3", and an answer, and show a sentence that
+explains what's wrong with it, or confirms it; hints, one at a time; and a table of
+completed exercises, stored in a small file in the user's cache.
+Limits:  nothing is sent anywhere, and no marks are given.
 """
 
 import contextlib
@@ -27,17 +27,17 @@ CHAPTERS = [
 ]
 _FOUND = {n: exercise for chapter in CHAPTERS for n, exercise in chapter.EXERCISES.items()}
 TABLE = dict(sorted(_FOUND.items(), key=lambda item: [int(n) for n in item[0].split(".")]))
-_shown = {}  # exercise -> how many of its hints were shown
+_shown = {}  # exercise -> the number of hints shown
 
 
 @functools.cache
 def hints():
-    """Exercise -> its hints, which are those of the chapters."""
+    """Return exercise -> its hints, from the chapters."""
     return json.loads((HERE / "data/hints.json").read_text(encoding="utf-8"))
 
 
 def _number(text, known, what):
-    """The number of an exercise, without leading zeros."""
+    """Return the number of an exercise, without leading zeros."""
     chapter, _, rest = str(text).partition(".")
     number = f"{chapter.lstrip('0') or '0'}.{rest}"
     if number not in known:
@@ -68,7 +68,7 @@ def check(number, answer=None):
 
 
 def hint(number):
-    """The next hint of an exercise; after the last one, the first again.
+    """Show the next hint of an exercise; after the last one, the first again.
 
     >>> hint("02.1")
     hint 1 of 3: Draw the live ranges. When `q` is written, is that the last time `p` is read?
@@ -95,14 +95,14 @@ class Exercises:
 
     @property
     def done(self):
-        """The numbers of the exercises that are done."""
+        """Return the numbers of the completed exercises."""
         with contextlib.suppress(OSError, ValueError, HybridError, TypeError):
             if file := self._file():
                 self._done |= set(json.loads(file.read_text(encoding="utf-8")))
         return [number for number in TABLE if number in self._done]
 
     def note(self, number):
-        """Remember that an exercise is done."""
+        """Record that an exercise is completed."""
         if number in self.done:
             return
         self._done.add(number)

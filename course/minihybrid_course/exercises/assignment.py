@@ -1,8 +1,8 @@
-"""An assignment's visible tests, run in its notebook, where no process of its own can start.
+"""Run an assignment's visible tests in its notebook, where no other process can start.
 
-Takes:   the notebook's file, and the names that its cells have defined.
-Gives:   the points so far, and why tests fail.
-What is left out: hidden tests, and limits on time; `minihybrid_course.grading.check` has them.
+Defines: `assignment`, which uses the notebook's file and the names that its cells have
+         defined, and reports the points so far and why tests fail.
+Not supported: hidden tests, and time limits; see `minihybrid_course.grading.check`.
 """
 
 import json
@@ -13,7 +13,7 @@ from minihybrid_course.grading.sources import id_of, kind, points
 
 
 def assignment(path, names):
-    """The `Verdict` on an assignment's notebook: a line for each failing test, and the points."""
+    """Return the `Verdict` on a notebook: a line for each failing test, and the points."""
     try:
         cells = json.loads(Path(path).read_text(encoding="utf-8"))["cells"]
     except OSError:
@@ -21,7 +21,7 @@ def assignment(path, names):
     lines, earned, total = [], 0, 0
     for cell in cells:
         source = "".join(cell["source"])
-        if kind(cell) == "tests" and "assert" in source:  # or all of its tests are hidden
+        if kind(cell) == "tests" and "assert" in source:  # otherwise all of its tests are hidden
             total += points(cell)
             try:
                 exec(compile(source, id_of(cell), "exec"), dict(names))

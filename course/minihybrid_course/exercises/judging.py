@@ -1,14 +1,14 @@
-"""Chapter 03. How an exercise answers: with a sentence that explains what's wrong.
+"""Chapter 03. Exercise checkers, which explain in a sentence what's wrong with an answer.
 
-Takes:   what a reader hands in: numbers, words, a function, a pass, a block, an error.
-Gives:   `Exercise` and `judged`, which judge it; `Verdict`, the sentence; `Parts` for numbers
-         and words, `Refusal` for errors; `tried`, which calls the reader's function, but not
-         for ever.
+Uses:    a reader's answer: numbers, words, a function, a pass, a block, an error.
+Defines: `Exercise` and `judged`, which check it; `Verdict`, the result; `Parts` for numbers
+         and words, `Refusal` for errors; `tried`, which calls the reader's function with a
+         limit on its run time.
 
-A judge raises `NotYet` with a sentence, or returns the praise, or a `Verdict` of its own.
-Functions are judged by laws, small inputs first; numbers by fingerprints, so that nobody
-reads the answer here.
-What is left out: judging style.
+A checker raises `NotYet` with a sentence, or returns the praise or its own `Verdict`.
+Functions are checked by property-based tests, small inputs first; numbers by hashes, so
+that the source doesn't reveal the answers.
+Limits:  style isn't checked.
 """
 
 import hashlib
@@ -32,25 +32,25 @@ from minihybrid.view.viz import scrolling
 
 LIBRARIES = (str(Path(linecache.__file__).parent), str(Path(np.__file__).parents[1]))
 OURS = tuple(str(Path(file).parent) for file in (minihybrid.__file__, Path(__file__).parent))
-OTHERS = ("minihybrid", "minihybrid_course", "numpy")  # their lines are not the reader's
-TURNS, SECONDS = 200_000, 10  # lines of the reader's; seconds of this thread at work
+OTHERS = ("minihybrid", "minihybrid_course", "numpy")  # their lines aren't counted as the reader's
+TURNS, SECONDS = 200_000, 10  # limits: lines of the reader's code; this thread's CPU seconds
 
 
 class NotYet(Exception):
-    """What a judge has found; its text is a sentence."""
+    """The answer is wrong; the message is a sentence."""
 
 
 class Endless(BaseException):
-    """Raised in a loop of the reader's that does not end; `except Exception` lets it by."""
+    """Raised in an infinite loop of the reader's; `except Exception` doesn't catch it."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What `check` found: whether the answer is right, a sentence, and perhaps a picture."""
+    """The result of `check`: whether the answer is right, a sentence, optionally a picture."""
 
     right: bool
     sentence: str
-    picture: object = None  # of who uses what, with an `svg`
+    picture: object = None  # of a kernel's accesses, with an `svg`
 
     def __repr__(self):
         return self.sentence
@@ -69,20 +69,20 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Exercise:
-    """What an exercise asks for, in words, and the function that judges an answer."""
+    """The description of an exercise's answer, and the function that checks it."""
 
     asks: str
     judge: Callable
 
     def __call__(self, answer):
-        """Returns: a `Verdict`, whatever the answer is and does."""
+        """Return a `Verdict`, whatever the answer is or raises."""
         if answer is None or answer is ...:
             return Verdict(False, f"not yet: nothing is filled in; hand in {self.asks}")
         return judged("right", self.judge, answer)
 
 
 def judged(title, judge, *args):
-    """The `Verdict` of a judge, whatever the reader's lines do; `title` is said of right ones."""
+    """Return a checker's `Verdict`, whatever the reader's code does; `title` if right."""
     try:
         with np.errstate(all="ignore"):
             result = limited(judge, *args)
@@ -94,31 +94,31 @@ def judged(title, judge, *args):
 
 
 def need(right, sentence):
-    """Say the sentence, unless what it complains of is right."""
+    """Raise `NotYet` with the sentence unless `right` is true."""
     if not right:
         raise NotYet(sentence)
 
 
-# A browser's page has one thread, and no clock of its own for it.
+# A browser page has a single thread, without a CPU clock for it.
 clock = getattr(time, "thread_time", time.process_time)
 
 
 def limited(function, *args):
-    """Call a function; raise `Endless` after many lines of the reader's, or much work.
+    """Call a function; raise `Endless` after too many lines of the reader's, or CPU time.
 
-    Lines are counted by Python's own tracing, which every system and every thread has.
+    Lines are counted with `sys.settrace`, which works on every system and thread.
     """
     left, end, before = TURNS, clock() + SECONDS, sys.gettrace()
-    calls, is_ours = 0, {}  # of others' functions; by code
+    calls, is_ours = 0, {}  # calls of library functions; code -> whether it's ours
 
     def watch(frame, event, arg):
         nonlocal left, calls
         code = frame.f_code
         ours = is_ours.get(code)
         if ours is None:
-            name = frame.f_globals.get("__name__", "")  # a named tuple's says whose __new__ it is
+            name = frame.f_globals.get("__name__", "")  # a named tuple's names its __new__
             ours = name.partition(".")[0] in OTHERS or name.startswith("namedtuple_")
-            # Numba, compiling, loops in libraries; a kernel's loops have limits of their own.
+            # Numba compiles, or loops in a library; a kernel's loops have separate limits.
             ours = ours or code.co_filename.startswith(("<kernel ", "<frozen ", *LIBRARIES))
             is_ours[code] = ours
         left -= not ours
@@ -138,7 +138,7 @@ def limited(function, *args):
 
 
 def uncounted(function, *args):
-    """Call what is compiled: the compiler's lines are no lines of the reader's."""
+    """Call a compiled function without counting the compiler's lines."""
     before = sys.gettrace()
     sys.settrace(None)
     try:
@@ -148,7 +148,7 @@ def uncounted(function, *args):
 
 
 def error_text(error):
-    """An error in words, with the reader's last line on the way to it."""
+    """Describe an error with the reader's last line in its traceback."""
     text, where = f"{type(error).__name__}: {' '.join(str(error).split())}", ""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.filename.startswith((*OURS, *LIBRARIES)):
@@ -156,12 +156,12 @@ def error_text(error):
         line = (frame.line or linecache.getline(frame.filename, frame.lineno)).strip()
         if line:
             return f"{text} (in {frame.name}, line {frame.lineno}: `{line}`)"
-        where = where or f" (in {frame.name}, line {frame.lineno})"  # of a text that was executed
+        where = where or f" (in {frame.name}, line {frame.lineno})"  # source run by exec
     return text + where
 
 
 def tried(what, function, *args, **kwargs):
-    """The result of the reader's function; `what` is the call in words."""
+    """Call the reader's function and return its result; `what` describes the call."""
     need(callable(function), f"expected a function, but got {kind(function)}")
     try:
         result = function(*args, **kwargs)
@@ -175,7 +175,7 @@ def tried(what, function, *args, **kwargs):
 
 
 def kind(answer):
-    """What was handed in, in words.
+    """Describe an answer's type for messages.
 
     >>> kind("24"), kind([1, 2]), kind(len)
     ("the text '24'", 'a list of 2', 'the function len')
@@ -194,7 +194,7 @@ def kind(answer):
 
 # -- numbers and words -------------------------------------------------------------------
 def normalized(value):
-    """How a number, a few words or a shape are compared: not type, case, spaces or quotes."""
+    """Normalize an answer for comparison: ignore type, case, spaces and quotes."""
     if isinstance(value, (str, tuple)):
         value = str(value)
         return re.sub(r"[^a-z0-9.,+*/=<>_-]", "", value.lower()).strip(",")
@@ -202,12 +202,12 @@ def normalized(value):
 
 
 def fingerprint(salt, value):
-    """What stands here in place of a right answer."""
+    """Return the salted hash that replaces a right answer in the source."""
     return hashlib.blake2s(f"{salt}:{normalized(value)}".encode(), digest_size=5).hexdigest()
 
 
 def forms(value, name):
-    """The ways in which an answer may be meant: `True` is yes, and "48 bytes" is 48 in bytes.
+    """Return the possible readings of an answer: `True` is yes, "48 bytes" is 48 in bytes.
 
     >>> forms("48 bytes", "the number of bytes"), forms(False, "the answer")
     (['48 bytes', 48.0], [False, 'no'])
@@ -223,9 +223,9 @@ def forms(value, name):
 class Part:
     """One number or word of an answer.
 
-    right:   its fingerprint.
-    advice:  how to find it, for an answer that nobody expected.
-    wrong:   typical wrong answers -> what was overlooked.
+    right:   the fingerprint of the right answer.
+    advice:  how to find it, for unexpected answers.
+    wrong:   typical wrong answers -> the mistake.
     """
 
     name: str
@@ -235,9 +235,9 @@ class Part:
 
 
 class Parts:
-    """Judges numbers and words: each part has its right answer, and its wrong ones.
+    """A checker of numbers and words: each part has a right answer and typical wrong ones.
 
-    whole:    wrong answers of several parts -> what was overlooked.
+    whole:    wrong answers of several parts -> the mistake.
     ordered:  whether the order of the parts matters.
     """
 
@@ -246,10 +246,10 @@ class Parts:
         self.ordered = ordered
 
     def __call__(self, answer):
-        """Judge one value, or as many as there are parts."""
+        """Check one value, or one for each part."""
         n = len(self.parts)
         data = answer.asnumpy() if isinstance(answer, NDArray) else getattr(answer, "data", None)
-        if isinstance(answer, np.ndarray) or isinstance(data, np.ndarray):  # nano's arrays, too
+        if isinstance(answer, np.ndarray) or isinstance(data, np.ndarray):  # includes nano's arrays
             answer = (answer if isinstance(answer, np.ndarray) else data).reshape(-1).tolist()
         values = list(answer) if isinstance(answer, (list, tuple)) else [answer]
         names = ", ".join(part.name for part in self.parts)
@@ -278,11 +278,11 @@ ELSEWHERE = {r"is not defined": "this is Python's own error: run the cells above
 
 @dataclass(frozen=True)
 class Refusal:
-    """Judges an error: the reader hands in a function that makes the engine refuse.
+    """A checker of errors: the answer is a function that makes the engine raise one.
 
-    kind, words:  the error that is meant, and an expression that its text must hold.
-    taken:        what the call gave, when nothing was refused -> a sentence.
-    others:       expressions in texts of other errors -> what was tried instead.
+    kind, words:  the expected error, and a pattern that its message must match.
+    taken:        the call's result, if nothing was raised -> a sentence.
+    others:       patterns in messages of other errors -> the mistake.
     """
 
     praise: str
@@ -292,7 +292,7 @@ class Refusal:
     others: dict = field(default_factory=dict)
 
     def __call__(self, answer):
-        """Judge an error, or what a function raises."""
+        """Check an error, or the one that a function raises."""
         if callable(answer) and not isinstance(answer, type):
             try:
                 result = answer()
@@ -306,7 +306,7 @@ class Refusal:
             f"expected an error, or a function that raises it, such as `lambda: ...`, but got "
             f"{kind(answer)}",
         )
-        text = f"{answer}\n{getattr(answer, 'stderr', None) or ''}"  # of another process
+        text = f"{answer}\n{getattr(answer, 'stderr', None) or ''}"  # from another process
         if isinstance(answer, self.kind) and re.search(self.words, text):
             return self.praise
         for words, why in self.others.items():
@@ -319,7 +319,7 @@ class Refusal:
 
 # -- passes ------------------------------------------------------------------------------
 def after(pass_, graph, text):
-    """The graph that a pass makes, if it is one."""
+    """Return the result of a pass; raise if it isn't a graph."""
     result = tried(f"{getattr(pass_, '__name__', 'the pass')} of `{text}`", pass_, graph)
     need(
         isinstance(result, Graph),
@@ -340,7 +340,7 @@ def after(pass_, graph, text):
 
 
 def means_the_same(before, now, text, given):
-    """Both graphs give the same numbers; `given` has an array for each name."""
+    """Check that both graphs compute the same values; `given` is name -> array."""
     given = {v.name: given[v.name] for v in before.variables}
     for expected, actual in zip(*(expand(g).evaluate(given) for g in (before, now)), strict=True):
         shapes = f"`{text}` has shape {actual.shape}, but had {expected.shape}"

@@ -1,8 +1,8 @@
-"""Figures of the book, drawn from what they are about, so that they stay true.
+"""The book's figures, drawn from live objects, so that they stay correct.
 
-Each function takes live objects (a plan, a graph, a tape, a kernel with its launch) and
-reads all numbers from them. What it gives is a picture in a notebook and a few sentences
-in a terminal.
+Each function takes a plan, a graph, a tape or a kernel with its launch, and reads all
+values from it. Its result is shown as a picture in a notebook and as a few sentences in a
+terminal.
 """
 
 from minihybrid_course.figures.calls import bill, microseconds, who_calls

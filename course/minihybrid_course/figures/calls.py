@@ -1,10 +1,10 @@
-"""Figures of calls: what is paid for each, and who calls whom.
+"""Figures of calls: their costs, and the stages that they pass through.
 
-Takes:   nets or functions, and their inputs; they are called.
-Gives:   `bill`, `microseconds`, `who_calls`.
+Uses:    nets or functions, and their inputs; the figures call them.
+Defines: `bill`, `microseconds`, `who_calls`.
 
 `bill` and `who_calls` count, so they are the same on every machine; `microseconds` measures.
-What is left out: the work of libraries inside a call.
+Limits:  the work of libraries inside a call isn't counted.
 """
 
 import copy
@@ -27,7 +27,7 @@ from minihybrid.view.viz import plural
 from minihybrid_course.ink import LETTER, LINE, WIDTH, Figure, Film, Panel
 
 OURS = str(Path(minihybrid.__file__).parent)
-STATIONS = {  # what a call may come to -> the code that runs there
+STATIONS = {  # stage of a call -> the code that runs in it
     "find the plan": next(c for c in Hybrid.caller.__code__.co_consts if inspect.iscode(c)),
     "trace": Hybrid.trace.__code__,
     "your Python": None,
@@ -38,7 +38,7 @@ STATIONS = {  # what a call may come to -> the code that runs there
 
 
 def _called(function, *inputs):
-    """code -> how often a call ran it; of Python functions alone."""
+    """Return code -> how often a call ran it, for Python functions."""
     seen = Counter()
 
     def note(frame, event, arg):
@@ -55,9 +55,9 @@ def _called(function, *inputs):
 
 
 def n_python(function, *inputs):
-    """How many Python functions of the engine a call runs, those of plans included.
+    """Count the engine's Python functions that a call runs, including those of plans.
 
-    Comprehensions are not counted: they are functions in some versions of Python only.
+    Comprehensions aren't counted: they're functions only in some versions of Python.
     """
     return sum(
         count
@@ -69,7 +69,7 @@ def n_python(function, *inputs):
 
 
 def line_by_line(net):
-    """The same net, or function, as it was before it was hybridized."""
+    """Return a copy of the net or function, not hybridized."""
     if not isinstance(net, Block):
         return inspect.unwrap(net)
     twin = copy.deepcopy(net)
@@ -78,10 +78,10 @@ def line_by_line(net):
 
 
 def bill(hybrid, *inputs):
-    """What one call costs, line by line and hybridized: Python, loops, memory.
+    """Draw the cost of one call, eager and hybridized: Python, loops, memory.
 
-    hybrid:  a hybridized block, or the result of `minihybrid.function`. It is called
-             twice, since first calls cost more.
+    hybrid:  a hybridized block, or the result of `minihybrid.function`. It's called
+             twice, since the first call also compiles.
     """
     eager = line_by_line(hybrid)
     for each in (eager, hybrid):
@@ -93,7 +93,7 @@ def bill(hybrid, *inputs):
     told_of = []
     for panel, count in zip((left, right), counts, strict=True):
         high = max(110 * round(count / max(counts), 1), LINE)
-        # Many are rounded: how many it is depends on the version of Python, too.
+        # Large counts are rounded: they also depend on the version of Python.
         calls = plural(count, "function") if count < 20 else f"about {round(count, -1)} functions"
         told_of.append(f"{calls} of Python")
         panel.box(0, panel.row(high), WIDTH, high, f"Python: {calls}", "python")
@@ -121,7 +121,7 @@ def bill(hybrid, *inputs):
 
 
 def microseconds(hybrid, x, sizes=(1, 4, 16, 64)):
-    """Where the time of one call goes, line by line and hybridized, for batches of some sizes.
+    """Draw the time of one call, eager and hybridized, for some batch sizes.
 
     hybrid:  a hybridized `HybridSequential`;  x: one row of its input.
 
@@ -148,7 +148,7 @@ def microseconds(hybrid, x, sizes=(1, 4, 16, 64)):
 
 
 def _parts(eager, batch):
-    """[(layer, overhead in microseconds, arithmetic)] of a call; the container has no name."""
+    """Return [(layer, overhead in microseconds, arithmetic)]; the container is unnamed."""
     empty, parts, value, idle = batch[:0], [], batch, batch[:0]
     whole = _fastest({"full": lambda: eager(batch), "empty": lambda: eager(empty)})
     for i, layer in enumerate(eager):
@@ -165,7 +165,7 @@ def _fastest(functions):
 
 
 def _lanes(title, parts, total, fast):
-    """Two lanes over one axis: a call line by line in its parts, and the hybridized call."""
+    """Draw two lanes over one axis: the parts of an eager call, and the hybridized call."""
     panel, x = Panel(title), 0.0
     scale = WIDTH / max(total, fast)
     panel.row(LINE)
@@ -200,10 +200,10 @@ def _loop(panel, names, nbytes):
 
 
 def who_calls(net, **calls):
-    """Which stations each of some calls comes to, one after the other.
+    """Draw the stages that each of some calls passes through, in order.
 
     net:     a hybridized block, or the result of `minihybrid.function`, with no plans.
-    calls:   the input of each call, by a name for the call.
+    calls:   name of the call -> its input.
     """
     inside = getattr(net, "hybrid_forward", None) or inspect.unwrap(net)
     panel, left = Panel("from top to bottom: what a call comes to"), 122

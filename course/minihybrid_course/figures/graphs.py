@@ -1,9 +1,9 @@
-"""Figures of graphs: what passes take away, values on a tape, how shapes flow.
+"""Figures of graphs: optimization passes, tapes, shape inference, groupings.
 
-Takes:   stages, tapes, symbols.
-Gives:   `vanishing`, `tape`, `shape_flow`, `grouped`.
+Uses:    stages, tapes, symbols.
+Defines: `vanishing`, `tape`, `shape_flow`, `grouped`.
 
-What is left out: graphs of more than `MOST` nodes; `viz.draw` draws those.
+Not supported: graphs of more than `MOST` nodes; use `viz.draw`.
 """
 
 import itertools
@@ -22,10 +22,10 @@ MOST = 14  # nodes
 
 
 def _draw(panel, nodes, lines, look, upwards=()):
-    """Draw nodes on a panel, each as a box of words, below those that it reads.
+    """Draw nodes on a panel, each as a box of text below its inputs.
 
     lines:   node -> lines of text;  look: node -> keywords of `Panel.box`.
-    upwards: nodes at whose lower side something arrives.
+    upwards: nodes with an incoming arrow from below.
     """
     if len(nodes) > MOST:
         raise HybridError(
@@ -59,9 +59,9 @@ def _draw(panel, nodes, lines, look, upwards=()):
 
 # -- passes ----------------------------------------------------------------------------
 def vanishing(stages):
-    """A panel for each pass that changes something, and the bytes moved after each pass.
+    """Draw a panel for each pass that changes the graph, and the memory traffic after it.
 
-    stages:  [(name, graph)], each made of the one before; the last is drawn as it is.
+    stages:  [(name, graph)], each the result of a pass; the last is drawn without marks.
     """
     links, panels = Links(stages), {}
     for (_, before), (name, after) in itertools.pairwise(stages):
@@ -80,7 +80,7 @@ def vanishing(stages):
 
 
 def _ladder(stages):
-    """The bytes that are moved after each pass, as bars that get shorter."""
+    """Draw the bytes moved after each pass as bars."""
     panel = Panel("bytes moved after each pass")
     names, counts = zip(*((name, nbytes_moved(graph)) for name, graph in stages), strict=True)
     left = LETTER * (max(map(len, names)) + 1)
@@ -88,7 +88,7 @@ def _ladder(stages):
     for before, name, nbytes in zip((counts[0], *counts), names, counts, strict=False):
         y, long = panel.row(20), full * nbytes / max(counts)
         panel.text(0, y + 14, name, anchor="start")
-        if before > nbytes:  # the ghost of what this pass took away
+        if before > nbytes:  # a dashed outline of the bytes that this pass saved
             panel.box(left + long, y, full * before / max(counts) - long, 20, "", "gone", True)
         panel.box(left, y, long, 20, "", "array", fill=0.75)
         panel.text(left + full * before / max(counts) + 4, y + 14, f"{nbytes:,}", anchor="start")
@@ -122,7 +122,7 @@ def _sizes(graph):
 
 
 def _words(node):
-    """A node in few short words; of a long name, the end tells most."""
+    """Return a short label; a long name is cut at the start."""
     if node.op is None:
         return ["_".join(node.name.split("_")[-2:]) if node.values is None else "constant"]
     inner = node.attrs.get("graph")
@@ -142,9 +142,9 @@ def _look(node):
 
 # -- the tape --------------------------------------------------------------------------
 def tape(y, symbol, **names):
-    """A tape beside the graph of a symbol: the same nodes, with values and with shapes.
+    """Draw a tape next to a symbol's graph: the same nodes, with values and with shapes.
 
-    names:   arrays of yours by the names that they should have.
+    names:   your arrays by display name.
     """
     name_of = {array.node: name for name, array in names.items()}
     left, right = Panel("the tape: each node has its value"), Panel("the graph: only shapes")
@@ -171,14 +171,14 @@ def tape(y, symbol, **names):
 
 # -- shapes ----------------------------------------------------------------------------
 def shape_flow(symbol, **known):
-    """How the shapes of a graph are found: forwards, and back from its operators.
+    """Draw shape inference: forward, and backward from operators to variables.
 
-    known:   the shapes that are given, by the names of variables.
+    known:   variable -> its given shape.
     """
     graph = Graph.of(symbol)
     given = {name: Spec(tuple(shape), None) for name, shape in known.items()}
     specs, ways = infer(graph, given), {}
-    forwards = {}  # node -> its specs, as far as its inputs alone can tell
+    forwards = {}  # node -> its specs, inferred from its inputs alone
     for node in graph.nodes:
         if node.op is None:
             forwards[node] = [given.get(node.name, UNKNOWN)]
@@ -223,9 +223,9 @@ def shape_flow(symbol, **known):
 
 # -- groups ----------------------------------------------------------------------------
 def grouped(graph, **ways):
-    """A graph whose nodes are in groups, and which groups depend on which, for some groupings.
+    """Draw groupings of a graph's nodes, and the dependences between groups.
 
-    ways:    title -> (node -> the name of its group, of those that compute).
+    ways:    title -> (compute node -> the name of its group).
     """
     panels = [_grouped(graph, title.replace("_", " "), groups) for title, groups in ways.items()]
     cyclic = [
@@ -262,7 +262,7 @@ def _grouped(graph, title, groups):
         elif one < other:
             sentence = f"groups {one} and {other} need each other"
         else:
-            continue  # said already
+            continue  # already drawn
         panel.note(sentence)
         panel.tell(f"{sentence}.")
     panel.tell(f"{plural(len(names), 'group')}.")

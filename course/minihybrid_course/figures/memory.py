@@ -1,9 +1,9 @@
-"""Figures of memory: who lies where, for how long, and what travels.
+"""Figures of memory: live ranges, traffic, aliasing and cache lines.
 
-Takes:   a memory plan; graphs; arrays; the steps of a loop.
-Gives:   `lifetimes`, `travel`, `sharing`, `cache_lines`, `walks`.
+Uses:    a memory plan; graphs; arrays; the steps of a loop.
+Defines: `lifetimes`, `travel`, `sharing`, `cache_lines`, `walks`.
 
-What is left out: plans of more than `MOST` values, whose picture nobody could read.
+Not supported: plans of more than `MOST` values, which would be illegible.
 """
 
 import itertools
@@ -21,7 +21,7 @@ MOST = 12
 
 
 def lifetimes(memory):
-    """The lifetime of each value of a memory plan, and the bytes in use at each step.
+    """Draw the live range of each value of a memory plan, and the bytes used per step.
 
     >>> import numpy as np
     >>> from minihybrid.core import sym
@@ -69,7 +69,7 @@ step 1, output 0. Most is in use at step 0: 16 bytes.
 
 
 def _used(rows):
-    """The bytes of some values; who is written over another has none of its own."""
+    """Return the bytes of some values; values written in place use none."""
     sizes = {}
     for _, nbytes, _, _, place in rows:
         sizes[place] = max(sizes.get(place, 0), nbytes)
@@ -86,9 +86,9 @@ def _few(what, rows):
 
 
 def travel(*graphs):
-    """What each kernel of a graph fetches from memory and brings back.
+    """Draw what each kernel of a graph loads from memory and stores.
 
-    graphs:  one panel each; every operator of a graph stands for one kernel.
+    graphs:  one panel each; every operator of a graph represents one kernel.
     Units:   bytes; their sum is `nbytes_moved(graph)`.
     """
     first, *_, last = (*map(nbytes_moved, graphs), nbytes_moved(graphs[-1]))
@@ -131,16 +131,16 @@ def _travel(graph):
 
 
 def _inside(node):
-    """The operators of a kernel, a line each."""
+    """Return the operators of a kernel, one per line."""
     inner = node.attrs.get("graph")
     names = [n.op.name for n in inner.nodes if n.op] if inner else [node.op.name]
     return names if len(names) <= 4 else [*names[:3], f"and {len(names) - 3} more"]
 
 
 def sharing(x, **others):
-    """The memory of an array, and which other arrays look into it.
+    """Draw the memory of an array, and the other arrays that alias it.
 
-    others:  arrays by name; those that share no byte with `x` have memory of their own.
+    others:  arrays by name; those that share no byte with `x` are drawn separately.
     """
     data, count = x.data, x.data.size
     if count > MOST:
@@ -174,10 +174,10 @@ def sharing(x, **others):
 
 
 def cache_lines(n, steps, size=4, line=64):
-    """How many cache lines a loop fetches, for several strides.
+    """Draw the cache lines that a loop loads, for several strides.
 
-    n:       how many elements it reads;  steps: strides, such as 1 for adjacent elements
-    size, line:  bytes of an element, and of a line.
+    n:       the number of elements it reads;  steps: strides; 1 means contiguous
+    size, line:  bytes per element, and per line.
     """
     panel, each = Panel(f"{n:,} elements, in cache lines of {line} bytes"), line // size
     across = WIDTH / (2 * each)
@@ -200,10 +200,10 @@ def cache_lines(n, steps, size=4, line=64):
 
 
 def walks(n=16, line=4, lines=16):
-    """How often a product loads each cache line, for five orders of its accesses.
+    """Draw how often a matrix product loads each cache line, for five loop orders.
 
-    n:       rows of its square matrices;  line: elements of a cache line
-    lines:   those that the cache holds; a new one replaces the least recently used.
+    n:       rows of its square matrices;  line: elements per cache line
+    lines:   the capacity of the cache, which evicts the least recently used line.
     """
     tiles = {"three loops": n, "b transposed": n, **{f"tile {t}": t for t in (2, 4, 8)}}
     loads = {
@@ -222,17 +222,17 @@ def walks(n=16, line=4, lines=16):
 
 
 def _accesses(n, tile, transposed):
-    """(matrix, row, column) of each access of a product, tile by tile."""
+    """Yield (matrix, row, column) of each access of a product, tile by tile."""
     for *corner, depth in itertools.product(range(0, n, tile), repeat=3):
         for i, j in itertools.product(*(range(first, first + tile) for first in corner)):
             for k in range(depth, depth + tile):
                 yield "a", i, k
                 yield ("b", j, k) if transposed else ("b", k, j)
-            yield "out", i, j  # until here, the sum was in a register
+            yield "out", i, j  # up to here, the sum is in a register
 
 
 def _loads(accesses, line, lines):
-    """(matrix, row, line of the row) -> how often a cache loads it."""
+    """Return (matrix, row, line of the row) -> how often a cache loads it."""
     cache, loads = {}, Counter()
     for matrix, row, column in accesses:
         key = matrix, row, column // line

@@ -1,9 +1,9 @@
-"""Figures of plans: the stages that make one, its two tiers, and a step of training.
+"""Figures of plans: the stages of compilation, the two tiers, and a training step.
 
-Takes:   plans; a hybridized net; a model with its trainer.
-Gives:   `stages`, `tiers`, `training_step`.
+Uses:    plans; a hybridized net; a model with its trainer.
+Defines: `stages`, `tiers`, `training_step`.
 
-What is left out: times; `minihybrid.explain` shows those.
+Not supported: times; `minihybrid.explain` shows those.
 """
 
 from minihybrid.core.op import HybridError
@@ -14,7 +14,7 @@ from minihybrid_course.ink import LINE, WIDTH, Figure, Panel
 
 
 def _station(panel, lines, ink):
-    """A box with a heading and a line."""
+    """Draw a box with a heading and a line."""
     y = panel.row(42, 0)
     panel.box(0, y, WIDTH, 42, ink=ink)
     for i, line in enumerate(lines):
@@ -23,7 +23,7 @@ def _station(panel, lines, ink):
 
 
 def _down(panel, label=""):
-    """An arrow to what comes next, with a word beside it."""
+    """Draw an arrow to the next box, with a label."""
     y, x = panel.row(24, 2), 60
     panel.arrow(x, y + 2, x, y + 23)
     panel.text(x + 14, y + 17, label, anchor="start")
@@ -32,7 +32,7 @@ def _down(panel, label=""):
 
 
 def stages(plan):
-    """All that stands between a traced graph and what runs, with what each stage gives."""
+    """Draw the stages from a traced graph to running code, with their results."""
     panel, before, idle = Panel("from a graph to a program"), None, []
     for name, graph in plan.stages:
         now = f"{plural(n_steps(graph), 'loop')}, {nbytes_moved(graph):,} bytes moved"
@@ -67,9 +67,9 @@ def _idle(names):
 
 
 def tiers(first, last):
-    """Two plans of one graph: who answers while the other is compiled.
+    """Draw two plans of one graph: the first runs calls while the other compiles.
 
-    first:   the plan that answers at once;  last: the one that answers in the end.
+    first:   the plan available immediately;  last: the optimized one.
     """
     panel, half = Panel("two plans, one net"), WIDTH / 2
     y = panel.row(LINE)
@@ -94,9 +94,9 @@ def tiers(first, last):
 
 
 def training_step(model, trainer):
-    """The three calls into compiled code of one step of training.
+    """Draw the three calls into compiled code of one training step.
 
-    model:   a hybridized block that was trained;  trainer: who updated its parameters.
+    model:   a hybridized block that was trained;  trainer: its trainer.
     """
     plans = list(model.plans.values())
     ways = [p for p in plans if p.training and p.title.endswith("backward")]

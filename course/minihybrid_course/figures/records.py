@@ -1,9 +1,9 @@
-"""Figures of programs and records: what is known when, and who reads what.
+"""Figures of programs and operator definitions: eager and symbolic values, users, files.
 
-Takes:   a function, an operator, a net with its files.
-Gives:   `two_ways`, `readers`, `journey`.
+Uses:    a function, an operator, a net with its files.
+Defines: `two_ways`, `readers`, `journey`.
 
-What is left out: functions that call others, of which `two_ways` shows the outer one.
+Limits:  for functions that call others, `two_ways` shows only the outer one.
 """
 
 import inspect
@@ -29,9 +29,9 @@ READERS = {  # field of a definition -> (its user, its purpose)
 
 
 def two_ways(function, *values):
-    """What Python knows after each line of a function, on arrays and on symbols.
+    """Draw the values after each line of a function, on arrays and on symbols.
 
-    values:  its arguments; the same function is run on symbols, too.
+    values:  its arguments; the same function is also run on symbols.
     """
     names = list(inspect.signature(function).parameters)
     ran = [(text, "" if v is None else f"{v}") for text, v in _spied(function, values)]
@@ -89,7 +89,7 @@ def _uses(names, graph):
 
 
 def _spied(function, values):
-    """(text of a line, the value that it gave, or None) of each line of a function that runs."""
+    """Return (source line, its value or None) for each executed line of a function."""
     lines, first = inspect.getsourcelines(function)
     seen, before = [], [None, {}]
 
@@ -114,7 +114,7 @@ def _spied(function, values):
 
 
 def readers(op):
-    """The fields of an operator's definition, and the user of each."""
+    """Draw the fields of an operator's definition, and the user of each."""
     panel, left = Panel(f"the definition of {op.name}"), 96
     for field, (who, why) in READERS.items():
         value = getattr(op, field)
@@ -133,7 +133,7 @@ def readers(op):
 
 
 def journey(net, symbol, params):
-    """From a class to two files, and from these to a block that needs no class.
+    """Draw export and import: from a class to two files, to a block without the class.
 
     symbol, params:  the names of the files that `net.export` wrote.
     """

@@ -1,10 +1,10 @@
-"""Figures of GPUs: threads, what they share, and what is asked of them.
+"""Figures of GPUs: threads, shared memory, launches and the roofline.
 
-Takes:   kernels with their grid and block, `kernel[4, 8]`, and their arguments; they are
-         run on the simulated GPU, which writes down who used what.
-Gives:   `grid`, `tree`, `stream`, `roofline`.
+Uses:    kernels with their grid and block, `kernel[4, 8]`, and their arguments; they run
+         on the simulated GPU, which records their accesses.
+Defines: `grid`, `tree`, `stream`, `roofline`.
 
-What is left out: times, which the simulator does not know.
+Limits:  times aren't simulated.
 """
 
 import math
@@ -20,13 +20,13 @@ MOST = 64  # threads, or elements of a shared array
 
 
 def recorded(launch, arguments):
-    """Run a kernel: (the run, each use of an element)."""
+    """Run a kernel; return (the run, all accesses to elements)."""
     record = []
     return launch.kernel.run(launch.grid, launch.block, arguments, record), record
 
 
 def grid(launch, *arguments):
-    """The blocks of a launch, its threads with their numbers, and who has nothing to do."""
+    """Draw the blocks of a launch, its threads with their indices, and idle ones."""
     run, record = recorded(launch, arguments)
     if run.n_threads > MOST:
         raise HybridError(
@@ -55,10 +55,10 @@ def grid(launch, *arguments):
 
 
 def tree(launch, *arguments, array="s"):
-    """Which elements of a shared array each step reads, to write which.
+    """Draw which elements of a shared array each step reads and writes.
 
-    A step is what happens between two barriers; one that does not write `array` is not
-    drawn.
+    A step is the code between two barriers; steps that don't write `array` are
+    omitted.
     """
     _, record = recorded(launch, arguments)
     size = 1 + max((use.i for use in record if use.array.name == array), default=0)
@@ -93,7 +93,7 @@ def tree(launch, *arguments, array="s"):
 
 
 def stream(hybrid, *inputs):
-    """What the CPU launches on a GPU: kernels one by one, or one recorded graph.
+    """Draw the CPU's launches on a GPU: separate kernels, or one recorded graph.
 
     hybrid:  a hybridized net on a simulated GPU; it is called twice.
     """
@@ -128,7 +128,7 @@ def stream(hybrid, *inputs):
 
 
 def roofline(flops, nbytes, intensity):
-    """The limits of a kernel: bandwidth on the left, arithmetic on the right.
+    """Draw the roofline: memory-bound on the left, compute-bound on the right.
 
     flops, nbytes: peak operations and bytes per second.
     intensity:     name of a kernel -> its operations per byte.

@@ -1,10 +1,10 @@
-"""Figures of a GPU's memory: what blocks, warps and threads ask it for.
+"""Figures of a GPU's memory: the accesses of blocks, warps and threads.
 
-Takes:   kernels with their grid and block, and their arguments; they are run on the
-         simulated GPU, which writes down who used what.
-Gives:   `tiles`, `registers`, `pieces`, `banks`.
+Uses:    kernels with their grid and block, and their arguments; they run on the
+         simulated GPU, which records their accesses.
+Defines: `tiles`, `registers`, `pieces`, `banks`.
 
-What is left out: caches, which the simulator does not have.
+Limits:  caches aren't simulated.
 """
 
 import math
@@ -18,9 +18,9 @@ from minihybrid_course.ink import LINE, WIDTH, Figure, Panel
 
 
 def tiles(launches, *arguments, block=0):
-    """What one block reads of two matrices, and what of it between two barriers.
+    """Draw what one block reads of two matrices, in total and between two barriers.
 
-    launches: kernels with their grid and block, of the same arguments (a, b, out).
+    launches: kernels with their grid and block, for the same arguments (a, b, out).
     """
     return Figure(
         f"The elements block {block} needs, and those it holds at one time",
@@ -66,10 +66,10 @@ def _tiles(launch, arguments, block):
 
 
 def registers(loads, who="thread"):
-    """How few loads each multiply-add needs, if more outputs stay in registers.
+    """Draw the loads per multiply-add as more outputs stay in registers.
 
-    loads:   (rows, columns) of the outputs of each `who` -> loads for one multiply-add,
-             as counted.
+    loads:   (rows, columns) of the outputs of each `who` -> measured loads per
+             multiply-add.
     """
     panels = []
     for (rows, columns), each in loads.items():
@@ -91,14 +91,14 @@ def registers(loads, who="thread"):
 
 
 def _first(requested, array):
-    """(the addresses of the first request to read an array, bytes of an element)."""
+    """Return (the addresses of the first load request of an array, bytes per element)."""
     _, groups, spaces = requested
     addresses = next(where for key, where in groups.items() if key[:2] == (array, "read"))
     return addresses, spaces[array][1]
 
 
 def pieces(launches, *arguments, arrays):
-    """Which sectors of global memory a warp needs for one line, for each launch.
+    """Draw the sectors of global memory that a warp loads for one line, per launch.
 
     launches: title -> a kernel with its grid and block;  arrays: names of those it reads.
     """
@@ -124,10 +124,10 @@ def pieces(launches, *arguments, arrays):
 
 
 def banks(launches, *arguments, array):
-    """Which banks of shared memory the first request of a warp reads.
+    """Draw the banks of shared memory that the first request of a warp reads.
 
-    launches: title -> a kernel with its grid and block. Words of one bank are above
-    each other: each row is one cycle.
+    launches: title -> a kernel with its grid and block. Words of one bank are in a
+    column: each row is one cycle.
     """
     panels, across, high = [], WIDTH / BANKS, 18
     for title, launch in launches.items():

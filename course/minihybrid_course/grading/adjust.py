@@ -1,6 +1,6 @@
-"""A teacher's own points: overridden marks, extra credit, late days, parts graded by hand.
+"""Adjust marks by hand: overridden marks, extra credit, late days, parts graded by hand.
 
-A table says what to change, one change per row:
+A table lists the changes, one per row:
 
     student,item,points,comment
     4711,matmul_slope,2,right; the sheet had a wrong sign
@@ -9,7 +9,7 @@ A table says what to change, one change per row:
     kim,late,2,
     zoe,total,21,graded in person
 
-`item` is a test, whose points are replaced; `total`, which replaces the sum; `late`, with the
+`item` is a test whose points are replaced; `total`, which replaces the sum; `late`, with the
 number of days; or any other name: `4/5` grades a part by hand, and `1.5` is extra credit. The
 table is applied after grading, so it survives regrading.
 """
@@ -34,7 +34,7 @@ class Change(NamedTuple):
 
 
 def changes(path):
-    """The rows of a table of changes."""
+    """Read the rows of a table of changes."""
     rows = []
     for line, row in table(path, "student", "item", "points", "comment"):
         points, slash, of = row["points"].partition("/")
@@ -51,9 +51,9 @@ def changes(path):
 
 
 def adjusted(results, rows, late_percent=10, free_days=0):
-    """Stored results with the changes, and a warning for each row without a submission.
+    """Apply the changes to stored results; warn about each row without a submission.
 
-    A part graded by hand is one for the whole class: without a row a student has no mark yet.
+    A part graded by hand applies to the whole class: students without a row have no mark yet.
     """
     ids = {t["id"] for one in results for t in one["tests"]}
     parts = {row.item: row.of for row in rows if row.of is not None and row.item not in ids}

@@ -1,11 +1,11 @@
-"""The book's chapters as a teacher prints and shows them: questions, cells, texts.
+"""Chapters as structured data for sheets and slides: questions, cells, texts.
 
     for chapter in chapters():
         for question in chapter.questions():
             print(question.wording)
 
-Texts are Markdown until `html` makes HTML of them; links are dropped, for a sheet of paper
-or a lecture hall has nowhere to go.
+Texts are Markdown, which `html` converts to HTML; links are dropped, since they're useless
+on paper and in a lecture hall.
 """
 
 import ast
@@ -38,19 +38,19 @@ TEMPLATES = Environment(
 
 @dataclass
 class Question:
-    """A prediction: what is asked, what must be known for it, and what answers."""
+    """A prediction: the question, the cells it needs, and its answers."""
 
     cell: nbformat.NotebookNode
     before: str  # the text above it
     wording: str
-    boxes: list  # what is to be filled in: {"label", "answer", perhaps "options"}
-    tells: bool  # whether the text of a cell that answers says it, beside its output
+    boxes: list  # blanks to fill in: {"label", "answer", perhaps "options"}
+    tells: bool  # whether an answering cell's source is part of the answer
     folded: list  # [(title, text)]: the answer or a hint, as the page folds it
-    answers: list = field(default_factory=list)  # the cells below whose outputs answer
-    needs: list = field(default_factory=list)  # cells above that define what it speaks of
+    answers: list = field(default_factory=list)  # the cells below whose outputs are the answer
+    needs: list = field(default_factory=list)  # cells above that define the names it uses
 
     def code(self):
-        """The texts of the cells that answer, as far as they do not say it."""
+        """The sources of the answering cells, unless they reveal the answer."""
         texts = ["" if self.tells else ASSERTED.sub("", c.source) for c in self.answers]
         return [text for text in texts if text.strip()]
 
@@ -87,14 +87,14 @@ def chapters():
 
 
 def chapter(path):
-    """One chapter, of its file."""
+    """Read one chapter from its file."""
     cells = nbformat.read(path, as_version=4).cells
     title = re.match(r"# (.*)", cells[0].source)[1]
     return Chapter(path.stem, int(path.stem[:2]), title, cells)
 
 
 def question(cell):
-    """The question of a cell with the metadata `predict`."""
+    """Return the question of a cell with the metadata `predict`."""
     before, mark, rest = cell.source.partition("> **Predict.**")
     quoted = re.match(r"(?:^>.*\n?)*", mark + rest, re.MULTILINE)[0]
     text = QUOTED.sub("", quoted)
@@ -105,9 +105,9 @@ def question(cell):
     return Question(cell, before.strip(), wording, boxes, tells, folded)
 
 
-# -- what a question needs -----------------------------------------------------------------
+# -- dependences of a question -------------------------------------------------------------
 def python(cell):
-    """The syntax tree of a cell, without lines for IPython; empty if there is none."""
+    """Return a cell's syntax tree without IPython's lines; empty if it can't be parsed."""
     lines = ["pass" if s.lstrip()[:1] in ("%", "!") else s for s in cell.source.splitlines()]
     try:
         return ast.parse("\n".join(lines))
@@ -116,7 +116,7 @@ def python(cell):
 
 
 def defines(cell):
-    """The names that a cell gives a value to, imported ones left out."""
+    """Return the names that a cell assigns, without imported ones."""
     names = set()
     for node in python(cell).body:
         match node:
@@ -128,32 +128,32 @@ def defines(cell):
 
 
 def needed(question, above):
-    """The cells above that define what a question, or a cell that answers it, speaks of."""
+    """Return the cells above that define names used by a question or its answering cells."""
     names = set(re.findall(r"[A-Za-z_]\w*", " ".join(re.findall(r"`([^`]+)`", question.wording))))
     for cell in question.answers:
         names |= {n.id for n in ast.walk(python(cell)) if isinstance(n, ast.Name)}
     cells = []
     for cell in reversed(above):
         if cell.cell_type == "code" and (here := names & defines(cell)):
-            names -= here  # by the last cell that gives it a value
+            names -= here  # only the last assignment of a name counts
             cells += [] if hidden(cell) else [cell]
     return cells[::-1]
 
 
 def hidden(cell):
-    """A cell that the page folds, or a part of nano, which the reader writes himself."""
+    """Return whether the page folds a cell, or it's a part of nano, written by the reader."""
     return any(t.startswith(("hide-", "nano-", "starter")) for t in tags(cell))
 
 
 # -- as HTML -------------------------------------------------------------------------------
 def coloured(text, name="", attributes=""):
-    """A program as HTML; what is no Python stays as it is."""
+    """Highlight Python source as HTML; return "" for other languages."""
     is_python = name in ("python", "py", "ipython3")
     return highlight(text, PythonLexer(), HtmlFormatter(nowrap=True)) if is_python else ""
 
 
 def code(text):
-    """A block of Python that a keyboard can scroll."""
+    """Return a block of Python that is scrollable by keyboard."""
     return f'<pre class="code" tabindex="0">{coloured(text, "python").rstrip()}</pre>'
 
 
@@ -163,7 +163,7 @@ for _kind in ("link_open", "link_close"):
 
 
 def html(text):
-    """Markdown as HTML without links; its headings stand below those of a page."""
+    """Convert Markdown to HTML without links, with headings at level 3."""
     tokens = MARKDOWN.parse(ROLE.sub("", text))
     for token in tokens:
         if token.type.startswith("heading"):
@@ -172,12 +172,12 @@ def html(text):
 
 
 def line(text):
-    """One line of Markdown, such as a title, as HTML."""
+    """Convert one line of Markdown, such as a title, to HTML."""
     return MARKDOWN.renderInline(ROLE.sub("", text))
 
 
 def printed(cell):
-    """What a code cell printed, as text."""
+    """Return a code cell's output as text."""
     parts = []
     for out in cell.get("outputs", []):
         if out.output_type == "error":
@@ -191,5 +191,5 @@ TEMPLATES.filters |= {"html": html, "line": line, "code": code, "printed": print
 
 
 def page(template, **values):
-    """A page of a template; what the filters make is HTML already."""
+    """Render a page from a template; the filters' results are HTML."""
     return TEMPLATES.get_template(template).render(**values)

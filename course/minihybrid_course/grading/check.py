@@ -1,4 +1,4 @@
-"""A student's own check: run the visible tests of a notebook and count its points so far.
+"""Self-check for students: run a notebook's visible tests and count the points so far.
 
     python -m minihybrid_course.grading.check 1_autograd.ipynb
 
@@ -18,7 +18,7 @@ from minihybrid_course.grading.sources import id_of
 
 
 def check(path):
-    """Lines that state each visible test's points, the errors of cells, and the sum."""
+    """Return lines with each visible test's points, the errors of cells, and the sum."""
     notebook = notebook_of(Path(path).read_bytes())
     code = [c for c in notebook["cells"] if c["cell_type"] == "code"]
     source = copy.deepcopy({"cells": [c for c in code if id_of(c)]})

@@ -1,12 +1,12 @@
-"""Grade on several machines: the grader of grade.py, its work dealt out by dask.distributed.
+"""Grade on several machines: runs grade.py's work with dask.distributed.
 
     python -m minihybrid_course.grading.cluster submissions --assignment 1 --scheduler tcp://teacher:8786
 
 Workers are started by hand or by the cluster, each in this repository, one thread each:
-`dask worker tcp://teacher:8786 --nthreads 1`. All of them see the folders of submissions and
-marks under the same path. A mark is a file there, written whole as soon as it is known: so
-one that a lost worker had finished is found and not made again, and what it had begun is
-begun anew by another.
+`dask worker tcp://teacher:8786 --nthreads 1`. All of them access the folders of submissions
+and marks under the same path. A mark is a file there, written atomically as soon as it's
+known: if a worker is lost, its finished marks are reused, and another worker restarts its
+unfinished ones.
 """
 
 from contextlib import contextmanager
@@ -17,27 +17,27 @@ from minihybrid_course.grading.grade import main, options
 from minihybrid_course.grading.sandbox import describe_isolation
 from minihybrid_course.grading.sources import ClassroomError
 
-WAIT_S = 20  # for the scheduler, and for a first worker
+WAIT_S = 20  # timeout for the scheduler, and for a first worker
 
 
 class Pool:
-    """A cluster as what grade.py hands its work to."""
+    """A cluster with the interface of an executor, for grade.py."""
 
     def __init__(self, client):
         self.executor = client.get_executor()
 
     def submit(self, function, *arguments):
-        """A future, as `concurrent.futures` knows it."""
+        """Submit a call; return a future as in `concurrent.futures`."""
         return self.executor.submit(function, *arguments)
 
     def shutdown(self, wait=True, cancel_futures=False):
-        """End; what is cancelled is what has not begun."""
+        """Shut down; `cancel_futures` cancels work that hasn't started."""
         self.executor.shutdown(wait and not cancel_futures)
 
 
 @contextmanager
 def there(address):
-    """(the cluster, what isolates students' code on its machines)."""
+    """Return (the cluster, the isolation of students' code on its machines)."""
     try:
         client = Client(address, timeout=WAIT_S)
     except OSError as error:

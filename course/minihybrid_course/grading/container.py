@@ -1,7 +1,7 @@
 """A sandbox in a container, for those who have Docker: `make grade GRADE_WITH=docker ...`.
 
-Each sandbox is a container of its own: no network, no capability, no file of the machine but
-the engine and worker.py, which are read-only; only /tmp can be written, and it is in memory.
+Each sandbox is a separate container: no network, no capabilities, no host files except the
+engine and worker.py, which are read-only; only /tmp is writable, and it's in memory.
 """
 
 import csv
@@ -19,7 +19,7 @@ THERE = "/given"
 
 
 def mount(source, target):
-    """The option that shows a file or folder, whose path may hold commas, to read only."""
+    """Return the option for a read-only mount; the path may contain commas."""
     text = io.StringIO()
     parts = ["type=bind", f"source={source}", f"target={target}", "readonly"]
     csv.writer(text, lineterminator="").writerow(parts)
@@ -27,7 +27,7 @@ def mount(source, target):
 
 
 def command(name, settings, variables, user, memory, megabytes, processes):
-    """The command that starts `worker.py` in a container of this name."""
+    """Return the command that starts `worker.py` in a container of this name."""
     return [
         *("docker", "run", "--rm", "--interactive", f"--name={name}", "--pull=never"),
         *("--network=none", "--read-only", "--cap-drop=ALL"),
@@ -42,7 +42,7 @@ def command(name, settings, variables, user, memory, megabytes, processes):
 
 
 def end(name):
-    """End a container and all that runs in it: ending the program `docker` does not."""
+    """Kill a container and its processes; killing the `docker` client doesn't."""
     subprocess.run(["docker", "rm", "--force", name], capture_output=True)
 
 

@@ -1,7 +1,7 @@
-"""Feedback in the form that a learning platform takes back.
+"""Feedback pages in the formats that learning platforms import.
 
-Moodle and Canvas take the zips that the grader writes. nbgrader takes pages from its folder of
-a course:
+Moodle and Canvas import the zips that the grader writes. nbgrader reads pages from its course
+folder:
 
     nbgrader collect 1_autograd                     # in the course's folder
     python -m minihybrid_course.grading.grade course/submitted --assignment 1 --variant 7
@@ -22,15 +22,15 @@ from minihybrid_course.grading.judge import Refused, read
 from minihybrid_course.grading.sources import ClassroomError, full_name
 from minihybrid_course.grading.submissions import submissions
 
-# nbgrader finds a submission again by these files, which its copy has.
+# nbgrader identifies a submission by these files, which are in its copy.
 KNOWN_BY = ("timestamp.txt", "submission_secret.txt")
 
 
 def zips(name, results, pages):
-    """Platform -> a zip of the pages of its students, if there are any.
+    """Return platform -> a zip of its students' pages, if there are any.
 
-    Moodle finds a student by a folder's second part between underscores, the participant.
-    Canvas finds one by a file's first two parts that are numbers, the user and the attachment.
+    Moodle identifies students by the second underscore-separated part of a folder's name, the
+    participant; Canvas by a file name's first two numeric parts, user and attachment.
     """
     files_of = {}
     for one in results:
@@ -55,9 +55,9 @@ def _zip(files):
 
 
 def lay(course, name, graded):
-    """Copy each student's page to where nbgrader looks; returns the students without one.
+    """Copy each student's page to nbgrader's folder; return the students without one.
 
-    course: nbgrader's folder, with `submitted`; graded: what the grader wrote.
+    course: nbgrader's folder, with `submitted`; graded: the grader's output.
     """
     left, submitted = [], course / "submitted"
     for one in submissions(submitted, name):

@@ -4,8 +4,8 @@
 
 Writes, beside the folder of submissions, a folder "graded": marks.csv in nbgrader's form,
 moodle.csv and canvas.csv, a page of feedback for each student, the same pages as zips for
-Moodle and Canvas, tests.csv, answers.csv and similar.csv. Stopped and started again, it continues
-where it was: graded/known holds one file per submission.
+Moodle and Canvas, tests.csv, answers.csv and similar.csv. It can be interrupted and resumed:
+graded/known holds one file per submission.
 """
 
 import argparse
@@ -41,7 +41,7 @@ FEW = 3  # notebooks that may be last year's copies without a question to the te
 
 
 def variant_of(submission, folder):
-    """The variant that a submission's file names, or None; the file is searched, not parsed."""
+    """Return the variant in a submission's file, or None; searches without parsing."""
     try:
         match = VARIANT.search(read(submission.path, folder)) if submission.path else None
     except (Refused, OSError):
@@ -50,9 +50,9 @@ def variant_of(submission, folder):
 
 
 def check_variants(variant, todo, folder):
-    """A warning for each submission that names another variant than its own.
+    """Return a warning for each submission with a different variant than its own.
 
-    Raises:  ClassroomError if all of them name one other: a word was forgotten.
+    Raises:  ClassroomError if all of them share another one: an option was forgotten.
     """
     stated = [(s, v) for s in todo if (v := variant_of(s, folder)) is not None]
     others = Counter(v for s, v in stated if v != s.variant)
@@ -72,16 +72,16 @@ def check_variants(variant, todo, folder):
 
 
 def write(path, data):
-    """Write a file whole or not at all."""
+    """Write a file atomically."""
     part = path.with_name(path.name + ".part")
     part.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
     os.replace(part, path)
 
 
 def mark(submission, folder, notebook, known, version):
-    """What is stored of a submission; graded now, if it was not before.
+    """Return the stored result of a submission, grading it if necessary.
 
-    Whatever goes wrong is this submission's alone: it is not graded, and the others are.
+    Errors affect only this submission, which is not graded; the others are.
     """
     try:
         return stored(submission, folder, notebook, known, version)
@@ -91,7 +91,7 @@ def mark(submission, folder, notebook, known, version):
 
 
 def stored(submission, folder, notebook, known, version):
-    """The result of `mark`, or the error that grading raised."""
+    """Return the result of `mark`, or the error that grading raised."""
     path = known / f"{submission.key}.json"
     try:
         if submission.path is None:
@@ -116,15 +116,15 @@ def stored(submission, folder, notebook, known, version):
 
 @contextmanager
 def here(jobs):
-    """(a pool of threads, what isolates students' code on this machine)."""
+    """Return (a thread pool, the isolation of students' code on this machine)."""
     with ThreadPoolExecutor(jobs) as pool:
         yield pool, describe_isolation()
 
 
 def grade(folder, name, variant, out, place=None, variants=None, adjustment=None):
-    """Grade all submissions of a folder; returns the result of each.
+    """Grade all submissions of a folder; return the result of each.
 
-    place:      where the work is done, `here` or on a cluster (cluster.py).
+    place:      where the work runs: `here` or on a cluster (cluster.py).
     variants:   student -> variant, where it isn't `variant` (`sources.roster`).
     adjustment: a teacher's changes, as keywords of `adjust.adjusted`.
     """
@@ -172,21 +172,21 @@ def grade(folder, name, variant, out, place=None, variants=None, adjustment=None
 
 
 def folder(text):
-    """A path; make says "" where its variable is missing, which would be the folder it is in."""
+    """Parse a path; make passes "" for a missing variable, which would mean its folder."""
     if not text:
         raise argparse.ArgumentTypeError("name the folder of submissions (make: SUBMISSIONS=...)")
     return Path(text)
 
 
 def assignment(text):
-    """An assignment; make says "" where its variable is missing."""
+    """Parse an assignment; make passes "" for a missing variable."""
     if not text:
         raise argparse.ArgumentTypeError(f"name one of {', '.join(names())} (make: ASSIGNMENT=1)")
     return text
 
 
 def options():
-    """What the command line asks for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=folder)
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Gradescope: the zip that its autograder is configured with, and the results that it reads.
+"""Gradescope support: build its autograder's zip, and write results in its format.
 
     python -m minihybrid_course.grading.gradescope --assignment 1 --variant 7     # writes the zip
 
@@ -32,8 +32,8 @@ apt-get install -y -qq bubblewrap libseccomp2 python3 python3-venv
 python3 -m venv /autograder/venv
 /autograder/venv/bin/python -m pip install -q -e /autograder/source ipython nbformat pyseccomp
 """
-# Only root reads the tests and writes the results. UNSAFE=1 holds where bubblewrap can't run,
-# as in most containers; the student's code is then a user of its own.
+# Only root reads the tests and writes the results. UNSAFE=1 applies where bubblewrap can't run,
+# as in most containers; the student's code then runs as a separate user.
 RUN = """\
 #!/usr/bin/env bash
 chmod -R go-rwx /autograder/source/notebooks /autograder/results /autograder/submission
@@ -45,7 +45,7 @@ UNSAFE=1 MINIHYBRID_CACHE_DIR=/tmp/kernels /autograder/venv/bin/python \\
 
 
 def results(notebook, result):
-    """A stored result in the form of results.json; hidden tests are shown after the deadline."""
+    """Convert a result to results.json; hidden tests are visible after the deadline."""
     hidden = {id_of(c) for c in notebook["cells"] if "### BEGIN HIDDEN TESTS" in c["source"]}
     tests = [
         {
@@ -72,7 +72,7 @@ def results(notebook, result):
 
 
 def run(name, variant, home=AUTOGRADER):
-    """Grade the submission in a container of Gradescope, and write results.json."""
+    """Grade the submission in a Gradescope container and write results.json."""
     notebook = chosen(source(name), variant)
     one = submission_of(home / "submission", name)
     result = graded(notebook, one.path, home / "submission") if one.path else None

@@ -1,14 +1,14 @@
-"""One submission's marks: the student's cells run in a sandbox, the tests run here.
+"""Grade one submission: run the student's cells in a sandbox, and the tests here.
 
     python -m minihybrid_course.grading.judge < job.json
 
-The tests of a source are Python with assertions. What they call by a student's name is
-called in the sandbox, and only numbers, texts and arrays come back. So nothing that the
-student's code does to NumPy, to `assert` or to the engine reaches the tests, and the tests
-aren't where the student's code is.
+The tests of a source are Python with assertions. Calls of the student's functions run in the
+sandbox, and only numbers, strings and arrays are returned. So nothing that the student's code
+does to NumPy, to `assert` or to the engine affects the tests, and the student's code can't
+access them.
 
-Reading a hostile notebook and testing hostile results can take all memory and time. So the
-grader runs this module as a process with limits of its own, one per submission (`graded`).
+Parsing a hostile notebook and testing hostile results can exhaust memory and time. So the
+grader runs this module in a separate process with limits for each submission (`graded`).
 """
 
 import builtins
@@ -46,9 +46,9 @@ from minihybrid_course.grading.text import readable
 
 MOST_BYTES, MOST_CELLS = 20 << 20, 500
 TEXT = 20_000  # characters of a student's code that are compared with classmates'
-RETRIES = 4  # how many times a sandbox whose process died is opened again
-SECONDS = ("CELL_S", "TEST_S", "ALL_S")  # of the module sandbox, as the grader has them
-JUDGE_BYTES, JUDGE_S = 2 << 30, 60  # of this process: memory, and time beside the sandbox's
+RETRIES = 4  # how often a sandbox is reopened after its process died
+SECONDS = ("CELL_S", "TEST_S", "ALL_S")  # of the module sandbox, with the grader's values
+JUDGE_BYTES, JUDGE_S = 2 << 30, 60  # of this process: memory, and time in addition to the sandbox's
 
 
 class Refused(Exception):
@@ -56,13 +56,13 @@ class Refused(Exception):
 
 
 def digest(*parts):
-    """A short name for what determines a mark: the same parts, the same mark."""
+    """Hash the inputs that determine a mark, as a cache key."""
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
 # -- reading -----------------------------------------------------------------------------
 def read(path, folder):
-    """The bytes of a submission in `folder`; raises Refused."""
+    """Return the bytes of a submission in `folder`; raise Refused."""
     path = Path(path)
     if path.is_symlink() or not path.resolve().is_relative_to(Path(folder).resolve()):
         raise Refused("the file is a link to elsewhere; hand in the notebook itself")
@@ -77,11 +77,11 @@ def read(path, folder):
 
 
 def notebook_of(data):
-    """The notebook in a file's bytes, as dicts in format 4; raises Refused."""
+    """Parse a notebook from bytes, as dicts in format 4; raise Refused."""
     try:
         notebook = json.loads(data.decode("utf-8-sig"))
         if notebook["nbformat"] != 4:
-            import nbformat  # slow to import, and old formats are rare
+            import nbformat  # slow to import, and only needed for old formats
 
             notebook = nbformat.convert(nbformat.from_dict(notebook), 4)
         for cell in notebook["cells"]:
@@ -90,14 +90,14 @@ def notebook_of(data):
             if not isinstance(cell["source"], str) or not isinstance(cell["metadata"], dict):
                 raise ValueError("a cell without text or metadata")
             cell["cell_type"].encode()
-    except Exception as error:  # whatever the JSON of a stranger can raise
+    except Exception as error:  # untrusted JSON can raise anything
         reason = readable(error, 200).partition("\n")[0]
         raise Refused(f"the file is not a notebook that can be read ({reason})") from None
     return notebook
 
 
 def cells_of(notebook):
-    """The code cells of a notebook; raises Refused."""
+    """Return the code cells of a notebook; raise Refused."""
     cells = [c for c in notebook["cells"] if c["cell_type"] == "code"]
     if len(cells) > MOST_CELLS:
         raise Refused(f"the notebook has {len(cells)} code cells, and the limit is {MOST_CELLS}")
@@ -105,7 +105,7 @@ def cells_of(notebook):
 
 
 def answer_of(notebook, source):
-    """What a student wrote into text cells, such as the answer to an open question."""
+    """Return a student's text cells, such as the answer to an open question."""
     known = {c["source"].strip() for c in source["cells"]}
     cells = [c for c in notebook["cells"] if c["cell_type"] == "markdown"]
     texts = [c["source"].strip() for c in cells]
@@ -114,11 +114,11 @@ def answer_of(notebook, source):
 
 # -- running -----------------------------------------------------------------------------
 def program(source, cells):
-    """What runs in the sandbox, and notes on it.
+    """Return the cells that run in the sandbox, and notes on them.
 
-    Given cells run as the source has them, tests don't run, and everything else is the
-    student's, in the notebook's order, as Jupyter runs it.
-    Gives:   [(id or None, text, whether it is given)], notes
+    Given cells run as in the source, tests don't run, and everything else is the
+    student's, in the notebook's order, as in Jupyter.
+    Returns: [(id or None, source, whether it is given)], notes
     """
     code = [c for c in source["cells"] if c["cell_type"] == "code" and "hidden" not in tags(c)]
     ours = {id_of(c): c for c in code}
@@ -144,9 +144,9 @@ def program(source, cells):
 
 
 class Runner:
-    """The sandbox of one submission; opened again after its process died, with all cells."""
+    """The sandbox of one submission; if its process dies, reopen it and rerun all cells."""
 
-    opened_here = 0  # how many sandboxes this process has opened: containers need names
+    opened_here = 0  # sandboxes opened by this process, for unique container names
 
     def __init__(self, steps, alone, solutions=()):
         self.steps, self.alone, self.solutions, self.errors = steps, alone, solutions, {}
@@ -155,7 +155,7 @@ class Runner:
         self.peak_bytes, self.processor_s = 0, 0.0
 
     def ask(self, request, seconds):
-        """What `Sandbox.ask` gives; the next call opens a new one if the process died."""
+        """Call `Sandbox.ask`; if the process died, the next call opens a new one."""
         if self.sandbox is None:
             self.open()
         try:
@@ -165,7 +165,7 @@ class Runner:
             raise
 
     def open(self):
-        """Run all cells in a new sandbox, without those that ended one before."""
+        """Run all cells in a new sandbox, except those that killed an earlier one."""
         while self.sandbox is None:
             if self.opened > RETRIES or time.monotonic() > self.deadline:
                 raise ProcessDied("the process was ended too often, or it ran out of time")
@@ -186,7 +186,7 @@ class Runner:
                     break
 
     def close(self):
-        """End the process; what it took is added up."""
+        """End the process and add up its resource usage."""
         if self.sandbox:
             self.sandbox.close()
             self.peak_bytes = max(self.peak_bytes, self.sandbox.peak_bytes)
@@ -194,17 +194,17 @@ class Runner:
         self.sandbox = None
 
     def messages(self):
-        """The errors of cells: [(id or None, text)]."""
+        """Return the errors of cells: [(id or None, text)]."""
         return [(self.steps[k][0], readable(error)) for k, error in sorted(self.errors.items())]
 
 
 def container_name(pid, number):
-    """The names of a judging process's containers."""
+    """Return the name of a container of a judging process."""
     return f"minihybrid-{pid}-{number}"
 
 
 def run_test(cell, names):
-    """Run a cell of tests: the reason why it failed, or None."""
+    """Run a test cell; return why it failed, or None."""
     try:
         exec(compile(cell["source"], id_of(cell), "exec"), names)
     except (AssertionError, StudentError) as error:
@@ -218,11 +218,11 @@ def run_test(cell, names):
         return f"the result is not of the kind that is needed ({kind}: {readable(error, 200)})"
 
 
-@np.errstate(all="ignore")  # students' NaN are wrong, and no warning of ours
+@np.errstate(all="ignore")  # NaN in a student's result is an error, not a warning
 def judged(source, cells, alone=None):
-    """The marks of a submission's cells, as `summed` puts them together.
+    """Grade a submission's cells; return the result of `summed`.
 
-    alone:   what `isolation` returns.
+    alone:   the result of `isolation`.
     """
     (steps, notes), tests = program(source, cells), []
     alone = alone or isolation()
@@ -254,13 +254,13 @@ def judged(source, cells, alone=None):
 
 
 def summed(tests, cells, notes):
-    """The stored result of a submission."""
+    """Return the result of a submission in the stored format."""
     points, of = (sum(t[k] for t in tests) for k in ("points", "of"))
     return {"tests": tests, "cells": cells, "notes": notes, "points": points, "of": of}
 
 
 def refused(source, why):
-    """The stored result of a submission that is not graded: its points are None."""
+    """Return the result of a submission that isn't graded: its points are None."""
     tests = [
         {"id": id_of(c), "of": points(c), "wrong": "not graded", "points": 0}
         for c in source["cells"]
@@ -271,7 +271,7 @@ def refused(source, why):
 
 
 def stamp(source):
-    """The other inputs of a mark: the tests, and this program."""
+    """Return a mark's other inputs, for the cache key: the tests, and this program."""
     programs = [p.read_bytes() for p in sorted(Path(__file__).parent.glob("*.py"))]
     cells = json.dumps([c["source"] for c in source["cells"]]).encode()
     return digest(cells, *programs)
@@ -279,7 +279,7 @@ def stamp(source):
 
 # -- one process per submission ------------------------------------------------------------
 def graded(source, path, folder):
-    """The marks of a file, from a process of its own with limits on memory and time."""
+    """Grade a file in a separate process with limits on memory and time."""
     started = time.monotonic()
     job = {
         "source": source,
@@ -293,7 +293,7 @@ def graded(source, path, folder):
 
 
 def run_job(source, job):
-    """What a judging process prints for a job; refused if it doesn't come to an end."""
+    """Return a judging process's output for a job; refuse the job if it doesn't finish."""
     process = subprocess.Popen(
         [sys.executable, "-m", "minihybrid_course.grading.judge"],
         stdin=subprocess.PIPE,
@@ -304,7 +304,7 @@ def run_job(source, job):
     )
     try:
         process.stdin.write(job + b"\n")
-        process.stdin.flush()  # and left open: its end tells the process that we are gone
+        process.stdin.flush()  # keep it open: EOF notifies the process that we ended
         timer = threading.Timer(sandbox.ALL_S + JUDGE_S, process.kill)
         timer.start()
         output = process.stdout.read()
@@ -328,7 +328,7 @@ def run_job(source, job):
 
 
 def end_containers(pid):
-    """End the containers that a judging process left behind."""
+    """Kill the containers that a judging process left behind."""
     for number in range(1, 2 * (RETRIES + 1) + 1):
         container.end(container_name(pid, number))
 
@@ -352,7 +352,7 @@ def main():
     if sys.platform != "win32":
         import resource
 
-        # The soft limits alone: the sandbox's own processes set theirs.
+        # Only the soft limits: the sandbox's processes set their own.
         for limit, value in ((resource.RLIMIT_AS, JUDGE_BYTES), (resource.RLIMIT_CPU, JUDGE_S)):
             resource.setrlimit(limit, (value, resource.getrlimit(limit)[1]))
     source = job["source"]

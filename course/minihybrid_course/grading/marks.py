@@ -1,4 +1,4 @@
-"""Marks as tables: nbgrader's, Moodle's and Canvas's."""
+"""Mark tables in the formats of nbgrader, Moodle and Canvas."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ NBGRADER = (
     "late_submission_penalty score max_score"
 ).split()
 
-# Moodle's offline grading worksheet; its importer refuses a file without a time of grading.
+# Moodle's offline grading worksheet; its importer requires a time of grading.
 MOODLE = [
     "Identifier",
     "Full name",
@@ -18,11 +18,11 @@ MOODLE = [
     "Last modified (grade)",
     "Feedback comments",
 ]
-NEVER = "-"  # so a grade that Moodle has already is kept, unless the teacher says otherwise
+NEVER = "-"  # so grades already in Moodle are kept, unless the teacher decides otherwise
 
 
 def safe(text):
-    """A text that no spreadsheet takes for a formula.
+    """Escape a text that a spreadsheet would interpret as a formula.
 
     >>> safe("=1+1"), safe("Łukasz")
     ("'=1+1", 'Łukasz')
@@ -31,7 +31,7 @@ def safe(text):
 
 
 def file_name(one):
-    """A file name for a student's page that is valid on every system; keeps the alphabet."""
+    """Return a portable file name for a student's page; non-ASCII letters are kept."""
     text = re.sub(r'[\x00-\x1f<>:"/\\|?*]', "_", one["student"])
     while len(text.encode()) > 180:  # a file name has at most 255 bytes
         text = text[:-1]
@@ -39,17 +39,17 @@ def file_name(one):
 
 
 def score(one):
-    """The points after the deduction for late days, or None if there is no mark."""
+    """Return the points minus the late penalty, or None if there is no mark."""
     return None if one["points"] is None else round(one["points"] - one["penalty"], 2)
 
 
 def number(value):
-    """How a table shows points: nothing if there is no mark."""
+    """Format points for a table: empty if there is no mark."""
     return "" if value is None else f"{value:g}"
 
 
 def comment(one):
-    """One line about a result, for a gradebook."""
+    """Return a one-line comment on a result, for a gradebook."""
     if "refused" in one and one["points"] is None:
         return safe(one["notes"][-1])
     lost = [t["id"] for t in one["tests"] if t["points"] < t["of"]]
@@ -58,7 +58,7 @@ def comment(one):
 
 
 def tables(name, results):
-    """Kind of table -> its rows; a submission that was not graded has an empty mark."""
+    """Return type of table -> its rows; ungraded submissions have an empty mark."""
     of = number(results[0]["of"])
     rows = {
         "marks": [NBGRADER],
@@ -82,7 +82,7 @@ def tables(name, results):
 
 
 def text_of(rows):
-    """A table as CSV."""
+    """Return a table as CSV."""
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerows(rows)
     return file.getvalue()

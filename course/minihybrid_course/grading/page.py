@@ -1,4 +1,4 @@
-"""A student's page of feedback: one HTML file that needs no other."""
+"""Feedback pages for students: self-contained HTML files."""
 
 from html import escape
 
@@ -15,7 +15,7 @@ li { margin: .6rem 0; } code, pre { white-space: pre-wrap; }
 
 
 def page(name, marked):
-    """The page for a result."""
+    """Return the page for a result."""
     tests = "\n".join(map(_test, marked["tests"]))
     notes = "".join(f"<p><strong>{escape(note)}</strong></p>\n" for note in marked["notes"])
     cells = "".join(f"<li>{_cell(*cell)}</li>\n" for cell in marked["cells"])

@@ -1,10 +1,10 @@
-"""What students get: an assignment without solutions, outputs and hidden tests.
+"""Student versions of assignments, without solutions, outputs and hidden tests.
 
     python -m minihybrid_course.grading.release --variant 7   # into _build/assignments/7
     python -m minihybrid_course.grading.release --variant 7 --course course   # as nbgrader does
     python -m minihybrid_course.grading.release --roster roster.csv   # a folder for each student
 
-It needs nbgrader, which does the removing, in an environment of its own:
+It needs nbgrader, which removes them, in a separate environment:
 `make assignments VARIANT=7`.
 """
 
@@ -42,8 +42,8 @@ STEPS = (CheckCellMetadata, LockCells, ClearSolutions, ClearOutput, ClearHiddenT
 STUB = Config({"ClearSolutions": {"code_stub": {"python": "...  # your lines"}}})
 LATER = "# What is asked here is tried when your work is graded."
 
-# The first cell, for Colab and other places where there is nothing of ours. How the engine is
-# installed the chapters say (book/make_setup.py).
+# The first cell, for Colab and other places without our packages. The installation is the same
+# as in the chapters (book/make_setup.py).
 CHAPTER = ROOT / "notebooks/00_tour.ipynb"
 SETUP = """\
 import importlib.util
@@ -58,7 +58,7 @@ if not os.path.exists("nano.py"):
 
 
 def setup(notebook):
-    """The cell that installs the engine where it is missing, and looks for nano.py."""
+    """Return the cell that installs the engine if it's missing, and looks for nano.py."""
     text = "\n".join(c.source for c in nbformat.read(CHAPTER, as_version=4).cells)
     install = re.search(r"^ +%pip install .*$", text, re.MULTILINE)[0]
     needs_nano = any("from nano import" in c.source for c in notebook.cells)
@@ -67,19 +67,19 @@ def setup(notebook):
 
 
 def check(name):
-    """The last cell, which the grader skips."""
+    """Return the last cell, which the grader skips."""
     text = f'import minihybrid as mx\n\nmx.check("{name}.ipynb")  # your points so far'
     return nbformat.v4.new_code_cell(text, id=CHECK)
 
 
 def released(name, variant):
-    """The students' notebook of an assignment."""
+    """Return the student version of an assignment."""
     notebook, resources = chosen(source(name), variant), {}
     notebook.cells = [c for c in notebook.cells if not {"explanation", "hidden"} & set(tags(c))]
     for step in STEPS:
         notebook, resources = step(config=STUB).preprocess(notebook, resources)
     for cell in notebook.cells:
-        # Tags name what was not drawn, but the check of visible tests needs these two.
+        # Tags reveal the other variants, but the check of visible tests needs these two.
         if not (needed := [tag for tag in tags(cell) if tag in ("judge", "apart")]):
             cell.metadata.pop("tags", None)
         cell.metadata.update({"tags": needed} if needed else {})

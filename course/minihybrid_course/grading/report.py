@@ -1,4 +1,4 @@
-"""What a teacher reads about a class: a table per test, and submissions that look alike."""
+"""Class reports for teachers: statistics per test, and similar submissions."""
 
 import io
 import itertools
@@ -9,13 +9,13 @@ from minihybrid_course.grading.marks import safe
 from minihybrid_course.grading.sources import FOLDER, id_of, kind
 
 K = 25  # characters of tokens that count as a match
-LEAST, SHARE = 100, 0.8  # how much of a submission must be like another's to be listed
+LEAST, SHARE = 100, 0.8  # minimum tokens, and fraction, that must match to be listed
 
 
 def by_test(name, notebook, results):
-    """Rows: test, points, how many students passed and failed it, typical wrong answers.
+    """Return rows: test, points, number of passes and failures, typical wrong answers.
 
-    A wrong answer of wrong.toml is recognized by the tests it loses: all of those, and none
+    A wrong answer of wrong.toml is recognized by the tests it fails: all of those, and none
     of the other tests of its cell.
     """
     wrongs = tomllib.loads((FOLDER / "wrong.toml").read_text(encoding="utf-8")).get(name, [])
@@ -44,15 +44,15 @@ def by_test(name, notebook, results):
 
 
 def answers(results):
-    """Rows: student, and the text of the student's own, to be graded by hand."""
+    """Return rows: student, and the student's text, for grading by hand."""
     rows = [[one["number"] or one["student"], one.get("answer", "")] for one in results]
     return [["student", "answer"], *([safe(text) for text in row] for row in rows if row[1])]
 
 
 def similar(notebook, results):
-    """Rows: two students and the share of their code that is alike; None without copydetect.
+    """Return rows: two students and the fraction of matching code; None without copydetect.
 
-    What the assignment itself contains doesn't count.
+    Code from the assignment itself doesn't count.
     """
     try:
         from copydetect import CodeFingerprint, compare_files

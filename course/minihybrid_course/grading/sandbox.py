@@ -1,10 +1,10 @@
 """A sandbox for one submission: a process with limits that answers requests or is ended.
 
-On Linux, bubblewrap builds it from the kernel's namespaces, and a seccomp filter closes what
-namespaces leave open: no network, no file but Python and its libraries, nothing writable but
-a folder in memory, and an end for everything it started. Docker does the same elsewhere
-(`GRADE_WITH=docker`). Without either, grading is refused unless `UNSAFE=1`; then only limits
-and clocks remain. `describe_isolation` states which holds.
+On Linux, bubblewrap builds it from the kernel's namespaces, and a seccomp filter blocks what
+namespaces allow: no network, no files except Python and its libraries, only an in-memory
+folder is writable, and all child processes are killed at the end. Docker does the same
+elsewhere (`GRADE_WITH=docker`). Without either, grading is refused unless `UNSAFE=1`; then
+only limits and timeouts remain. `describe_isolation` states which applies.
 """
 
 import functools
@@ -25,11 +25,11 @@ from minihybrid_course.grading.sources import NANO, ROOT, ClassroomError
 from minihybrid_course.grading.text import readable
 from minihybrid_course.grading.worker import decode, encode
 
-CELL_S, TEST_S, ALL_S = 20, 10, 90  # for a cell; for a call; for a submission
-ANSWER = 16 << 20  # bytes of one answer
-ID = 20  # bytes at its end in which the request's number is
-MEGABYTES = 64  # of files
-TOTAL = 4 << 30  # bytes of memory of all processes together
+CELL_S, TEST_S, ALL_S = 20, 10, 90  # timeouts of a cell; a call; a submission
+ANSWER = 16 << 20  # maximum bytes of one response
+ID = 20  # bytes at its end that contain the request's ID
+MEGABYTES = 64  # limit of all files
+TOTAL = 4 << 30  # memory limit of all processes in bytes
 PROCESSES = 32
 FILES = 50_000  # an empty one takes 1 KB of the kernel's memory
 LIMITS = {"AS": TOTAL, "CPU": 120, "FSIZE": 16 << 20, "NOFILE": 128, "NPROC": PROCESSES, "CORE": 0}
@@ -38,7 +38,7 @@ DOCKER, BWRAP, UNSAFE = "docker", "bubblewrap", "unsafe"
 BWRAP_PROGRAM = "bwrap"
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-POLL_S = 0.25  # between two looks at the memory of all processes
+POLL_S = 0.25  # interval of checking the memory of all processes
 VARIABLES = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "MINIHYBRID_WAIT": "1",
@@ -48,11 +48,11 @@ VARIABLES = {
     "LANG": "C.UTF-8",
     "IPYTHONDIR": "/tmp/.ipython",
 }
-# What programs need of /etc: no password, no key, no configuration of yours.
+# The files in /etc that programs need: no passwords, keys or user configuration.
 ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
 
-# System calls that end in EPERM: other namespaces, mounts, keys that outlive the sandbox,
-# other processes' memory, memory that no process's size includes, and rare entry points.
+# System calls denied with EPERM: new namespaces, mounts, keys that outlive the sandbox,
+# other processes' memory, memory not counted in a process's size, and rare entry points.
 DENIED = """
     unshare setns mount umount2 pivot_root chroot move_mount open_tree fsopen fsmount fsconfig
     fspick mount_setattr keyctl add_key request_key ptrace process_vm_readv process_vm_writev
@@ -66,11 +66,11 @@ CLONE_NEWUSER = 0x10000000
 
 
 class ProcessDied(Exception):
-    """The student's process ended, or was ended; the message gives the reason."""
+    """The student's process ended or was killed; the message states the reason."""
 
 
 class StudentError(Exception):
-    """The student's code raised an error; the message is its own."""
+    """The student's code raised an error; the message is that error's."""
 
 
 class Remote:
@@ -92,9 +92,9 @@ class Remote:
         return {"name": value._name} if isinstance(value, Remote) else encode(value)
 
 
-# -- how a sandbox is built --------------------------------------------------------------
+# -- building a sandbox ------------------------------------------------------------------
 def visible():
-    """The folders and files that Python needs."""
+    """Return the folders and files that Python needs."""
     paths = ["/usr", "/bin", "/lib", "/lib64", *(f"/etc/{name}" for name in ETC)]
     paths += [sys.prefix, sys.base_prefix, sysconfig.get_paths()["purelib"]]
     paths += [str(ROOT / "minihybrid"), str(Path(__file__).with_name("worker.py"))]
@@ -106,10 +106,10 @@ def visible():
 
 
 def bubblewrap(filter_fd, user):
-    """The command that starts a program in a bubblewrap sandbox.
+    """Return the command that starts a program in a bubblewrap sandbox.
 
-    user:    of the system, to which the program itself will change; None: the sandbox is a
-             user namespace, in which you appear as nobody.
+    user:    the system user that the program switches to; None: the sandbox is a user
+             namespace, in which you appear as nobody.
     """
     words = [BWRAP_PROGRAM, "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     if user is None:
@@ -123,7 +123,7 @@ def bubblewrap(filter_fd, user):
     for path, target in (("/bin", "usr/bin"), ("/lib", "usr/lib"), ("/lib64", "usr/lib64")):
         if os.path.islink(path):
             words += ["--symlink", target, path]
-    # /tmp first, as what is visible may be in it.
+    # /tmp first, as visible files may be in it.
     words += ["--perms", "1777", "--size", str(MEGABYTES << 20), "--tmpfs", "/tmp"]
     shown = visible()
     above = {str(p) for path in shown for p in Path(path).parents} - {"/", "/tmp"}
@@ -137,7 +137,7 @@ def bubblewrap(filter_fd, user):
 
 @functools.cache
 def seccomp_filter():
-    """The filter as the kernel's program, in bytes.
+    """Return the filter as a BPF program in bytes.
 
     Raises:  ClassroomError if pyseccomp or its library is missing.
     """
@@ -153,7 +153,7 @@ def seccomp_filter():
     for name in DENIED:
         try:
             rules.add_rule(denied, name)
-        except (RuntimeError, ValueError, OSError):  # this processor or library has no such call
+        except (RuntimeError, ValueError, OSError):  # unknown on this processor or to this library
             continue
     flags = seccomp.Arg(0, seccomp.MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER)
     rules.add_rule(denied, "clone", flags)
@@ -165,7 +165,7 @@ def seccomp_filter():
 
 
 def scope():
-    """The command that puts a process into its own cgroup, where systemd runs."""
+    """Return the command that puts a process in its own cgroup, if systemd is running."""
     if not os.path.isdir("/run/systemd/system") or not shutil.which("systemd-run"):
         return []
     mine = [] if os.getuid() == 0 else ["--user"]
@@ -175,11 +175,11 @@ def scope():
 
 @functools.cache
 def isolation():
-    """How students' processes are isolated here.
+    """Return how students' processes are isolated on this machine.
 
-    Gives:   (BWRAP, DOCKER or UNSAFE; whether each is a user of its own, as root can have).
-    Raises:  ClassroomError, with what to do, if there is none and UNSAFE=1 isn't set, or if
-             the kind that GRADE_WITH names can't be had.
+    Returns: (BWRAP, DOCKER or UNSAFE; whether each runs as a separate user, which needs root).
+    Raises:  ClassroomError with a remedy if there is none and UNSAFE=1 isn't set, or if the
+             one that GRADE_WITH names isn't available.
     """
     kind = os.environ.get("GRADE_WITH", "")
     if kind == DOCKER:
@@ -204,7 +204,7 @@ def isolation():
 
 
 def first_that_starts(kind):
-    """((kind, whether each is a user of its own) or None, why the last one didn't start)."""
+    """Return ((kind, whether users are separate) or None, why the last one failed)."""
     for own_user in (True, False) if hasattr(os, "getuid") and os.getuid() == 0 else (False,):
         try:
             with Sandbox((kind, own_user)) as one:
@@ -216,7 +216,7 @@ def first_that_starts(kind):
 
 
 def describe_isolation():
-    """Sentences that describe how students' code is isolated here."""
+    """Describe in sentences how students' code is isolated here."""
     kind, own_user = isolation()
     can = "everything that all users of this machine can" if own_user else "whatever you can"
     clock = f"Each submission has its own process and at most {ALL_S} s; a test {TEST_S} s."
@@ -250,16 +250,16 @@ def describe_isolation():
 class Sandbox:
     """One student's process, until it is closed.
 
-    alone:     what `isolation` returns.
-    deadline:  by time.monotonic, when everything must be over.
-    name:      of its container, for those who must end it from outside.
+    alone:     the result of `isolation`.
+    deadline:  the time.monotonic at which everything must have finished.
+    name:      the name of its container, to kill it from outside.
     solutions: the names that the student's cells define (`Notebook`).
-    peak_bytes, processor_s: of all its processes, as last seen.
+    peak_bytes, processor_s: totals of all its processes, when last checked.
     """
 
     def __init__(self, alone, deadline=None, name=None, solutions=()):
         self.kind, own_user = alone
-        # A unique user, so that no other sandbox's processes count as its own.
+        # A unique user, so that other sandboxes' processes aren't counted.
         user = FIRST_USER + os.getpid() if own_user else None
         self.deadline = deadline or time.monotonic() + ALL_S
         self.peak_bytes, self.processor_s, self.looked = 0, 0.0, 0.0
@@ -273,7 +273,7 @@ class Sandbox:
             "user": user,
         }
         if self.kind == DOCKER:
-            # Its own limit counts the processes; the system's would count all containers'.
+            # Docker's limit is per container; the system's would count all containers.
             settings["limits"] = {k: v for k, v in LIMITS.items() if k != "NPROC"}
             variables = VARIABLES | {"HOME": "/tmp"}
             command = container.command(
@@ -282,7 +282,7 @@ class Sandbox:
             self._start(command)
             return
         worker = str(Path(__file__).with_name("worker.py"))
-        python = Path(sys.executable)  # perhaps reached through a link, which isn't visible
+        python = Path(sys.executable)  # possibly a symbolic link, which isn't visible inside
         python = str(python.parent.resolve() / python.name)
         command = [python, "-I", worker, json.dumps(settings)]
         if self.kind == UNSAFE:
@@ -300,7 +300,7 @@ class Sandbox:
             os.close(filter_fd)
 
     def _start(self, command, **options):
-        self.rest = bytearray()  # received and not yet read
+        self.rest = bytearray()  # received but not yet read
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -334,9 +334,9 @@ class Sandbox:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def look(self):
-        """Add up memory and processor time of all processes.
+        """Add up memory and CPU time of all processes.
 
-        Gives:   (bytes in use now, how many processes and files there are).
+        Returns: (bytes in use now, the number of processes and files).
         """
         todo, nbytes, spent_s, count, files = [self.process.pid], 0, 0.0, 0, 0
         while todo:
@@ -350,7 +350,7 @@ class Sandbox:
                 if self.kind == BWRAP and not os.path.samefile(place / "root", "/"):
                     disk = os.statvfs(place / "root/tmp")
                     files = disk.f_files - disk.f_ffree
-            except (OSError, IndexError):  # it has just ended, or the system has no /proc
+            except (OSError, IndexError):  # it just ended, or the system has no /proc
                 continue
         self.looked = time.monotonic()
         self.peak_bytes = max(self.peak_bytes, nbytes)
@@ -361,18 +361,18 @@ class Sandbox:
         nbytes, count, files = self.look()
         if nbytes > TOTAL:
             raise ProcessDied(f"its processes took more than {TOTAL >> 30} GB together")
-        if count > PROCESSES + 4:  # bubblewrap's own, and those that are just ending
+        if count > PROCESSES + 4:  # bubblewrap's own, and processes that are ending
             raise ProcessDied(f"it started more than {PROCESSES} processes")
         if files > FILES:
             raise ProcessDied(f"it made more than {FILES:,} files")
 
     def ask(self, request, seconds):
-        """The result of a request.
+        """Send a request and return its result.
 
-        Raises:  StudentError for the code's own errors, ProcessDied if there is no answer.
+        Raises:  StudentError for the code's errors, ProcessDied if there is no response.
         """
         end = min(time.monotonic() + seconds, self.deadline)
-        number = secrets.token_hex(8)  # so a line written ahead, or by a copy, is no answer
+        number = secrets.token_hex(8)  # so lines written in advance, or by a fork, are ignored
         try:
             self._send(json.dumps(request | {"id": number}).encode() + b"\n", end)
             while number.encode() not in (line := self._line(end, seconds))[-ID:]:
@@ -382,14 +382,14 @@ class Sandbox:
         try:
             data = json.loads(line)
             result = readable(data["error"]) if "error" in data else decode(data["done"])
-        except Exception:  # the student's code may have written this line: anything can be raised
+        except Exception:  # untrusted: the student's code may have written this line
             raise ProcessDied("its output is not an answer") from None
         if "error" in data:
             raise StudentError(result)
         return result
 
     def _send(self, data, end):
-        """Write a request, if the process reads it in time."""
+        """Write a request; raise if the process doesn't read it in time."""
         pipe = self.process.stdin.fileno()
         os.set_blocking(pipe, False)
         while data:
@@ -399,7 +399,7 @@ class Sandbox:
             data = data[os.write(pipe, data[:4096]) :]
 
     def _line(self, end, seconds):
-        """The next line of the process, while it stays within time and memory."""
+        """Return the process's next line; enforce the limits of time and memory."""
         data = bytes(self.rest)
         while b"\n" not in data:
             left = end - time.monotonic()
@@ -423,7 +423,7 @@ class Sandbox:
 
 
 def environment():
-    """The variables of an UNSAFE process: none of yours but where programs are."""
+    """Return an UNSAFE process's environment: of yours, only the path of programs."""
     mine = {"PATH": os.environ.get("PATH", ""), "HOME": tempfile.gettempdir()}
     if sys.platform == "win32":
         mine["SYSTEMROOT"] = os.environ["SYSTEMROOT"]

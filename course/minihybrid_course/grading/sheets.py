@@ -1,9 +1,9 @@
-"""Seminar sheets: the book's predictions on paper, and the answers on pages of their own.
+"""Printable worksheets: the book's predictions, with the answers on separate pages.
 
     python -m minihybrid_course.grading.sheets                     # into _build/sheets
 
-A sheet a chapter, with the code that its questions speak of and no output; beside it the
-answers, and a list of all. HTML for print, and PDF where there is a Chromium.
+One sheet per chapter, with the code that its questions refer to and no output; a page of
+answers; and an index. HTML for printing, and PDF if Chromium is installed.
 """
 
 import argparse
@@ -20,7 +20,7 @@ NO_PDF = "No Chromium could be started, so there is no PDF; print the pages from
 
 
 def write(out):
-    """Write all sheets and answers as HTML; the paths, in order."""
+    """Write all sheets and answers as HTML; return the paths, in order."""
     out.mkdir(parents=True, exist_ok=True)
     paths = []
     for chapter in chapters():
@@ -34,7 +34,7 @@ def write(out):
 
 
 def write_pdf(paths):
-    """A PDF beside each page; returns whether there is a Chromium."""
+    """Write a PDF next to each page; return whether Chromium is installed."""
     with sync_playwright() as playwright:
         installed = next(filter(None, map(shutil.which, CHROMIUM)), None)
         try:

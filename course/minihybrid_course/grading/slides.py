@@ -1,11 +1,11 @@
-"""Lecture slides, made of the chapters as they stand: text, programs, and what they print.
+"""Lecture slides, generated from the chapters: text, programs and outputs.
 
     python -m minihybrid_course.grading.slides                     # into _build/slides
 
-One HTML file a chapter, which needs no other and no network. A slide has the first
-paragraph of a cell of text, and the programs below it; the whole text is in its notes. A
-prediction waits: what answers comes with the next key. Exercises are slides, their hints and
-solutions are not. The pages scroll where there are no scripts, and print as they are.
+One self-contained HTML file per chapter. A slide has the first paragraph of a text cell and
+the programs below it; the full text is in its notes. A prediction's answer appears at the
+next key press. Exercises are on slides, but not their hints and solutions. Without scripts,
+the pages scroll; they can also be printed.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from book.make_blank import with_gaps
 from minihybrid_course.grading.chapters import COLOURS, FOLDED, MARKDOWN, Question, chapters, page
 from minihybrid_course.grading.sources import ROOT, tags
 
-MOST_LINES = 16  # of programs on one slide, unless a single cell has more
+MOST_LINES = 16  # of code per slide, unless a single cell has more
 QUOTED = re.compile(r"^> \*\*Predict\..*\n?(?:>.*\n?)*", re.MULTILINE)
 HEADING = re.compile(r"^(?=##+ )", re.MULTILINE)
 SENTENCE = re.compile(r".*?[.:!?](?:\*\*|`|\))?(?=\s|$)", re.DOTALL)
@@ -40,16 +40,16 @@ class Slide:
 
     @property
     def text(self):
-        """What stands on the slide; an exercise does so whole."""
+        """The text on the slide; for an exercise, the whole text."""
         return self.whole if self.title.startswith("Exercise ") else shown(self.whole)
 
     @property
     def notes(self):
-        """The whole text, where it says more."""
+        """The whole text, if it is longer than the slide's."""
         return self.whole if self.whole != self.text else ""
 
     def has_room_for(self, cell):
-        """Whether a cell may stand below the others; a question has its answers only."""
+        """Return whether a cell fits below the others; a question has only its answers."""
         if self.question:
             return cell in self.question.answers
         lines = sum(n_lines(c) for c in [*self.cells, cell])
@@ -61,7 +61,7 @@ def n_lines(cell):
 
 
 def slides(chapter):
-    """The slides of a chapter, in order."""
+    """Return the slides of a chapter, in order."""
     first, questions = chapter.cells[0], {q.cell.id: q for q in chapter.questions()}
     opening = first.source.partition("\n")[2].strip()
     result = [Slide(f"{chapter.number}. {chapter.title}", opening)]
@@ -77,20 +77,20 @@ def slides(chapter):
 
 
 def of_text(cell, title, questions):
-    """The slides of a cell of text: one for each of its headings, and one for a question."""
+    """Return a text cell's slides: one per heading, and one for a question."""
     result, parts = [], HEADING.split(cell.source)
     for part in parts:
         heading = re.match(r"#+ (.*)\n*", part)
         title, body = (heading[1], part[heading.end() :]) if heading else (title, part)
         question = questions[cell.id] if QUOTED.search(body) else None
         text = FOLDED.sub("", QUOTED.sub("", body)).strip()
-        if text or question or (heading and part is parts[-1]):  # or a heading above programs
+        if text or question or (heading and part is parts[-1]):  # also a heading above programs
             result.append(Slide(title, text, question=question))
     return result
 
 
 def shown(text):
-    """What of a text stands on the slide: its first paragraph, and lists, each point short."""
+    """Return the slide's part of a text: the first paragraph, and shortened lists."""
     lines, kept = text.split("\n"), []
     for token in MARKDOWN.parse(text):
         if token.level or token.nesting < 0 or not token.map:
@@ -105,20 +105,20 @@ def shown(text):
 
 
 def short(item):
-    """A point of a list up to the end of its first sentence."""
+    """Cut a list item after its first sentence."""
     sentence = SENTENCE.match(item, re.match(r"\d*", item).end() + 1)
     return item[: sentence.end()] if sentence else item.rstrip()
 
 
 def program(cell):
-    """What is seen of a cell's text: nothing where the page folds it, gaps where readers write."""
+    """Return a cell's visible source: none if folded, with gaps for the reader's code."""
     if "hide-input" in tags(cell):
         return ""
     return with_gaps(cell.source) if "gap" in tags(cell) else cell.source
 
 
 def outputs(cell):
-    """What a cell shows, as HTML."""
+    """Return a cell's outputs as HTML."""
     parts, alt = [], cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
     for out in cell.outputs:
         data = out.get("data", {})
@@ -136,13 +136,13 @@ def outputs(cell):
 
 
 def colours():
-    """The style sheet of programs, in light and in dark."""
+    """Return the style sheet of programs, for light and dark mode."""
     light, dark = (HtmlFormatter(style=s).get_style_defs("pre.code") for s in STYLES.values())
     return f"{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n}}"
 
 
 def write(out):
-    """Write the slides of all chapters, and a list of them: {chapter: its number of slides}."""
+    """Write all chapters' slides and an index; return {chapter: number of slides}."""
     out.mkdir(parents=True, exist_ok=True)
     made = {chapter.stem: slides(chapter) for chapter in chapters()}
     for chapter in chapters():

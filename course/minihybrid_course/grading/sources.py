@@ -1,18 +1,18 @@
-"""An assignment's source notebook: its cells, what they are worth, and its variants.
+"""Source notebooks of assignments: their cells, points and variants.
 
 A source has solutions, hidden tests, and several alternatives of each task. A variant, a
 number, keeps one alternative of each: cells tagged `only-cumsum` are kept where the variant
 draws `cumsum`. Its numbers are drawn from the line `VARIANT = 0` of the cell tagged `judge`.
 
-What cells are is written in nbgrader's metadata:
+The type of a cell is stored in nbgrader's metadata:
 
-- given:    locked, and worth nothing; run for everybody as the source has it;
-- given, tagged `apart`: what it defines is called in a process of its own, without the
+- given:    locked, without points; run for everybody as in the source;
+- given, tagged `apart`: its functions are called in a separate process, without the
             student's code;
-- solution: what the student wrote is run;
-- hidden:   locked, tagged `judge` and `hidden`; what only hidden tests compute with;
+- solution: the student's code is run;
+- hidden:   locked, tagged `judge` and `hidden`; used only by hidden tests;
 - tests:    locked, and worth points. The lines between `### BEGIN HIDDEN TESTS` and
-            `### END HIDDEN TESTS` are not in what students get.
+            `### END HIDDEN TESTS` are removed from the students' version.
 """
 
 import ast
@@ -31,11 +31,11 @@ NUMBER = re.compile(r"^VARIANT = \d+$", re.MULTILINE)
 
 
 class ClassroomError(Exception):
-    """What a teacher asked for cannot be done; the message says what to do."""
+    """A teacher's request can't be fulfilled; the message suggests a remedy."""
 
 
 def table(path, *columns):
-    """The rows of a teacher's CSV table with these columns, as dicts: [(line number, row), ...].
+    """Read a CSV table with these columns, as dicts: [(line number, row), ...].
 
     Raises:  ClassroomError if there is no such table, or a column is missing.
     """
@@ -52,7 +52,7 @@ def table(path, *columns):
 
 
 def roster(path, variant):
-    """Student (ID or name) -> variant: the column `variant`, or one drawn from the student."""
+    """Return student (ID or name) -> variant: the column `variant`, or derived from the ID."""
     students = {}
     for line, row in table(path, "student"):
         stated, drawn_from = row.get("variant", ""), hashlib.sha256(row["student"].encode())
@@ -63,12 +63,12 @@ def roster(path, variant):
 
 
 def names():
-    """The names of all assignments, such as 1_autograd."""
+    """Return the names of all assignments, such as 1_autograd."""
     return sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 
 
 def full_name(name, choices=None):
-    """The full name of an assignment, from its name or number."""
+    """Return the full name of an assignment, from its name or number."""
     choices = choices or names()
     matches = [n for n in choices if str(name) in (n, n.partition("_")[0])]
     if not matches:
@@ -77,14 +77,14 @@ def full_name(name, choices=None):
 
 
 def source(name):
-    """The source of an assignment, given as its name or its number."""
-    import nbformat  # takes most of a second, which the process of each submission saves
+    """Return the source of an assignment, from its name or number."""
+    import nbformat  # slow to import; the processes of submissions don't need it
 
     return nbformat.read(FOLDER / f"{full_name(name)}.ipynb", as_version=4)
 
 
 def drawn(notebook, variant):
-    """Task -> its alternative; the next variant shares none with this one.
+    """Return task -> its alternative; consecutive variants share none.
 
     >>> import nbformat
     >>> notebook = nbformat.v4.new_notebook()
@@ -100,7 +100,7 @@ def drawn(notebook, variant):
 
 
 def chosen(notebook, variant):
-    """A notebook with the cells of one variant."""
+    """Return a notebook with the cells of one variant."""
     new, kept = copy.deepcopy(notebook), set(drawn(notebook, variant).values())
     new.cells = [c for c in new.cells if kept.issuperset(only(c))]
     for cell in new.cells:
@@ -115,12 +115,12 @@ def tags(cell):
 
 
 def only(cell):
-    """The alternatives for which a cell is."""
+    """Return the alternatives that a cell belongs to."""
     return [tag.removeprefix("only-") for tag in tags(cell) if tag.startswith("only-")]
 
 
 def kind(cell):
-    """What a cell of the source is: "text", "given", "solution" or "tests"."""
+    """Return the type of a source cell: "text", "given", "solution" or "tests"."""
     known = cell["metadata"].get("nbgrader", {})
     if cell["cell_type"] != "code":
         return "text"
@@ -128,7 +128,7 @@ def kind(cell):
 
 
 def id_of(cell):
-    """The name of a cell, which students cannot change in Jupyter; None if it has none."""
+    """Return a cell's ID, which students can't change in Jupyter, or None."""
     known = cell["metadata"].get("nbgrader")
     name = known.get("grade_id") if isinstance(known, dict) else None
     return name if isinstance(name, str) else None
@@ -139,7 +139,7 @@ def points(cell):
 
 
 def defined(cell):
-    """The names that a cell of code defines; none if it isn't valid Python."""
+    """Return the names that a code cell defines; none if it isn't valid Python."""
     names = set()
     try:
         body = ast.parse(cell["source"]).body
@@ -157,6 +157,6 @@ def defined(cell):
 
 
 def names_of(notebook, *kinds):
-    """The names that cells of these kinds define in the student's process."""
+    """Return the names that cells of these types define in the student's process."""
     cells = [c for c in notebook["cells"] if kind(c) in kinds and "judge" not in tags(c)]
     return set().union(*map(defined, cells))

@@ -1,6 +1,6 @@
-"""Who handed in what: the submissions in a folder, one for each student.
+"""Find the submissions in a folder, one for each student.
 
-A folder or a notebook for each student, or the zip of Moodle or Canvas, unpacked.
+Supports a folder or a notebook per student, or the unpacked zip of Moodle or Canvas.
 """
 
 import os
@@ -13,22 +13,22 @@ from minihybrid_course.grading.judge import digest
 from minihybrid_course.grading.sources import ClassroomError
 from minihybrid_course.grading.text import readable
 
-# How Moodle names folders, and Canvas files: a resubmission has a higher attachment number.
+# Moodle's folder names, Canvas's file names: resubmissions have higher attachment numbers.
 MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assign(?:submission|feedback)_file_?")
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_(?P<attachment>\d+)_.+")
 
-MOST_LEVELS = 20  # of folders in a submission
+MOST_LEVELS = 20  # of nested folders in a submission
 
 
 @dataclass
 class Submission:
-    """One student's submission: a path, or the reason why there is none."""
+    """One student's submission: a path, or the reason why there isn't one."""
 
     student: str
-    number: str  # of the learning platform, or ""
+    number: str  # the learning platform's ID, or ""
     path: Path | None
     why: str = ""
-    attachment: str = ""  # of Canvas; of several, the largest counts
+    attachment: str = ""  # Canvas's attachment number; the largest counts
     variant: int = 0
     notes: list = field(default_factory=list)
 
@@ -38,12 +38,12 @@ class Submission:
 
     @property
     def who(self):
-        """What identifies the student in a stored result."""
+        """Return the student's identity for a stored result."""
         return {name: getattr(self, name) for name in ("student", "number", "attachment", "key")}
 
 
 def hidden(path):
-    """Whether a path is not the student's own: checkpoints, and what macOS puts into a zip.
+    """Return whether a path isn't the student's: checkpoints, and macOS's files in zips.
 
     >>> hidden(Path("__MACOSX/anna/1.ipynb")), hidden(Path("anna/._1.ipynb")), hidden(Path("a/b"))
     (True, True, False)
@@ -52,7 +52,7 @@ def hidden(path):
 
 
 def is_notebook(path):
-    """Whether a file name ends in .ipynb, in any case."""
+    """Return whether a file name ends in .ipynb, ignoring case."""
     return path.suffix.lower() == ".ipynb"
 
 
@@ -61,7 +61,7 @@ def is_folder(entry):
 
 
 def files_in(folder):
-    """The files below a folder, in order, at most `MOST_LEVELS` folders deep."""
+    """Return the files below a folder, in order, at most `MOST_LEVELS` folders deep."""
     paths = []
     for place, folders, names in os.walk(folder):
         if len(Path(place).relative_to(folder).parts) >= MOST_LEVELS:
@@ -71,10 +71,10 @@ def files_in(folder):
 
 
 def submission_of(entry, name):
-    """The submission in a folder or file of the folder of submissions.
+    """Return the submission in an entry of the folder of submissions.
 
-    Moodle names folders and Canvas files, so a file named like one of Moodle's folders is
-    only a file.
+    Moodle's pattern applies only to folders and Canvas's only to files, so a file named like
+    one of Moodle's folders is an ordinary file.
     """
     label = entry.name if is_folder(entry) else re.sub(r"(?i)\.ipynb$", "", entry.name)
     label = re.sub(r"\s", " ", readable(unicodedata.normalize("NFC", label), 200))
@@ -99,7 +99,7 @@ def submission_of(entry, name):
 
 
 def entries_of(folder):
-    """(submissions, other files and hidden folders), in order."""
+    """Return (submissions, other files and hidden folders), in order."""
     entries = sorted(folder.iterdir(), key=lambda e: os.fsencode(e.name))
     right = [e for e in entries if is_notebook(e) or e.is_dir() or e.is_symlink()]
     right = [e for e in right if not hidden(Path(e.name))]
@@ -107,7 +107,7 @@ def entries_of(folder):
 
 
 def submissions(folder, name):
-    """All submissions of a folder, in order, one for each student."""
+    """Return all submissions of a folder, in order, one for each student."""
     entries, _ = entries_of(folder)
     if not entries:
         raise ClassroomError(
@@ -117,7 +117,7 @@ def submissions(folder, name):
     for entry in entries:
         try:
             one = submission_of(entry, name)
-        except Exception as error:  # whatever a folder's names and links can raise
+        except Exception as error:  # untrusted names and links can raise anything
             why = f"the folder can't be read ({type(error).__name__}: {error})"
             one = Submission(readable(entry.name, 200), "", None, why)
         students.setdefault(one.number or one.student, []).append(one)
@@ -125,7 +125,7 @@ def submissions(folder, name):
 
 
 def one_of(several):
-    """The submission of one student that counts: the last attempt, if known."""
+    """Return the submission of a student that counts: the last attempt, if known."""
     several.sort(key=lambda one: int(one.attachment[-18:] or 0))
     last = several[-1]
     if len(several) > 1 and last.attachment == several[-2].attachment:

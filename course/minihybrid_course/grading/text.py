@@ -1,10 +1,10 @@
-"""Text from students, made safe to print, to store and to put into a page."""
+"""Sanitize text from students for printing, storing and embedding in a page."""
 
 
 def readable(text, limit=1100):
-    r"""The text without control characters and lone surrogates, cut to `limit` characters.
+    r"""Remove control characters and lone surrogates, and cut to `limit` characters.
 
-    Line breaks and tabs stay; anything else that doesn't print is written as an escape.
+    Newlines and tabs are kept; other unprintable characters are escaped.
 
     >>> readable("a\x1b[2J\ud800\u202e ü\n")
     'a\\x1b[2J\\ud800\\u202e ü\n'

@@ -3,12 +3,12 @@
     python -I worker.py '{"limits": ..., "files": ..., "path": ...}'
 
 It reads one request per line from stdin and answers with one line: {"run": text} runs a cell,
-{"call": name, "args": [...], "kwargs": {...}} calls a function. Only numbers, texts and arrays
-cross, as JSON. The process that asks knows the right answers; this one doesn't.
+{"call": name, "args": [...], "kwargs": {...}} calls a function. Only numbers, strings and
+arrays are exchanged, as JSON. Only the requesting process has the right answers.
 
 Cells run as in Jupyter: an IPython shell handles magics, `!`, `?` and top-level `await`.
-Given cells run in a namespace of their own, so a test's helper keeps its meaning even if a
-student reuses its name.
+Given cells run in a separate namespace, so a test's helper is unaffected if a student reuses
+its name.
 """
 
 import base64
@@ -25,12 +25,12 @@ from types import FunctionType
 import numpy as np
 from IPython.core.inputtransformer2 import TransformerManager
 
-PARTS = ("__code__", "__defaults__", "__kwdefaults__")  # of a function, which can be assigned
+PARTS = ("__code__", "__defaults__", "__kwdefaults__")  # assignable parts of a function
 
 
 def limit(limits):
-    """Set the system's limits on memory, processor time, processes and files."""
-    import resource  # not on Windows
+    """Set the system's limits on memory, CPU time, processes and files."""
+    import resource  # not available on Windows
 
     for name, value in limits.items():
         kind = getattr(resource, f"RLIMIT_{name}")
@@ -39,11 +39,11 @@ def limit(limits):
         resource.setrlimit(kind, (value, value))
 
 
-# -- values that cross -----------------------------------------------------------------
+# -- serialization ---------------------------------------------------------------------
 def encode(value):
-    """A value in a form that JSON can write.
+    """Convert a value to JSON-serializable data.
 
-    Raises:  TypeError for anything but numbers, texts, arrays, and lists and dicts of them.
+    Raises:  TypeError for anything but numbers, strings, arrays, and lists and dicts of them.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -65,7 +65,7 @@ def encode(value):
 
 
 def decode(data, functions=None):
-    """The value that `encode` wrote; functions: name -> the student's function."""
+    """Decode the data of `encode`; functions: name -> the student's function."""
     if isinstance(data, list):
         return [decode(v, functions) for v in data]
     if not isinstance(data, dict):
@@ -87,23 +87,23 @@ def decode(data, functions=None):
 
 # -- cells -----------------------------------------------------------------------------
 def shell():
-    """An IPython shell that prints no tracebacks and keeps no history."""
+    """Return an IPython shell that prints no tracebacks and keeps no history."""
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
     made = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
-    made.enable_gui = lambda gui=None: None  # %matplotlib inline asks for it
+    made.enable_gui = lambda gui=None: None  # %matplotlib inline calls it
     made.showtraceback = made.showsyntaxerror = lambda *args, **kwargs: None
     return made
 
 
 class Notebook:
-    """The cells of one submission as they run, in two namespaces.
+    """The state of one submission's cells, in two namespaces.
 
-    student: what the student's cells define, with the given names beside.
-    given:   what given cells define; no cell of the student's replaces such a name, except
-             `solutions`, the names that are theirs to define.
-    modules: modules that the course provides, which given cells get as they were.
+    student: the names that the student's cells define, plus the given names.
+    given:   the names that given cells define; student cells can't replace them, except
+             `solutions`, the names that students must define.
+    modules: modules that the course provides, which are restored for given cells.
     """
 
     def __init__(self, solutions=(), modules=()):
@@ -112,19 +112,19 @@ class Notebook:
         self.student = self.shell.user_ns
         self.given = {"__name__": "__main__", "__builtins__": dict(vars(builtins))}
         self.given_names, self.count = set(), itertools.count()
-        self.originals = {}  # name -> what a given cell defined, and its code and defaults
+        self.originals = {}  # name -> a given cell's object, and its code and defaults
         self.transform = TransformerManager().transform_cell
         self.builtin_names = set(self.student)
 
     def run(self, text):
-        """Run a cell of the student's; raises what it raises."""
+        """Run a student's cell; propagate its exceptions."""
         result = self.shell.run_cell(text)
         self.share()
         if error := result.error_before_exec or result.error_in_exec:
             raise error
 
     def run_given(self, text):
-        """Run a given cell apart; the student's cells see what it defines."""
+        """Run a given cell in its namespace; share its names with the student's cells."""
         text, name = self.transform(text), f"<given cell {next(self.count)}>"
         linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
         self.restore()
@@ -139,7 +139,7 @@ class Notebook:
         self.student.update(new)
 
     def restore(self):
-        """Undo what the student's cells changed in given functions, their globals and modules."""
+        """Undo student cells' changes to given functions, their globals and modules."""
         for module, names in self.modules:
             sys.modules[names["__name__"]] = module
             vars(module).update(names)
@@ -149,23 +149,23 @@ class Notebook:
                 setattr(function, part, value)
 
     def share(self):
-        """Let given cells see what the student defined, apart from the given names."""
+        """Make the student's names available to given cells, except the given names."""
         hidden = self.given_names | self.builtin_names
         self.given.update({k: v for k, v in self.student.items() if k not in hidden})
 
     def function(self, request):
-        """The function that a request names: given, or the student's."""
+        """Return the function that a request names, given or the student's."""
         self.share()
         self.restore()
         return decode({"name": request["call"]}, self.names())
 
     def names(self):
-        """Name -> value, as tests see them."""
+        """Return name -> value, for tests."""
         return self.student | {name: self.given[name] for name in self.given_names}
 
 
 def describe(error):
-    """Type and message of an error, and the last line of a cell that it came from."""
+    """Return an error's type and message, and the last cell line in its traceback."""
     line = ""
     for frame in traceback.extract_tb(error.__traceback__)[::-1]:
         if frame.filename.startswith(("<ipython-input", "<given cell")):
@@ -173,13 +173,13 @@ def describe(error):
             break
     try:
         text = str(error)
-    except BaseException:  # a student's own __str__
+    except BaseException:  # a student's __str__
         text = "its text can't be made"
     return f"{type(error).__name__}: {text}"[:1000] + line
 
 
 def answer(request, notebook):
-    """What a request results in, as a dict for JSON."""
+    """Process a request; return the response as a dict for JSON."""
     try:
         if "run" in request:
             run = notebook.run_given if request.get("given") else notebook.run
@@ -189,14 +189,14 @@ def answer(request, notebook):
         args = [decode(v, names) for v in request["args"]]
         kwargs = {k: decode(v, names) for k, v in request["kwargs"].items()}
         return {"done": encode(function(*args, **kwargs))}
-    except BaseException as error:  # SystemExit is the student's as well
+    except BaseException as error:  # includes the student's SystemExit
         return {"error": describe(error)}
 
 
 def main(settings):
     requests, answers = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)
-    for k in (0, 1, 2):  # cells' output goes nowhere
+    for k in (0, 1, 2):  # discard cells' output
         os.dup2(null, k)
     if settings["user"] is not None:
         os.setgroups([])
