@@ -1748,7 +1748,7 @@ class _random:
         """Draw from the normal distribution; the shape is given as integers."""
     @staticmethod
     def seed(seed_state, ctx: Any = "all") -> None:
-        """Start the random numbers anew: the same seed gives the same numbers."""
+        """Seed the generator: the same seed reproduces the same samples."""
     @staticmethod
     def shuffle(data, out=None) -> Symbol:
         """Return a copy with the rows (axis 0) in random order."""

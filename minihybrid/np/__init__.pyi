@@ -508,7 +508,7 @@ class _random:
         """Draw from the standard normal; the lengths are separate arguments."""
     @staticmethod
     def seed(seed_state, ctx: Any = "all") -> None:
-        """Start the random numbers anew: the same seed gives the same numbers."""
+        """Seed the generator: the same seed reproduces the same samples."""
     @staticmethod
     def shuffle(x) -> ndarray:
         """Shuffle the rows of an array in place."""

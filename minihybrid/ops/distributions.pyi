@@ -8,7 +8,7 @@ class Random:
     """The functions of `random`: distributions, choices, `seed`."""
     @staticmethod
     def seed(seed_state, ctx: Any = "all") -> None:
-        """Start the random numbers anew: the same seed gives the same numbers."""
+        """Seed the generator: the same seed reproduces the same samples."""
     def __init__(self, interpret) -> None: ...
     def uniform(
         self, low: Any = 0.0, high: Any = 1.0, shape=None, dtype=None, ctx=None, out=None
