@@ -113,6 +113,7 @@ UPWARD = {
     ("core.compiled", "runtime.donation"): "what `reuse` and `donatable` have entered",
     ("core.context", "runtime.device"): "`num_gpus()`",
     ("core.files", "formats.foreign"): "an existing file is replaced",
+    ("core.op", "ops.bfloat16"): "operators on bfloat16",
     ("core.graph", "view.text"): "`graph.show()`",
     ("core.hybrid", "runtime.guards"): "`net.plans.show()`",
     ("core.numpy_target", "codegen.numpy.whole"): "`plan.source`",

@@ -174,7 +174,7 @@ def test_sparse_arrays_are_read_as_dense_ones():
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_arrays_of_all_versions_and_dtypes(version, device):
     actual = nd.load(file(f"old/v{version}_{device}.params"))
-    assert list(actual) == list(params.TYPE_FLAGS)
+    assert list(actual) == [n for n in params.TYPE_FLAGS if n != "bfloat16"]  # newer than these
     for dtype, array in actual.items():
         assert array.dtype == np.dtype(dtype)
         np.testing.assert_array_equal(array.asnumpy(), ARRAYS.astype(dtype))

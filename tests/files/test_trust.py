@@ -64,6 +64,8 @@ RUNS = {  # (file, what runs) -> why it may
     ("exercises/ch01.py", "exec"): "a text of numbers that a student's own code wrote",
     ("exercises/ch01.py", "eval"): "the same",
     ("exercises/ch04.py", "exec"): "nano, which we ship",
+    ("exercises/assignment.py", "compile"): "a released assignment's visible tests",
+    ("exercises/assignment.py", "exec"): "the same, in the student's own notebook",
     ("cells.py", "exec"): "snippets that we ship, in the library that they are about",
     ("cells.py", "compile"): "the same",
     ("ops/eager_cache.py", "exec"): "calls of an operator's steps, their places by number",

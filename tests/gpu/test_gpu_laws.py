@@ -28,7 +28,8 @@ from minihybrid.ops.random import STREAM
 from minihybrid.passes import expand
 from minihybrid.runtime.device import device_of
 
-FIRST = first_samples(CASES)  # more samples have other shapes, which 32 bits see
+# More samples have other shapes, which 32 bits see; quantized operators have no 64 bits.
+FIRST = first_samples([case for case in CASES if "_quantized" not in case.op.name])
 # Sums of the simulator and of NumPy have different orders; whole numbers are equal.
 TOLERANCE = {"float32": 5e-6, "float64": 1e-12}
 # A stride leaves holes in the gradient of a convolution's data. On a GPU zeros are
