@@ -1,5 +1,6 @@
 """Eager calls that are alike: checked once, then run with few Python calls, and as before."""
 
+import gc
 import platform
 import subprocess
 import sys
@@ -54,11 +55,13 @@ def n_calls(function, *args):
         count[0] += event == "call"
 
     before = sys.getprofile()
+    gc.disable()  # a collection would run finalizers of other tests' objects
     sys.setprofile(note)
     try:
         function(*args)
     finally:
         sys.setprofile(before)
+        gc.enable()
     return count[0] - 1
 
 
