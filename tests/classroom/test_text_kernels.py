@@ -109,6 +109,6 @@ def test_a_kernel_that_works_now_and_then_loses_the_race(where):
             exec(cell.source, names)
     text = f"if {where}:\n        out[0] = a0[0] + a0[1]"
     actual = names["raced"](HEAD + text, "x", [0], [[2]])
-    assert not actual["out"] == pytest.approx(actual["wanted"])
+    assert not actual["out"] == pytest.approx(actual["expected"])
     actual = names["raced"](HEAD + "out[0] = a0[0] + a0[1]", "x", [0], [[2]])
-    assert actual["out"] == pytest.approx(actual["wanted"])
+    assert actual["out"] == pytest.approx(actual["expected"])

@@ -225,8 +225,9 @@ for name in sys.argv[1:]:
         os._exit(1)
     os._exit(0)
 """
-# The gradient is read with autograd, `npx` as mx.npx, `bundled` by `python -m minihybrid`.
-UNNAMED = (), ("core.passes.gradient", "gluon.data.bundled", "np.npx")
+# The gradient is read with autograd, `npx` as mx.npx, `bundled` by `python -m minihybrid`, and
+# bfloat16 with its first array.
+UNNAMED = (), ("core.passes.gradient", "gluon.data.bundled", "np.npx", "ops.bfloat16")
 
 
 @pytest.mark.slow
