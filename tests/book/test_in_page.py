@@ -25,7 +25,12 @@ ELSE = {
     ("09_export", "c31"): "onnx is left out: export to ONNX needs the library onnx, which is not",
 } | {
     (stem, "nano-s"): "nano: Numba is missing, so chains stay operators"
-    for stem in ("21_the_memory_planner", "22_files", "26_from_two_kernels_to_one")
+    for stem in (
+        "21_the_memory_planner",
+        "22_files",
+        "26_from_two_kernels_to_one",
+        "29_guards_and_shapes",
+    )
 }
 
 # What differs in Pyodide, where kernels are WebAssembly.
