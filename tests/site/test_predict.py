@@ -192,7 +192,22 @@ def test_forms_have_no_barrier_and_fit(browser, site, viewport):
 
 
 # -- the built book ----------------------------------------------------------------------
+ASKING = sorted(
+    p for p in SITE.glob("notebooks/*.html") if 'class="predict"' in p.read_text("utf-8")
+)
+
+
 def test_the_book_asks():
-    """What a page does with its questions is tested in test_site."""
-    pages = [p.read_text("utf-8") for p in SITE.glob("notebooks/*.html")]
-    assert sum('class="predict"' in page for page in pages) >= 4
+    assert len(ASKING) >= 4
+
+
+@pytest.mark.parametrize("path", ASKING, ids=lambda path: path.stem)
+def test_pages_hide_answers_until_they_are_asked_for(browser, address, path):
+    with Visit(browser, f"{address}notebooks/{path.name}") as opened:
+        page = opened.page
+        outputs = page.locator(".tag_answer .cell_output")
+        assert outputs.count() and not any(o.is_visible() for o in outputs.all())
+        for button in page.locator("form.predict .show").all():
+            button.click()
+        assert all(o.is_visible() for o in outputs.all())
+        assert not page.locator(".waits").count() and opened.problems == []
