@@ -36,7 +36,9 @@ SHEET = """selector => {
 SIZES = """selector => [...new Set([...document.querySelectorAll(selector)].map(
     (part) => parseFloat(getComputedStyle(part).fontSize)))]"""
 BORDER = "e => parseFloat(getComputedStyle(e).borderLeftWidth)"
-WIDTHS = "() => [...document.querySelectorAll('.mh-figure svg')].map((e) => e.clientWidth)"
+# Of a figure in steps, one panel shows.
+WIDTHS = """() => [...document.querySelectorAll(".mh-figure svg")]
+    .filter((e) => e.checkVisibility()).map((e) => e.clientWidth)"""
 
 
 @pytest.fixture(scope="module", params=PAGES)
@@ -71,7 +73,9 @@ def test_headings_go_down_in_steps(page):
 
 
 def test_figures_are_wider_than_they_were(page):
-    assert all(width >= 380 for width in page.evaluate(WIDTHS))
+    widths = page.evaluate(WIDTHS)
+    assert bool(widths) != ("15_writing_passes" in page.url)  # which draws no such figure
+    assert all(width >= 380 for width in widths)
 
 
 def test_a_page_shows_no_call_that_draws(page):
