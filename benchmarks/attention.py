@@ -221,15 +221,15 @@ def measure(lengths, measured, rounds, stored):
     peaks = []
     for form in [(n, way, "step") for n in measured for way in ("operator", "composed")]:
         engines = {name: Engine(name, stored) for name in ENGINES}  # no memory from another form
-        found = {name: engine.ask("memory", *form) for name, engine in engines.items()}
-        peaks.append(row(form, found))
+        peak_of = {name: engine.ask("memory", *form) for name, engine in engines.items()}
+        peaks.append(row(form, peak_of))
         for engine in engines.values():
             engine.end()
     return times, peaks
 
 
-def row(form, found):
-    return dict(zip(("length", "way", "mode"), form, strict=True)) | found
+def row(form, peak_of):
+    return dict(zip(("length", "way", "mode"), form, strict=True)) | peak_of
 
 
 def table(times, peaks):
@@ -266,8 +266,8 @@ def main():
         from machine import describe
 
         yardsticks = [before, yardstick()]
-        found = {"machine": describe(), "yardstick_s": yardsticks, "times": times, "peaks": peaks}
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+        report = {"machine": describe(), "yardstick_s": yardsticks, "times": times, "peaks": peaks}
+        RESULTS.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -112,11 +112,11 @@ Yardstick (a NumPy matrix product): {before.cells()[0]} before, \
 
 def report(rows_of, yardsticks, machine, n_threads, n_rounds):
     """The whole text.  rows_of: workload -> rows, including `matmul` and `copy`."""
-    seen = roofs(rows_of)
+    rooflines = roofs(rows_of)
     parts = []
     for workload, rows in rows_of.items():
-        end = footer(machine, seen, yardsticks[workload], n_threads, n_rounds)
-        parts.append(f"**{ALL[workload].title}**\n\n{table(workload, rows, seen)}\n\n{end}")
+        end = footer(machine, rooflines, yardsticks[workload], n_threads, n_rounds)
+        parts.append(f"**{ALL[workload].title}**\n\n{table(workload, rows, rooflines)}\n\n{end}")
     verdicts = bars.verdicts(rows_of, n_threads)
     missed = [verdict for verdict in verdicts if not verdict.passed]
     parts.append(

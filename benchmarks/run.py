@@ -38,13 +38,13 @@ def measure(workloads, rivals, n_processes, n_rounds, n_threads):
 
 def save(stem, rows_of, yardsticks, n_threads, n_rounds):
     """Write the table, every round, and the pictures; returns the table."""
-    machine, seen = describe(), roofs(rows_of)
+    machine, rooflines = describe(), roofs(rows_of)
     text = report(rows_of, yardsticks, machine, n_threads, n_rounds)
     latest = {
         "machine": machine,
         "threads": n_threads,
         "rounds": n_rounds,
-        "roofs": asdict(seen),
+        "roofs": asdict(rooflines),
         "bars": [{**asdict(v), "passed": v.passed} for v in verdicts(rows_of, n_threads)],
         "workloads": {
             workload: {
@@ -60,7 +60,7 @@ def save(stem, rows_of, yardsticks, n_threads, n_rounds):
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{stem}.json").write_text(json.dumps(latest) + "\n")
     (RESULTS / f"{stem}.md").write_text(text)
-    draw(rows_of, seen, machine, n_threads, RESULTS / stem)
+    draw(rows_of, rooflines, machine, n_threads, RESULTS / stem)
     return text
 
 

@@ -121,12 +121,12 @@ def tagged(cells, tag):
 
 def lines_of_chapters():
     """{"29": lines of code}, of the engine's modules whose first line names the chapter."""
-    found = Counter()
+    totals = Counter()
     for path in (ROOT / "minihybrid").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         if named := re.match(r'"""Chapter (\d\d)\. ', text):
-            found[named[1]] += count(text)
-    return found
+            totals[named[1]] += count(text)
+    return totals
 
 
 @cache
@@ -149,16 +149,16 @@ def amounts(slug):
 def contents():
     """A table of these amounts and the engine's lines, with their sums."""
     lines = lines_of_chapters()
-    found = {
+    totals = {
         slug: {"lines of the engine": lines[one[0][:2]], **amounts(slug)}
         for slug, one in chapters().items()
     }
-    columns = list(found["tour"])
+    columns = list(totals["tour"])
     rows = [("chapter", *columns)]
     rows += [
-        (linked([slug]), *(f"{n:,}" * (n > 0) for n in a.values())) for slug, a in found.items()
+        (linked([slug]), *(f"{n:,}" * (n > 0) for n in a.values())) for slug, a in totals.items()
     ]
-    rows.append(("all", *(f"{sum(a[c] for a in found.values()):,}" for c in columns)))
+    rows.append(("all", *(f"{sum(a[c] for a in totals.values()):,}" for c in columns)))
     return [as_table(rows)]
 
 
@@ -166,8 +166,8 @@ def lectures():
     """A table of the topics of CMU 10-414, and of what no exercise asks for."""
     rows = [("topic", "chapters", "exercises", "checked", "a student can't yet")]
     for one in course()["lecture"]:
-        found = [amounts(slug) for slug in one["chapters"]]
-        counts = [str(sum(a[c] for a in found)) for c in ("exercises", "checked")]
+        totals = [amounts(slug) for slug in one["chapters"]]
+        counts = [str(sum(a[c] for a in totals)) for c in ("exercises", "checked")]
         rows.append((one["topic"], linked(one["chapters"]), *counts, one["missing"]))
     return [as_table(rows)]
 

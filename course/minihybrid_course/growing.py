@@ -484,21 +484,23 @@ def _step_17(n):
         ("dot", [(n.N, 5), (5, 8)], (n.N, 8)),
         ("add", [(n.N, 5)] * 2, (n.N, 5)),
     ):
-        found = there(getattr(n, name).infer(*shapes), f"{name}.infer")
-        need(found == right, f"{name}.infer returns {found} for rows N instead of {right}")
+        actual = there(getattr(n, name).infer(*shapes), f"{name}.infer")
+        need(actual == right, f"{name}.infer returns {actual} for rows N instead of {right}")
     net = n.HybridSequential()
     net.add(n.Dense(8, activation="relu"), n.Dense(3))
     net.initialize(n.Xavier())
     net.hybridize()
     params = [net[k].weight for k in range(2)]
     for rows in range(1, 21):
-        x, found = _rows(n, rows), []
+        x, actual = _rows(n, rows), []
         for f in (net, net.forward):
             with n.record():
                 y = there(f(x), "a call")
             y.backward()
-            found.append([y.data, *(p.array.grad.data for p in params)])
-        for name, a, b in zip(("result", "first gradient", "second gradient"), *found, strict=True):
+            actual.append([y.data, *(p.array.grad.data for p in params)])
+        for name, a, b in zip(
+            ("result", "first gradient", "second gradient"), *actual, strict=True
+        ):
             equal(a, b, f"with {rows} rows, the {name}")
     count = len(net.plans)
     need(count == 1, f"1 to 20 rows compile {count} plans, but one plan fits them all")
@@ -518,9 +520,11 @@ def _plans(n, text, shapes, reasons):
             x = _rows(n, *shape)
             case = f"{text} of shape {shape}, hybridized,"
             equal(called(case, block, x).data, forward(x).data, case)
-    found = block.reasons
-    right = len(found) == len(reasons) and all(b in a for a, b in zip(found, reasons, strict=True))
-    need(right, f"{text} of shapes {shapes}: the reasons are {found} instead of {reasons}")
+    actual = block.reasons
+    right = len(actual) == len(reasons) and all(
+        b in a for a, b in zip(actual, reasons, strict=True)
+    )
+    need(right, f"{text} of shapes {shapes}: the reasons are {actual} instead of {reasons}")
 
 
 THEIRS = {"relu": nd.relu, "exp": nd.exp, "dot": nd.dot, "transpose": nd.transpose}
@@ -551,8 +555,8 @@ def _step_18(n):
     def slope(x):
         return n.vjp(lambda x: (x * x * x).sum(), x)[1](n.NDArray(np.ones(())))
 
-    found = n.jvp(slope, n.NDArray(x), n.NDArray(t))[1]
-    equal(found.data, 6 * x * t, "the Hessian-vector product of x * x * x, a jvp of a vjp,")
+    actual = n.jvp(slope, n.NDArray(x), n.NDArray(t))[1]
+    equal(actual.data, 6 * x * t, "the Hessian-vector product of x * x * x, a jvp of a vjp,")
     need(not n.STATE.recording, "STATE.recording is still set after vjp")
     _batches(n)
 
@@ -573,15 +577,15 @@ def _batches(n):
         for examples in (3, 6):
             xs = np.random.default_rng(0).normal(size=(examples, 2, 3)).astype("f")
             with _counted(n) as counts:
-                found = called(f"vmap of {text}", n.vmap(f), n.NDArray(xs))
-            equal(found.data, np.stack([f(n.NDArray(x)).data for x in xs]), f"vmap of {text}")
+                actual = called(f"vmap of {text}", n.vmap(f), n.NDArray(xs))
+            equal(actual.data, np.stack([f(n.NDArray(x)).data for x in xs]), f"vmap of {text}")
             runs.append(len(counts))
         need(runs[0] == runs[1], f"vmap of {text} runs {runs} operators for 3 and 6 examples")
     try:
-        found = n.vmap(n.transpose)(n.NDArray(np.ones((4, 2, 3))))
+        actual = n.vmap(n.transpose)(n.NDArray(np.ones((4, 2, 3))))
     except TypeError:
         return
-    need(found.shape == (4, 3, 2), f"vmap of transpose returns the shape {found.shape}")
+    need(actual.shape == (4, 3, 2), f"vmap of transpose returns the shape {actual.shape}")
 
 
 @contextlib.contextmanager
@@ -605,8 +609,8 @@ def _step_19(n):
         arrays = [q * np.float32(scale), k, v]
         theirs = of_this_engine(nd.scaled_dot_product_attention, *(a[None] for a in arrays))
         with without_compiler(n), np.errstate(all="ignore"):
-            found = gradients(n, lambda *a: n.attention(*a), *arrays)
-        for what, a, b in zip(("the result", "dq", "dk", "dv"), found, theirs, strict=True):
+            actual = gradients(n, lambda *a: n.attention(*a), *arrays)
+        for what, a, b in zip(("the result", "dq", "dk", "dv"), actual, theirs, strict=True):
             equal(a, b[0], f"{what} of attention, for {name},")
     xs = [n.NDArray(a) for a in (q, k, v)]
     for x in xs:

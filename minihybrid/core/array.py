@@ -164,9 +164,9 @@ class NDArray(Value):
         signature = (specs, *attrs.values())
         if signature in op.checked:
             return cls._computed(op, inputs, attrs, datas, specs)
-        wanted = op.specs_of(specs, attrs)[1]  # first, for its better error messages
+        inferred = op.specs_of(specs, attrs)[1]  # first, for its better error messages
         out = cls._computed(op, inputs, attrs, datas, specs)
-        _refuse_other_specs(op, wanted, out if isinstance(out, tuple) else (out,))
+        _refuse_other_specs(op, inferred, out if isinstance(out, tuple) else (out,))
         op.checked.put(signature)
         return out
 
@@ -348,8 +348,8 @@ class NDArray(Value):
             value = np.asarray(value)
         if isinstance(value, np.ndarray) and value.size == 1:
             value = value.item()  # a (1,) array acts as a scalar, like x[0, 0]
-        kept = self.node or self.base or self.snapshot
-        inputs = self._write_inputs(key, source) if STATE.recording else kept and self._preserve()
+        saved = self.node or self.base or self.snapshot
+        inputs = self._write_inputs(key, source) if STATE.recording else saved and self._preserve()
         try:
             self.data[key] = value
         except IndexError as error:

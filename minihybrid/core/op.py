@@ -566,8 +566,8 @@ class Op:
         """Whether a dtype is bfloat16, which the operator computes in float32."""
         if self.any_dtype or self.view or self.strides or not specs:
             return False
-        given = [s.dtype for s in specs] + [v for v in attrs.values() if isinstance(v, np.dtype)]
-        return any(kind is not None and kind.kind == "V" for kind in given)
+        dtypes = [s.dtype for s in specs] + [v for v in attrs.values() if isinstance(v, np.dtype)]
+        return any(dtype is not None and dtype.kind == "V" for dtype in dtypes)
 
     def is_made(self, specs, attrs):
         """Whether the operator is decomposed into simpler ones."""

@@ -475,9 +475,9 @@ class Perplexity(EvalMetric):
         scores = numpy.moveaxis(pred, self.axis, -1).reshape(-1, pred.shape[self.axis])
         label = label.ravel().astype(numpy.int64)
         self.same_length(label, scores)
-        kept = label != self.ignore_label  # with None, all are kept
-        chosen = scores[kept, label[kept]]
-        return -numpy.log(numpy.maximum(chosen, 1e-10)).sum(), kept.sum()
+        valid = label != self.ignore_label  # with None, all are kept
+        chosen = scores[valid, label[valid]]
+        return -numpy.log(numpy.maximum(chosen, 1e-10)).sum(), valid.sum()
 
     def value(self, total, count):
         """Return the perplexity for a sum of cross-entropies and a count."""

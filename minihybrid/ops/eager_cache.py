@@ -184,11 +184,11 @@ def unroll(steps, runs, n, outs, kind, on):
             n1 = Node(op1, ((n0, 0),), attrs1, "", None, (x2,))
             return kind(x2, n1, 0)
     """
-    kept = [i for step in steps for i in step.outs] if on else outs  # in separate memory
+    stored = [i for step in steps for i in step.outs] if on else outs  # in separate memory
     source = dict.fromkeys(range(n))  # slot -> slot of the array that owns its memory
     for op, _, _, places, made in steps:
         source |= {i: source[places[0]] if op.view else i for i in made}
-    owners = [source[i] for i in kept]
+    owners = [source[i] for i in stored]
     refs = {i: f"r{i}" for i in range(n) if on and on[i] is not Constant}  # on the tape
     known = {i: f"r{i}" for i in range(n)}  # including constants
     scope = {"compact": _compact, "own": own, "kind": kind, "Node": Node, "Constant": Constant}
@@ -197,7 +197,7 @@ def unroll(steps, runs, n, outs, kind, on):
     for k, (op, attrs, _, places, made) in enumerate(steps):
         scope |= {f"step{k}": runs[k], f"op{k}": op, f"attrs{k}": attrs}
         value, at = f"step{k}({_named(places)})", source[made[0]]
-        if op.view and not {*made}.isdisjoint(kept) and (at is None or owners.count(at) > 1):
+        if op.view and not {*made}.isdisjoint(stored) and (at is None or owners.count(at) > 1):
             value += ".copy()"
         elif not (op.view or op.gives_own):
             value = f"{'compact' if {*made}.isdisjoint(owners) else 'own'}({value})"

@@ -402,8 +402,8 @@ def test_a_line_that_computes_nothing_records_no_node():
         print(end="")
         return y * 2
 
-    told = [panel.sentences[0] for panel in figures.two_ways(printed, 4.0).panels]
-    assert told[1].endswith("recorded: nothing.") and "recorded: _mulscalar0" in told[2]
+    texts = [panel.sentences[0] for panel in figures.two_ways(printed, 4.0).panels]
+    assert texts[1].endswith("recorded: nothing.") and "recorded: _mulscalar0" in texts[2]
 
 
 def test_what_is_too_much_is_refused():

@@ -174,12 +174,12 @@ def doubling(*stacked):
     """The graph of an iteration of a loop."""
     nodes = [
         helper.make_node("Add", ["v", "v"], ["v2"]),
-        helper.make_node("Identity", ["going"], ["again"]),
+        helper.make_node("Identity", ["condition"], ["next_condition"]),
         *[helper.make_node("Identity", ["v2"], [name]) for name in stacked],
     ]
-    given = [info("i", "INT64", ()), info("going", "BOOL", ()), info("v")]
-    gives = [info("again", "BOOL", ()), info("v2"), *map(info, stacked)]
-    return helper.make_graph(nodes, "body", given, gives)
+    inputs = [info("i", "INT64", ()), info("condition", "BOOL", ()), info("v")]
+    outputs = [info("next_condition", "BOOL", ()), info("v2"), *map(info, stacked)]
+    return helper.make_graph(nodes, "body", inputs, outputs)
 
 
 def test_a_loop_that_only_counts_is_read(tmp_path):

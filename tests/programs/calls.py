@@ -390,8 +390,8 @@ def by_vjp(hybridize: bool) -> Callable:
         with autograd.train_mode():
             outs, pullback = mh.vjp(function, *inputs)
             grads = pullback([head_gradient(o) for o in outs])
-        found = zip(numbers, grads, strict=True)
-        return {f"gradient of input {k}": g.asnumpy() for k, g in found}
+        actual = zip(numbers, grads, strict=True)
+        return {f"gradient of input {k}": g.asnumpy() for k, g in actual}
 
     return mode
 
@@ -429,7 +429,7 @@ def by_differences(program: Program) -> tuple[Answers, Answers]:
         function, inputs, _ = differentiable(widened(program))
     except mh.DTypeError:  # argmax, for example, returns float32 for any input
         raise Refused("differences: dtypes that mix in float64") from None
-    right, found = {}, {}
+    right, actual = {}, {}
     with autograd.train_mode():
         outs, pullback = mh.vjp(function, *inputs)
         if not all(map(finite, (*inputs, *outs))):
@@ -460,8 +460,8 @@ def by_differences(program: Program) -> tuple[Answers, Answers]:
                 smooth = abs(slope - wide) < room and abs((c + b) / h) < 10 * room
                 if smooth and not abs(slope - slopes[i]) <= 10 * room:
                     slopes[i] = slope
-            found[f"slope {at}"] = slopes
-    return right, found
+            actual[f"slope {at}"] = slopes
+    return right, actual
 
 
 NO_DERIVATIVE = {  # whose gradient is, on purpose, another one

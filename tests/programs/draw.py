@@ -101,7 +101,7 @@ def closed(d, inner, n_given, outs, captured):
 
 def programs_of(bodies, n_given, captured):
     """The programs of closed drafts, which all read what any of them captures."""
-    found = []
+    programs = []
     for inner, places, outs in bodies:
         places, at = dict(places), n_given + len(captured)
         steps = []
@@ -111,8 +111,8 @@ def programs_of(bodies, n_given, captured):
             )
             places.update((first + k, at + k) for k in range(step.n_outputs))
             at += step.n_outputs
-        found.append(Program((), tuple(steps), tuple(places[i] for i in outs)))
-    return tuple(found)
+        programs.append(Program((), tuple(steps), tuple(places[i] for i in outs)))
+    return tuple(programs)
 
 
 def some_of(d, inner, n_given):

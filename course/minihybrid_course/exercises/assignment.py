@@ -27,7 +27,7 @@ def assignment(path, names):
                 exec(compile(source, id_of(cell), "exec"), dict(names))
                 earned += points(cell)
             except Exception as error:
-                told = str(error) if isinstance(error, AssertionError) else repr(error)
-                lines.append(f"{id_of(cell)}: 0 of {points(cell)}, {told}")
+                message = str(error) if isinstance(error, AssertionError) else repr(error)
+                lines.append(f"{id_of(cell)}: 0 of {points(cell)}, {message}")
     lines.append(f"{earned} of {total} points so far; hidden tests are added when it's graded.")
     return Verdict(earned == total, "\n".join(lines))

@@ -334,8 +334,8 @@ def after(pass_, graph, text):
                 "use the inputs passed to the rule, not those of the old node",
             )
         seen.add(node)
-    gone = {v.name for v in graph.variables} - {v.name for v in result.variables}
-    need(not gone, f"in `{text}` the variable {min(gone, default='')} is gone")
+    missing = {v.name for v in graph.variables} - {v.name for v in result.variables}
+    need(not missing, f"in `{text}` the variable {min(missing, default='')} is gone")
     return result
 
 

@@ -210,14 +210,14 @@ def walks(n=16, line=4, lines=16):
         name: _loads(_accesses(n, tile, name == "b transposed"), line, lines)
         for name, tile in tiles.items()
     }
-    totals = {name: sum(found.values()) for name, found in loads.items()}
+    totals = {name: sum(counted.values()) for name, counted in loads.items()}
     best = min(totals, key=totals.get)
     caption = (
         f"Three loops load {totals['three loops']:,} cache lines, {totals['b transposed']:,} if b "
         f"is transposed, and {totals[best]:,} in tiles of {tiles[best]} rows: matrices of {n} "
         f"rows, in an LRU cache of {lines} lines of {line} elements"
     )
-    panels = {name: _walk(name, found, totals, n, line) for name, found in loads.items()}
+    panels = {name: _walk(name, counted, totals, n, line) for name, counted in loads.items()}
     return Film(caption, "the order of the accesses", panels)
 
 

@@ -213,16 +213,16 @@ def serve(wanted):
     typing.resolve_function_type = remembered(typing.resolve_function_type)
     gc.disable()  # cycles are collected after each kernel
     gc.freeze()
-    seen = [time.monotonic(), False]  # time of the last response, whether one is due
+    response = [time.monotonic(), False]  # time of the last response, whether one is due
 
     def watch():
-        while seen[1] or time.monotonic() < seen[0] + IDLE_S:
+        while response[1] or time.monotonic() < response[0] + IDLE_S:
             time.sleep(1.0)
         os._exit(0)
 
     threading.Thread(target=watch, daemon=True).start()
     while head := source.read(16):
-        seen[1] = True
+        response[1] = True
         size, length = struct.unpack("<QQ", head)
         symbol, text = source.read(length).decode(), source.read(size).decode()
         try:
@@ -239,5 +239,5 @@ def serve(wanted):
             sink.flush()
         except BrokenPipeError:  # the client has ended
             os._exit(0)
-        seen[:] = time.monotonic(), False
+        response[:] = time.monotonic(), False
         gc.collect()

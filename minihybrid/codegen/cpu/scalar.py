@@ -57,8 +57,8 @@ def bfloat16(typing, number):
         half = builder.add(builder.and_(upper, whole(1)), whole(0x7FFF))
         rounded = builder.lshr(builder.add(bits, half), whole(16))
         nan = builder.or_(builder.and_(upper, whole(0x8000)), whole(0x7FC0))
-        kept = builder.select(builder.fcmp_unordered("uno", x, x), nan, rounded)
-        return builder.trunc(kept, ir.IntType(16))
+        result = builder.select(builder.fcmp_unordered("uno", x, x), nan, rounded)
+        return builder.trunc(result, ir.IntType(16))
 
     return types.uint16(number), codegen
 

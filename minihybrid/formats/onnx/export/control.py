@@ -75,27 +75,27 @@ def while_loop(exporter, node, *inputs):
         draft.add("ConstantOfShape", whole(s.shape), dtype=s.dtype, value=np.zeros(1, s.dtype))
         for s in outs
     ]
-    (turn,), (going,) = variables("turn", [INT64]), variables("going", [BOOL])
+    (step,), (condition,) = variables("step", [INT64]), variables("condition", [BOOL])
     now = variables("var", [specs[i].dtype for i in op.vars])
     stacks = variables("out", [s.dtype for s in outs])
 
     def iteration():
         heads = exporter.inlined(func, op.values(1, with_new(now)))
         rows, new = heads[: op.n_outs], heads[op.n_outs :]
-        again = holds(with_new(new))
+        condition = holds(with_new(new))
         draft.name = name
-        at = draft.reshape(turn, (1, 1))
+        index = draft.reshape(step, (1, 1))
         rows = [draft.add("Unsqueeze", row, whole((0,))) for row in rows]
-        written = [draft.add("ScatterND", s, at, r) for s, r in zip(stacks, rows, strict=True)]
-        return [again, *new, *written]
+        written = [draft.add("ScatterND", s, index, r) for s, r in zip(stacks, rows, strict=True)]
+        return [condition, *new, *written]
 
-    given = [*(specs[i] for i in op.vars), *outs]
+    out_specs = [*(specs[i] for i in op.vars), *outs]
     body = exporter.body(
-        [turn, going, *now, *stacks], iteration, [Spec((), BOOL), *given], scalars=2
+        [step, condition, *now, *stacks], iteration, [Spec((), BOOL), *out_specs], scalars=2
     )
     draft.name, states = name, [inputs[i] for i in op.vars]
-    given = [np.array(op.max_iterations), first, *states, *zeros]
-    made = applied(draft, "Loop", given, [v.dtype for v in (*now, *stacks)], body=body)
+    loop_inputs = [np.array(op.max_iterations), first, *states, *zeros]
+    made = applied(draft, "Loop", loop_inputs, [v.dtype for v in (*now, *stacks)], body=body)
     return [*made[len(now) :], *made[: len(now)]]
 
 
@@ -115,16 +115,16 @@ def foreach(exporter, node, *inputs):
             value if len(spec.shape) > 1 else draft.reshape(value, (1,))
             for value, spec in zip(row, specs, strict=False)
         ]
-        given = dict(zip(loop.ins, [*values, *now, *(v for _, v in others)], strict=True))
-        heads = exporter.inlined(loop.body, {v: given[v] for v in loop.body.variables})
+        values_of = dict(zip(loop.ins, [*values, *now, *(v for _, v in others)], strict=True))
+        heads = exporter.inlined(loop.body, {v: values_of[v] for v in loop.body.variables})
         return [*heads[op.n_outs :], *heads[: op.n_outs]]
 
     heads = [n.specs[i] for n, i in loop.body.heads]
     heads = [*heads[op.n_outs :], *heads[: op.n_outs]]
     body = exporter.body([*now, *row], iteration, heads)
-    draft.name, given = name, [v for _, v in (*states, *rows)]
+    draft.name, scan_inputs = name, [v for _, v in (*states, *rows)]
     dtypes = [v.dtype for v in body.outputs]
-    made = applied(draft, "Scan", given, dtypes, body=body, num_scan_inputs=len(rows))
+    made = applied(draft, "Scan", scan_inputs, dtypes, body=body, num_scan_inputs=len(rows))
     return [*made[op.n_states :], *made[: op.n_states]]
 
 
