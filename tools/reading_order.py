@@ -74,7 +74,7 @@ READING_ORDER = """
     formats.onnx.load.images formats.onnx.load.control formats.onnx.load.layers
     formats.onnx.load.model formats.convert formats.onnx formats
     gluon.quantization gluon.amp gluon.metric
-    mxnet.io mxnet.callback mxnet.augmenters mxnet.imageiter mxnet.monitor mxnet.module
+    mxnet.io mxnet.callback mxnet.monitor mxnet.module
     mxnet.profiler
     mxnet.test_utils
     gluon.pytorch_names

@@ -4,7 +4,6 @@ Defines: `NDArrayIter`, `MNISTIter`, `ResizeIter`; `DataBatch`, which they yield
          name and a shape; `DataIter`, the base class.
 
 Shuffling uses the package's random generator, so `random.seed` reproduces it.
-`ImageRecordIter`, over RecordIO files, is in its own module.
 Not supported: iterators over other files, and prefetching (use `gluon.data.DataLoader`).
 """
 
@@ -28,10 +27,10 @@ from minihybrid.core.op import (
     length,
 )
 from minihybrid.gluon.data.vision.datasets import read_idx
+from minihybrid.gluon.data.vision.image import BATCHES
 from minihybrid.ops.random import STREAM
 
-LATER = {"ImageRecordIter": "mxnet.imageiter:ImageRecordIter"}  # it imports this module
-__getattr__ = lazy.face(globals(), LATER)
+__getattr__ = lazy.face(globals(), {}, {"ImageRecordIter": BATCHES})
 
 
 # -- batches ---------------------------------------------------------------------------
@@ -380,4 +379,4 @@ class ResizeIter(DataIter):
 
 
 def __dir__():
-    return own_names(globals(), *LATER)
+    return own_names(globals())

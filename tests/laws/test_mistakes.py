@@ -129,8 +129,6 @@ PUBLIC = (
             mx.callback,
             mx.image,
             mx.io,
-            mx.mxnet.imageiter,
-            mx.mxnet.augmenters,
             mx.module,
             mx.recordio,
             gluon.loss,

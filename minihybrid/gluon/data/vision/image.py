@@ -7,8 +7,7 @@ Defines: `imread`, `imdecode`; `imresize`, `resize_short`; `fixed_crop`, `center
 
 Files are decoded by Pillow, if it's installed. Resizing is implemented here, with the
 weights of MXNet's OpenCV. Random results are reproducible with `mx.random.seed`.
-`ImageIter` and its augmenters are in separate modules.
-Not supported: rotations.
+Not supported: rotations, and MXNet's `ImageIter` with its augmenters.
 """
 
 import io
@@ -24,15 +23,9 @@ from minihybrid.core.op import AttrError, ShapeError, checked, count, described,
 from minihybrid.core.parameter import in_world
 from minihybrid.ops.random import STREAM
 
-# Names of MXNet that are imported lazily, because their modules are imported later.
-AUGMENTERS = """Augmenter BrightnessJitterAug CastAug CenterCropAug ColorJitterAug
-    ColorNormalizeAug ContrastJitterAug CreateAugmenter ForceResizeAug HorizontalFlipAug
-    HueJitterAug LightingAug RandomCropAug RandomGrayAug RandomOrderAug RandomSizedCropAug ResizeAug
-    SaturationJitterAug SequentialAug""".split()
-LATER = {"ImageIter": "mxnet.imageiter:ImageIter"} | {
-    name: f"mxnet.augmenters:{name}" for name in AUGMENTERS
-}
-__getattr__ = lazy.face(globals(), LATER)
+BATCHES = "read gluon.data.vision.ImageRecordDataset, with transforms, by a gluon.data.DataLoader"
+INSTEAD = {"ImageIter": BATCHES, "CreateAugmenter": "use gluon.data.vision.transforms"}
+__getattr__ = lazy.face(globals(), {}, INSTEAD)
 
 FORMATS = ("JPEG", "PNG", "BMP", "PPM", "TIFF", "WEBP")  # other formats may start external programs
 # Limits of pixels per image, because a short file may claim any size. Beyond SMALL, the limit
@@ -377,4 +370,4 @@ def color_normalize(src, mean, std=None):
 
 
 def __dir__():
-    return own_names(globals(), *LATER)
+    return own_names(globals())
