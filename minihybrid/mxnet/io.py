@@ -1,7 +1,7 @@
 """Data iterators of MXNet's symbolic API.
 
-Defines: `NDArrayIter`, `MNISTIter`, `ResizeIter`; `DataBatch`, which they yield; `DataDesc`, a
-         name and a shape; `DataIter`, the base class.
+Defines: `NDArrayIter`, `MNISTIter`; `DataBatch`, which they yield; `DataDesc`, a name and a
+         shape; `DataIter`, the base class.
 
 Shuffling uses the package's random generator, so `random.seed` reproduces it.
 Not supported: iterators over other files, and prefetching (use `gluon.data.DataLoader`).
@@ -30,7 +30,11 @@ from minihybrid.gluon.data.vision.datasets import read_idx
 from minihybrid.gluon.data.vision.image import BATCHES
 from minihybrid.ops.random import STREAM
 
-__getattr__ = lazy.face(globals(), {}, {"ImageRecordIter": BATCHES})
+INSTEAD = {
+    "ImageRecordIter": BATCHES,
+    "ResizeIter": "stop after n batches with itertools.islice, or repeat with itertools.cycle",
+}
+__getattr__ = lazy.face(globals(), {}, INSTEAD)
 
 
 # -- batches ---------------------------------------------------------------------------
@@ -327,55 +331,6 @@ class MNISTIter(NDArrayIter):
         super().__init__(
             data.astype(np.float32) / 256, labels[order], batch_size, last_batch_handle="discard"
         )
-
-
-class ResizeIter(DataIter):
-    """Resizes another iterator to `size` batches per epoch, by truncation or repetition."""
-
-    def __init__(self, data_iter, size, reset_internal=True):
-        if not isinstance(data_iter, DataIter):
-            raise AttrError(
-                f"ResizeIter: {described(data_iter)} is given, but an iterator is needed, such as "
-                "mx.io.NDArrayIter"
-            )
-        super().__init__(data_iter.batch_size)
-        self.data_iter, self.size = data_iter, checked("ResizeIter", "size", size, count)
-        self.reset_internal, self.cur, self.current_batch = reset_internal, 0, None
-        self.provide_data, self.provide_label = data_iter.provide_data, data_iter.provide_label
-
-    def reset(self):
-        """Restart."""
-        self.cur = 0
-        if self.reset_internal:
-            self.data_iter.reset()
-
-    def iter_next(self):
-        """Advance to the next batch; return whether there is one."""
-        if self.cur == self.size:
-            return False
-        try:
-            self.current_batch = self.data_iter.next()
-        except StopIteration:
-            self.data_iter.reset()
-            self.current_batch = self.data_iter.next()
-        self.cur += 1
-        return True
-
-    def getdata(self):
-        """Return the data arrays of this batch."""
-        return self.current_batch.data
-
-    def getlabel(self):
-        """Return the labels of this batch."""
-        return self.current_batch.label
-
-    def getindex(self):
-        """Return the indices of this batch's samples, or None."""
-        return self.current_batch.index
-
-    def getpad(self):
-        """Return how many samples of this batch only fill it."""
-        return self.current_batch.pad
 
 
 def __dir__():

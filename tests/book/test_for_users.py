@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import itertools
 import re
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def known():
     net = nn.Dense(2, in_units=3)
     net.initialize()
     own = {"net": net, "x": nd.ones((2, 3)), "symbol": net(sym.var("data"))}
+    own |= {"np": np, "itertools": itertools}
     return own | dict(mx=mx, autograd=autograd, gluon=gluon, nd=nd, nn=nn, sym=sym)
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from minihybrid.io import DataBatch, DataDesc, DataIter, MNISTIter, NDArrayIter, ResizeIter
+from minihybrid.io import DataBatch, DataDesc, DataIter, MNISTIter, NDArrayIter
 
 import minihybrid as mx
 from minihybrid import AttrError, ShapeError, callback, gluon, nd, sym, test_utils
@@ -78,14 +78,6 @@ def test_samples_may_lie_along_another_axis():
     assert DataDesc.get_batch_axis(None) == 0 and DataDesc.get_batch_axis("TNC") == 1
     (first,) = DataDesc.get_list([("x", (1,))], [("x", "int8")])
     assert (first.name, first.shape, first.dtype) == ("x", (1,), "int8")
-
-
-def test_another_number_of_batches_a_round():
-    made = ResizeIter(NDArrayIter(nd.arange(4), batch_size=2), 3)
-    for _ in range(2):
-        assert [b.data[0].asnumpy().tolist() for b in made] == [[0, 1], [2, 3], [0, 1]]
-        made.reset()
-    assert made.provide_data[0].shape == (2,) and made.getpad() == 0
 
 
 with np.load(GOLDEN.parent / "vision/answers.npz") as stored:
@@ -330,29 +322,3 @@ def test_without_a_network_one_sentence_says_what_to_do(tmp_path):
             download(url)
     with pytest.raises(AttrError, match="ends with no file's name"):
         download("http://127.0.0.1:9/", str(tmp_path))
-
-
-# -- helpers for tests -----------------------------------------------------------------
-def test_comparisons_and_their_words():
-    a, b = nd.array([1, 2]), np.float32([1, 2.5])
-    assert test_utils.same(a, [1, 2]) and not test_utils.same(a, b)
-    assert test_utils.almost_equal(a, [1, 2 + 1e-6]) and not test_utils.almost_equal(a, b)
-    test_utils.assert_almost_equal(a, b, atol=0.6)
-    test_utils.assert_almost_equal(a, np.float32([1.0005, 2]))  # by float32's tolerance
-    test_utils.assert_almost_equal(a, b, rtol={np.float32: 0.3, "float64": 0})
-    with pytest.raises(AssertionError, match=r"mismatch 50.*\(1,\), x=2.00000000, y=2.50000000"):
-        test_utils.assert_almost_equal(a, b, names=("x", "y"))
-    nan = np.float32([1, np.nan])
-    test_utils.assert_almost_equal(nan, nan, equal_nan=True)
-    with pytest.raises(AssertionError):
-        test_utils.assert_almost_equal(nan, nan)
-    with pytest.raises(AssertionError, match=r"shapes \(1,\) and \(2,\)"):
-        test_utils.almost_equal(np.ones(1), np.ones(2), use_broadcast=False)
-
-
-def test_random_arrays_are_of_the_shape():
-    made = test_utils.rand_ndarray((2, 3), dtype="float64")
-    assert made.shape == (2, 3) and made.dtype == np.float64
-    assert made.context == test_utils.default_context() == mx.cpu()
-    with pytest.raises(AttrError, match="storage is 'default'"):
-        test_utils.rand_ndarray((2,), "csr")
