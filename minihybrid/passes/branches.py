@@ -25,13 +25,12 @@ from minihybrid.core.passes import dce, plan_memory
 from minihybrid.core.passes.gradient import gradient_of, kept_name, seed_names
 from minihybrid.core.passes.memory import Memory
 from minihybrid.core.sym import Symbol, as_symbol, replay
-from minihybrid.core.tracing import CURRENT
 from minihybrid.ops import OPS
 from minihybrid.ops.elementwise import choose, nothing_like
 from minihybrid.ops.infix import Value
 from minihybrid.ops.layout import view_as
 from minihybrid.passes.reduction_schedule import scratch_of
-from minihybrid.passes.scan import as_tuple, products_of, whole_lines
+from minihybrid.passes.scan import as_tuple, constants, products_of, whole_lines
 
 
 class If(Op):
@@ -92,18 +91,10 @@ class If(Op):
 
     def lower(self, specs: Sequence[Spec], *inputs: Symbol, **_: int) -> Symbol:
         """Compute both sides and select one."""
-        sides, trace = [], CURRENT.trace
-        assert trace is not None
+        sides = []
         for graph, places in zip(self.graphs, self.places, strict=True):
-            values = {}
-            for n in graph.nodes:
-                if n.op is None and n.values is not None:
-                    if n not in trace.known:
-                        trace.add(n)
-                    values[n] = Symbol([(n, 0)])
-                elif n.op is None:
-                    values[n] = inputs[places[n.name]]
-            sides.append(replay(graph.heads, values))
+            values = {v: inputs[places[v.name]] for v in graph.variables}
+            sides.append(replay(graph.heads, constants(graph) | values))
         return as_symbol(tuple(selected(inputs[0], *pair) for pair in zip(*sides, strict=True)))
 
     # -- the gradient

@@ -227,13 +227,13 @@ class While(Control):
         return now, [*outs, *(now[i] for i in self.vars)]
 
     def expand(self, specs: Sequence[Spec], *inputs: Value, training: bool) -> Value | tuple:
-        """Return a `Foreach` of a `Cond`, unrolled if it has states; for arrays, a Python loop."""
+        """Return a `Foreach` of a `Cond`, or for arrays run it; unrolled if it writes states."""
         holds = replay(self.graphs[0].heads, self.values(0, inputs))[0]
         if not isinstance(holds, Symbol):
             return self.run(specs, inputs)
         now, n, outs = [holds, *inputs], self.n_outs, []
         step, places = self.step(specs), [0, *(1 + i for i in self.vars)]
-        if not self.aux_places:
+        if not (training and self.aux_places):
             loop, others = self.loop(step, places)
             row = OPS["_zeros"].applied((), {"shape": (self.max_iterations,)}, base=Symbol)
             values = as_tuple(loop(row, *(now[i] for i in (*places, *others))))

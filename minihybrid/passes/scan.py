@@ -72,14 +72,14 @@ class Loop(Op):
         order:   the row index of each iteration;  inputs: arrays or symbols.
         """
         rows, states, others = self.sorted(inputs)
-        outs, seen = {}, [states]
+        outs, seen, folded = {}, [states], constants(self.body)
         for i in order:
             now = [
                 reshape(slice_axis(x, axis=0, begin=i, end=i + 1), shape=v.specs[0].shape)
                 for x, v in zip(rows, self.ins, strict=False)
             ]
             given = dict(zip(self.ins, [*now, *states, *others], strict=True))
-            values = replay(self.body.heads, given)
+            values = replay(self.body.heads, folded | given)
             outs[i], states = values[: self.n_outs], values[self.n_outs :]
             seen.append(states)
         seen = seen if order[0] <= order[-1] else seen[::-1]
@@ -363,6 +363,16 @@ def as_one(rows: Value, ref: Ref) -> Value:
 def whole_lines(nbytes: int) -> int:
     """Round bytes up to whole cache lines."""
     return -(-nbytes // ALIGN) * ALIGN
+
+
+def constants(graph: Graph) -> dict[Node, Symbol]:
+    """Return constant -> its symbol, and add those that are new to the current trace."""
+    nodes = [n for n in graph.nodes if n.op is None and n.values is not None]
+    for node in nodes:
+        assert CURRENT.trace is not None
+        if node not in CURRENT.trace.known:
+            CURRENT.trace.add(node)
+    return {n: Symbol([(n, 0)]) for n in nodes}
 
 
 def scan(
