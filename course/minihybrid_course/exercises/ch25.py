@@ -130,7 +130,7 @@ PUZZLE = {number: puzzle(*parts) for number, parts in PUZZLES.items()}
 EXERCISES = PUZZLE | {
     "25.10": Exercise(PUZZLE["25.10"].asks, adds_rows),
     "25.11": Exercise(
-        "a pair: the barriers that the block meets, and the loads from shared memory",
+        "a pair: the barriers that the block reaches, and the loads from shared memory",
         Parts(
             "25.11",
             "one barrier for each step of the tree and one before, two loads an addition and one",
