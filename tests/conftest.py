@@ -13,6 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from random import Random
 from tempfile import gettempdir
+from zlib import crc32
 
 import envs
 import numpy as np
@@ -36,6 +37,12 @@ def pytest_addoption(parser):
         "--quick",
         action="store_true",
         help="no test marked slow; of the others some cases, by chance",
+    )
+    parser.addoption(
+        "--third",
+        type=int,
+        choices=range(3),
+        help="of the tests marked external, only this third: 0, 1 or 2",
     )
 
 
@@ -64,7 +71,12 @@ def kind(item):
 
 
 def pytest_collection_modifyitems(config, items):
-    """With --quick, keep a few cases of each test that is not slow, or all operators."""
+    """Keep a third of the external tests with --third, and a few cases of each with --quick."""
+    third = config.getoption("--third")
+    if third is not None:
+        others = {i for i in items if is_external(i) and crc32(i.nodeid.encode()) % 3 != third}
+        config.hook.pytest_deselected(items=[*others])
+        items[:] = [item for item in items if item not in others]
     if config.getoption("--quick"):
         kept = []
         for name, cases in groupby(list(items), kind):  # each law other operators
@@ -75,6 +87,10 @@ def pytest_collection_modifyitems(config, items):
         chosen = set(kept)
         config.hook.pytest_deselected(items=[i for i in items if i not in chosen])
         items[:] = kept
+
+
+def is_external(item):
+    return item.get_closest_marker("external") is not None
 
 
 def pytest_collection_finish():
@@ -122,8 +138,7 @@ def pytest_runtest_protocol(item):
     """
     random.seed(0)
     np.random.seed(0)
-    is_external = item.get_closest_marker("external")
-    envs.HERE, envs._run = ENVIRONMENTS if is_external else NO_ENVIRONMENTS
+    envs.HERE, envs._run = ENVIRONMENTS if is_external(item) else NO_ENVIRONMENTS
     return (yield)
 
 
