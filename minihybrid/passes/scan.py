@@ -14,6 +14,8 @@ The gradient is a loop in the opposite direction, whose iterations recompute eve
 (rematerialization).
 Source:  rematerialization: Chen and others, Training Deep Nets with Sublinear Memory Cost,
          2016.
+Limits: recomputing an output layer such as `LogisticRegressionOutput`, which ignores an incoming
+gradient, changes second derivatives.
 Not supported: a trip count that depends on values; random operators; nested loops.
 """
 
@@ -366,13 +368,16 @@ def whole_lines(nbytes: int) -> int:
 
 
 def constants(graph: Graph) -> dict[Node, Symbol]:
-    """Return constant -> its symbol, and add those that are new to the current trace."""
-    nodes = [n for n in graph.nodes if n.op is None and n.values is not None]
-    for node in nodes:
+    """Return constant of a body -> its copy, added to the current trace."""
+    copies = {
+        n: Node(None, name=n.name, specs=n.specs, values=n.values)
+        for n in graph.nodes
+        if n.op is None and n.values is not None
+    }
+    for copy in copies.values():
         assert CURRENT.trace is not None
-        if node not in CURRENT.trace.known:
-            CURRENT.trace.add(node)
-    return {n: Symbol([(n, 0)]) for n in nodes}
+        CURRENT.trace.add(copy)
+    return {n: Symbol([(copy, 0)]) for n, copy in copies.items()}
 
 
 def scan(

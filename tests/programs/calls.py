@@ -23,6 +23,7 @@ from minihybrid import autograd, nd
 from minihybrid.core.cache_entry import FEW
 from minihybrid.core.op import HybridError
 from minihybrid.gluon import HybridBlock
+from minihybrid.ops.linalg import LinAlgError
 from programs.draft import ARRAYS
 from programs.files import Refused, data_of
 from programs.judge import UNWRITTEN, Net, answers, as_list, fill, head_gradient, on_gpu, widened
@@ -518,7 +519,11 @@ def by_vmap(hybridize: bool) -> Callable:
         slices = [[rng.permutation(a.ravel()).reshape(a.shape) for a in arrays] for _ in "ab"]
         columns = zip(arrays, *slices, strict=True)
         inputs = [nd.array(np.stack(c), dtype=c[0].dtype) for c in columns]
-        return {f"output {k}": o.asnumpy()[0] for k, o in enumerate(as_list(net(*inputs)))}
+        try:
+            outs = as_list(net(*inputs))
+        except LinAlgError:
+            raise Refused("vmap: another slice isn't positive definite, or is singular") from None
+        return {f"output {k}": o.asnumpy()[0] for k, o in enumerate(outs)}
 
     return mode
 

@@ -30,7 +30,7 @@ from programs.rules import (
     is_loose,
     rule_of,
 )
-from programs.run import CONTROL, INFIX, Program, Step, apply, trimmed
+from programs.run import CONTROL, INFIX, Program, Step, all_steps, apply, trimmed
 
 SIGNS = [*INFIX, *"+-*/" * 3]
 
@@ -242,15 +242,28 @@ def finished(d, seed):
     read = {i for step, _ in d.steps for i in step.inputs}
     outs = [i for i in made if i not in read or d.flag(0.15)][-8:] or [0]
     train = d.finite or d.flag(0.6)
-    return trimmed(
-        Program(
-            tuple(d.inputs.values()),
-            tuple(steps),
-            tuple(places[i] for i in outs),
-            train,
-            d.exact,
-            seed,
-            world=d.world,
-            second=train and d.flag(0.4) and not any(s.op == "Dropout" for s in steps),
-        )
+    program = Program(
+        tuple(d.inputs.values()),
+        tuple(steps),
+        tuple(places[i] for i in outs),
+        train,
+        d.exact,
+        seed,
+        world=d.world,
+        second=train and d.flag(0.4) and not any(s.op == "Dropout" for s in steps),
     )
+    if d.control and any(s.op in OUTPUT_LAYERS for s in all_steps(program)):
+        program = program.but(second=False)  # see the limits of `passes/scan.py`
+    return trimmed(program)
+
+
+OUTPUT_LAYERS = {
+    "SoftmaxOutput",
+    "Softmax",
+    "LinearRegressionOutput",
+    "LogisticRegressionOutput",
+    "MAERegressionOutput",
+    "SVMOutput",
+    "make_loss",
+    "MakeLoss",
+}
