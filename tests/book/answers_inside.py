@@ -387,27 +387,27 @@ ANSWERS = {
     "19.2": (
         lambda: load_kernels({EXPP: "wrong"}),
         [
-            (lambda: load_kernels({}), "the text was compiled"),
-            (lambda: load_kernels({"def k(:": "wrong"}), "Python cannot even read"),
+            (lambda: load_kernels({}), "the source was compiled"),
+            (lambda: load_kernels({"def k(:": "wrong"}), "isn't valid Python"),
             (lambda: load_kernel({}), "a name is missing"),  # noqa: F821
         ],
     ),
-    "21.4": (160, [(157, "order of birth"), (47, "largest first"), (40, "reach the bound")]),
+    "21.4": (160, [(157, "program order"), (47, "largest first"), (40, "reach the bound")]),
     "22.2": (
         (64, 116),
-        [((60, 116), "before it complains"), ((64, 64), "goes on"), ((64, 88), "really ends")],
+        [((60, 116), "before it raises"), ((64, 64), "goes on"), ((64, 88), "really ends")],
     ),
     "22.3": (
         read,
         [
-            (lambda data: read(data, shaped=False), "'v' has shape (6,), but (2, 3)"),
+            (lambda data: read(data, shaped=False), "'v' has shape (6,), but must have (2, 3)"),
             (
                 lambda data: read(data, types=["float32"] * 20),
-                "an array of float16 the reader raises",
+                "an array of float16, the reader raises",
             ),
             (lambda data: read(data, last=1), "the names are ['a'], but"),
             (lambda data: read(data, decode=False), "the names are [b'v']"),
-            (lambda data: list(read(data).values()), "a dictionary is needed"),
+            (lambda data: list(read(data).values()), "must return a dictionary"),
             (lambda data: read(data[8:]), "for a file with one array of two numbers"),
         ],
     ),
@@ -416,20 +416,24 @@ ANSWERS = {
         [
             (lambda text: swap(text, attribute=False), '`Activation(x, act_type="relu")`'),
             (lambda text: text.replace("relu", "tanh"), "is called 'tanh_scale' now"),
-            (lambda text: swap(text, only=("relu", "sigmoid")), "for `sigmoid(x)` the node"),
-            (json.loads, "the new text is needed"),
-            (lambda text: text.replace('"', "'"), "is no JSON"),
+            (lambda text: swap(text, only=("relu", "sigmoid")), "for `sigmoid(x)`, the node"),
+            (json.loads, "must return the new text"),
+            (lambda text: text.replace('"', "'"), "isn't JSON"),
         ],
     ),
     "23.2": (
         (1, "mxnet"),
-        [((5, "mxnet"), "does the net"), ((0, "x"), "writes down"), ((1, "onnx"), "such an")],
+        [
+            ((5, "mxnet"), "does the network"),
+            ((0, "x"), "stores the names"),
+            ((1, "onnx"), "such an"),
+        ],
     ),
     "23.3": (
         (-(2**63), "wrap_add"),
         [
-            ((2**63 - 1, "wrap_add"), "end one below"),
-            ((0, "wrap_add"), "without a sign"),
+            ((2**63 - 1, "wrap_add"), "one less than that"),
+            ((0, "wrap_add"), "wrap around"),
             ((-(2**63), "wrap"), "one for each operator"),
         ],
     ),
@@ -439,12 +443,12 @@ ANSWERS = {
             (Trusting, "no method find_class of its own"),
             (NoBuiltins, "the name collections.OrderedDict was looked up"),
             (Refusing, "nothing is allowed"),
-            (Plain.find_class, "a class that inherits"),
+            (Plain.find_class, "expected a class that inherits"),
         ],
     ),
     "24.2": (
         (189, 23),
-        [((387, 23), "are refused"), ((184, 23), "single bits"), ((189, 16), "second length")],
+        [((387, 23), "are rejected"), ((184, 23), "single bits"), ((189, 16), "second length")],
     ),
     "24.4": (
         safetensors,

@@ -990,26 +990,29 @@ ANSWERS = {
         [((1, 1), "contains the shape"), ((3, 3), "one loop"), ((3, 0), "been compiled before")],
     ),
     "19.3": (12, [(3, "takes it 8 seconds"), (6, "5.28 are allowed"), (24, "half as many")]),
-    "19.5": (5, [(10, "no variable holds"), (6, "nothing more is made"), (1, "each its own")]),
+    "19.5": (5, [(10, "no variable holds"), (6, "no call follows"), (1, "has memory of its own")]),
     "21.1": (
         (1024, 1024),
-        [((2048, 1024), "may lie in the"), ((1024, 0), "needs memory"), ((256, 256), "4 bytes")],
+        [((2048, 1024), "can use the"), ((1024, 0), "also needs memory"), ((256, 256), "4 bytes")],
     ),
     "21.2": (
         boxes_of(448),
         [
             (boxes_of(64), "1.5 times is needed"),
             (boxes_of(440), "by rounding"),
-            (dict(list(boxes_of(448).items())[:4]), "these are 4"),
+            (dict(list(boxes_of(448).items())[:4]), "but got 4"),
             ({**boxes_of(448), 4: (4, 3, 64)}, "before its birth"),
             (dict(reversed(boxes_of(448).items())), "name them in this order"),
         ],
     ),
-    "22.1": (155, [(131, "24 for the head"), (163, "float16"), (139, "before its letters")]),
+    "22.1": (
+        155,
+        [(131, "24 bytes of the file header"), (163, "a float16"), (139, "before its letters")],
+    ),
     "23.1": (9728, [(9704, "at a multiple of 64"), (9664, "come first"), (9720, "four arrays")]),
     "25.11": (
         (6, 63),
-        [((5, 63), "before the first step"), ((6, 62), "loads it, too"), ((31, 63), "at once")],
+        [((5, 63), "before the first step"), ((6, 62), "also loads it"), ((31, 63), "at once")],
     ),
     "25.12": (
         any_positive,
@@ -1025,7 +1028,7 @@ ANSWERS = {
         big_sum,
         [
             (sum_of_atomics, "32 atomic operations"),
-            (sum_without_a_guard, "for 40 numbers: kernel 'sum_without_a_guard'"),
+            (sum_without_a_guard, "for 40 elements: kernel 'sum_without_a_guard'"),
             (sum_without_an_atomic, "there are 0 atomic operations"),
         ],
     ),

@@ -12,21 +12,21 @@ EXERCISES = {
         "a pair: how many plans, and how many files",
         Parts(
             "19.1",
-            "the length is an argument of the text",
+            "the length is an argument of the kernel",
             Part(
                 "the number of plans",
                 "600589fa38",
-                "a plan belongs to a signature",
-                {1: "a signature contains the shape", 2: "(1000,) and (20, 50) are two shapes"},
+                "each plan belongs to one cache key",
+                {1: "the cache key contains the shape", 2: "(1000,) and (20, 50) are two shapes"},
             ),
             Part(
                 "the number of files",
                 "554274e083",
-                "does the text contain the shape?",
+                "does the kernel's source contain the shape?",
                 {
-                    3: "one loop goes over all elements, whatever their number",
-                    2: "1000 elements are one loop, in one axis or two",
-                    0: "this text hasn't been compiled before",
+                    3: "one loop covers all elements, however many there are",
+                    2: "1000 elements take one loop, on one axis or two",
+                    0: "this source hasn't been compiled before",
                 },
             ),
         ),
@@ -34,13 +34,13 @@ EXERCISES = {
     "19.2": Exercise(
         'a function that makes the error, such as `lambda: load_kernels({text: "wrong"})`',
         Refusal(
-            "Numba needs the type of each name, and says so from the compiler's process",
+            "Numba needs the type of each name, and its process returns the reason",
             HybridError,
             r"expp",
-            lambda result: "the text was compiled; is `expp` in it, inside the function?",
+            lambda result: "the source was compiled; does its function call `expp`?",
             {
-                r"did not compile": "it did not compile, but not because of `expp`",
-                r"invalid syntax|unexpected indent": "Python cannot even read this text",
+                r"did not compile": "it didn't compile, but for another reason than `expp`",
+                r"invalid syntax|unexpected indent": "this isn't valid Python",
                 r"has no attribute 'items'|must be a mapping|not iterable": "it takes a dictionary",
                 r"name '(?!expp)\w+' is not defined": "a name is missing; run the cells above",
             },
@@ -50,15 +50,15 @@ EXERCISES = {
         "the smallest of the numbers 3, 6, 12, 24, 48 that is enough",
         Parts(
             "19.3",
-            "the last chunk decides, and each chunk costs a trip to the counter",
+            "the last chunk decides, and each chunk costs an access to the counter",
             Part(
                 "the number of chunks",
                 "3b8ea49263",
-                "a tenth more than 4.8 seconds is 5.28; deal for three threads",
+                "4.8 seconds and a tenth are 5.28; extend `deal` to three threads",
                 {
-                    3: "the slow thread has a third then, which takes it 8 seconds",
+                    3: "then the slow thread has a third, which takes it 8 seconds",
                     6: "that takes 6 seconds, and 5.28 are allowed",
-                    24: "it is enough, but half as many are, too",
+                    24: "that's enough, but so are half as many",
                 },
             ),
         ),
@@ -67,16 +67,16 @@ EXERCISES = {
         "the number of addresses",
         Parts(
             "19.5",
-            "a held result takes its place with it",
+            "a result that's kept keeps its memory",
             Part(
                 "the number of addresses",
                 "faf0e4a3a8",
-                "which results are held, and where does a forgotten one's place go?",
+                "which results are kept, and which call reuses a discarded one's memory?",
                 {
                     10: "memory is reused once no variable holds the result",
-                    6: "after the last held result nothing more is made",
-                    2: "the held results keep their places to the end",
-                    1: "the held results keep their places to the end, each its own",
+                    6: "the last result is kept, and no call follows it",
+                    2: "the results that are kept keep their memory to the end",
+                    1: "each of the results that are kept has memory of its own",
                 },
             ),
         ),

@@ -7,28 +7,28 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 from minihybrid.core.passes.memory import first_fit, neighbours
 from minihybrid_course.exercises.judging import Exercise, Part, Parts, kind, need
 
-OTHER_PLACE = "a value that is alive together with the output needs another place"
+OTHER_PLACE = "a value that interferes with the output needs other memory"
 
 
 def splits_the_arena(boxes):
-    """Judge 21.2: five boxes that first fit, in the order of birth, places badly."""
+    """Check 21.2: five boxes that first fit, in program order, places badly."""
     need(
         isinstance(boxes, dict),
-        f"a dictionary is needed, name: (birth, death, bytes), but {kind(boxes)} was handed in",
+        f"expected a dictionary, name: (birth, death, bytes), but got {kind(boxes)}",
     )
-    need(len(boxes) == 5, f"five boxes are needed, but these are {len(boxes)}")
+    need(len(boxes) == 5, f"expected five boxes, but got {len(boxes)}")
     for name, box in boxes.items():
         need(
             isinstance(box, (tuple, list)) and len(box) == 3 and all(type(v) is int for v in box),
-            f"box {name!r} is {box}, but (birth, death, bytes) of whole numbers is needed",
+            f"box {name!r} is {box}, but must be three integers, (birth, death, bytes)",
         )
         birth, death, nbytes = box
         need(birth <= death, f"box {name!r} dies at {death}, before its birth at {birth}")
         need(nbytes > 0, f"box {name!r} has {nbytes} bytes")
         need(
             nbytes % 64 == 0,
-            f"box {name!r} has {nbytes} bytes, no multiple of 64: what is lost then is lost by "
-            "rounding, not by the order",
+            f"box {name!r} has {nbytes} bytes, which isn't a multiple of 64: that loses bytes "
+            "by rounding, not by the order",
         )
     births = [birth for birth, _, _ in boxes.values()]
     need(births == sorted(births), f"the boxes are born at {births}: name them in this order")
@@ -49,26 +49,26 @@ EXERCISES = {
         "a pair: the bytes of the arena, and those of the output",
         Parts(
             "21.1",
-            "the product lies where the sum will, and the sum overwrites it",
+            "the product is in the output's memory, and the sum overwrites it",
             Part(
                 "the arena's bytes",
                 "4dc035fe14",
-                "which of the values cannot lie in the memory of the output?",
+                "which of the values can't be in the output's memory?",
                 {
-                    2048: "the product may lie in the memory of the output",
-                    3072: "the output has memory of its own, and the product may lie there",
-                    0: f"the product reads the tanh, and the sum does, too: {OTHER_PLACE}",
+                    2048: "the product can use the output's memory",
+                    3072: "the output has its own memory, and the product can use it",
+                    0: f"both the product and the sum read the tanh: {OTHER_PLACE}",
                     256: "these are elements; each takes 4 bytes",
                 },
             ),
             Part(
                 "the output's bytes",
                 "4dc035fe14",
-                "the output is one value of 16 by 16 numbers",
+                "the output is one value of 16 by 16 elements",
                 {
-                    0: "the output needs memory, too, if not in the arena",
+                    0: "the output also needs memory, outside the arena",
                     256: "these are elements; each takes 4 bytes",
-                    2048: "there is one output, and it is as large as x",
+                    2048: "there's one output, and it's as large as x",
                 },
             ),
         ),
@@ -78,16 +78,16 @@ EXERCISES = {
         "the number of the 200 chains that are above the bound",
         Parts(
             "21.4",
-            "read from right to left a chain is a chain again, and the order that of birth",
+            "read from right to left, a chain is a chain again, and this rule is program order",
             Part(
                 "the number of chains",
                 "83c9377aee",
                 "draw the chains as above, with random.Random(1), and count",
                 {
-                    157: "that is the order of birth, as the chapter counted it",
-                    47: "that is largest first, as the chapter counted it",
-                    0: "that is arrange; last fit places in one order only",
-                    40: "these reach the bound; the others are above it",
+                    157: "that's program order, which the chapter counted",
+                    47: "that's largest first, which the chapter counted",
+                    0: "that's `arrange`; `last_fit` tries only one order",
+                    40: "that many reach the bound; count the others",
                 },
             ),
         ),

@@ -23,31 +23,33 @@ ARRAYS = {  # small ones first: the case in words, and what the file holds
 
 
 def is_dictionary(what, result, names):
-    """A reader gives a dictionary with the file's names."""
-    need(isinstance(result, dict), f"{what} it gives {kind(result)}, but a dictionary is needed")
+    """Check that a reader returns a dictionary with the file's names."""
+    need(
+        isinstance(result, dict), f"{what}, it returns {kind(result)}, but must return a dictionary"
+    )
     need(
         list(result) == list(names),
-        f"{what} the names are {list(result)}, but {list(names)} stand in the file, as text",
+        f"{what}, the names are {list(result)}, but must be the strings {list(names)}",
     )
 
 
 def reads_params(read):
-    """Judge 22.3: files of parameters, version 2, with dense arrays."""
+    """Check 22.3: files of parameters, version 2, with dense arrays."""
     for case, arrays in ARRAYS.items():
         what = f"for a file with {case}"
         data = pack_arrays(list(arrays.values()), list(arrays))
-        result = tried(f"{what} the reader", read, data)
+        result = tried(f"{what}, the reader", read, data)
         is_dictionary(what, result, arrays)
         for name, expected in arrays.items():
             array = np.asarray(result[name])
             for field in ("dtype", "shape"):
                 have, needed = getattr(array, field), getattr(expected, field)
-                need(have == needed, f"{what} {name!r} has {field} {have}, but {needed} is needed")
+                need(have == needed, f"{what}, {name!r} has {field} {have}, but must have {needed}")
             need(
                 np.array_equal(array, expected),
-                f"{what} {name!r} holds {array.tolist()}, but {expected.tolist()} is there",
+                f"{what}, {name!r} is {array.tolist()}, but must be {expected.tolist()}",
             )
-    return f"{len(ARRAYS)} files were read, to the last name"
+    return f"{len(ARRAYS)} files were read, with all names"
 
 
 def texts():
@@ -73,31 +75,33 @@ def as_tanh(text):
 
 
 def swaps(swap):
-    """Judge 22.4: relu becomes tanh, in both forms, and nothing else changes."""
+    """Check 22.4: relu becomes tanh, in both forms, and nothing else changes."""
     for case, text in texts():
         swapped = tried(f"swap of the file of `{case}`", swap, text)
-        need(isinstance(swapped, str), f"swap gives {kind(swapped)}, but the new text is needed")
+        need(
+            isinstance(swapped, str), f"swap returns {kind(swapped)}, but must return the new text"
+        )
         try:
             graph = json.loads(swapped)
         except ValueError as error:
-            raise NotYet(f"for `{case}` the new text is no JSON: {error}") from None
+            raise NotYet(f"for `{case}`, the new text isn't JSON: {error}") from None
         expected = as_tanh(text)
         need(
             isinstance(graph, dict) and len(graph.get("nodes", ())) == len(expected["nodes"]),
-            f"for `{case}` the new text has not the nodes of the old one",
+            f"for `{case}`, the new text doesn't have the old one's nodes",
         )
         for new, right in zip(graph["nodes"], expected["nodes"], strict=True):
             need(
                 new.get("name") == right["name"],
-                f"for `{case}` the node {right['name']!r} is called {new.get('name')!r} now: a "
-                "name only finds things, and op and attrs say what a node does",
+                f"for `{case}`, the node {right['name']!r} is called {new.get('name')!r} now: "
+                "change op and attrs, which determine what a node does, and no name",
             )
             need(
                 new == right,
-                f"for `{case}` the node {right['name']!r} is {json.dumps(new)}, but "
-                f"{json.dumps(right)} is needed",
+                f"for `{case}`, the node {right['name']!r} is {json.dumps(new)}, but must be "
+                f"{json.dumps(right)}",
             )
-    return "both forms of relu are tanh now, and names and other operators are as they were"
+    return "both forms of relu are tanh, and names and other operators are unchanged"
 
 
 EXERCISES = {
@@ -105,15 +109,15 @@ EXERCISES = {
         "the number of bytes",
         Parts(
             "22.1",
-            "head, arrays and names",
+            "header, arrays and names",
             Part(
                 "the number of bytes",
                 "02560c071b",
-                "add up the head, both arrays, the count of names and each name",
+                "add up the header, both arrays, the count of names and each name",
                 {
-                    131: "24 for the head of the file are missing",
-                    163: "float16 has two bytes a number",
-                    147: "the count of names has 8 bytes, too",
+                    131: "the 24 bytes of the file header are missing",
+                    163: "a float16 has two bytes",
+                    147: "the count of names also has 8 bytes",
                     139: "each name has 8 bytes before its letters",
                 },
             ),
@@ -123,25 +127,25 @@ EXERCISES = {
         "a pair: the bytes that the two errors name, for 99 and for 1",
         Parts(
             "22.2",
-            "an unknown type stops the reader at once; a known one leads it astray",
+            "an unknown type stops the reader at once; a known one shifts everything after it",
             Part(
                 "the byte for 99",
                 "27db0c047d",
                 "the message begins with the name of the file and the byte",
                 {
-                    60: "there the number lies; the reader has taken it before it complains",
-                    116: "that is the other error",
+                    60: "the number is there; the reader consumes it before it raises the error",
+                    116: "that's the other error",
                 },
             ),
             Part(
                 "the byte for 1",
                 "3fcd6dbbd4",
-                "how many bytes does the reader take for six numbers of float64?",
+                "how many bytes does the reader take for six float64 elements?",
                 {
-                    64: "that is the other error; type 1 is known, so the reader goes on",
+                    64: "that's the other error; type 1 is known, so the reader goes on",
                     60: "type 1 is known, so the reader goes on",
-                    88: "there the first array really ends; but float64 has eight bytes a number",
-                    112: "there float64 numbers would end; the mark of the next array is read, too",
+                    88: "that's where the first array really ends, but a float64 has eight bytes",
+                    112: "float64 elements would end there, but then comes the next magic number",
                 },
             ),
         ),

@@ -11,16 +11,16 @@ EXERCISES = {
         "the number of bytes",
         Parts(
             "23.1",
-            "five places, and each array at a multiple of 64",
+            "five offsets, and each array at a multiple of 64",
             Part(
                 "the number of bytes",
                 "382a9388d7",
                 "round up to a multiple of 64 before each array, and at the end",
                 {
-                    9704: "each array begins at a multiple of 64, and the file ends at one",
-                    9664: "the marks and the places come first",
-                    9640: "the marks and the places come first, and places are rounded up",
-                    9720: "there are four arrays, and the place of the end",
+                    9704: "each array starts at a multiple of 64, and the file ends at one",
+                    9664: "the header and the offsets come first",
+                    9640: "the header and the offsets come first, and are rounded up",
+                    9720: "there are offsets of four arrays, and of the end",
                 },
             ),
         ),
@@ -29,14 +29,14 @@ EXERCISES = {
         "a pair: how many of the formats accept it, and the name of one that does",
         Parts(
             "23.2",
-            "a file of a graph names its operators; a file of code would have to draw as we do",
+            "a graph names its operators; code would have to draw the same numbers as ours",
             Part(
                 "the number of formats",
                 "d9f66c869c",
                 "go through FORMATS, and count the files that are written",
                 {
-                    5: "does the net really draw, with F.random.normal, when it predicts?",
-                    0: "one of them only writes down which operators there are",
+                    5: "does the network really draw, with F.random.normal, in prediction?",
+                    0: "one of them only stores the names of the operators",
                     2: "code for JavaScript and C would need the same random stream as ours",
                 },
             ),
@@ -45,8 +45,8 @@ EXERCISES = {
                 "6d3565712a",
                 "which format keeps the graph as it is?",
                 {
-                    "onnx": "ONNX has such an operator, but its numbers would not be ours",
-                    "numpy": "NumPy's random numbers would not be ours",
+                    "onnx": "ONNX has such an operator, but draws other numbers",
+                    "numpy": "NumPy draws other numbers",
                 },
             ),
         ),
@@ -55,15 +55,15 @@ EXERCISES = {
         "a pair: the result, and the name of the function in the C file",
         Parts(
             "23.3",
-            "sums of unsigned numbers are defined, and go round",
+            "sums of unsigned integers are defined: they wrap around",
             Part(
                 "the result",
                 "660f445372",
-                "let the engine add",
+                "run the sum in the engine",
                 {
-                    9223372036854775808: "with a sign, 64 bits end one below that",
-                    0: "numbers without a sign would begin again there",
-                    -1: "all bits are one there; here only the first is",
+                    9223372036854775808: "the largest signed 64-bit integer is one less than that",
+                    0: "unsigned integers would wrap around to that",
+                    -1: "there, all bits are 1; here, only the first is",
                 },
             ),
             Part(
@@ -71,9 +71,9 @@ EXERCISES = {
                 "410c042481",
                 "it begins with wrap",
                 {
-                    "wrap": "this is how it begins; there is one for each operator",
-                    "uint64_t": "that is the type in which it adds",
-                    "int64_t": "that is the type of what it takes and gives",
+                    "wrap": "that's how it begins; there's one for each operator",
+                    "uint64_t": "that's the type in which it adds",
+                    "int64_t": "that's the type of its arguments and its result",
                 },
             ),
         ),

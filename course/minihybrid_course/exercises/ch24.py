@@ -39,11 +39,11 @@ NAMED = {  # names that must not be looked up -> pickles that ask for them
 
 
 def refuses_names(plain):
-    """Judge 24.1: plain values open, and whatever must be looked up by its name does not."""
+    """Check 24.1: plain values open, and anything that's looked up by name doesn't."""
     names = [f"{one.__module__}.{one.__name__}" for one in getattr(plain, "__mro__", ())]
     need(
         {"_pickle.Unpickler", "pickle._Unpickler"} & set(names),
-        f"a class that inherits from pickle.Unpickler is needed, not {kind(plain)}",
+        f"expected a class that inherits from pickle.Unpickler, but got {kind(plain)}",
     )
     need(
         "find_class" in vars(plain),
@@ -58,8 +58,10 @@ def refuses_names(plain):
             result = plain(io.BytesIO(data)).load()
         except Exception:
             continue
-        raise NotYet(f"the name {name} was looked up, and {result!r} came: it must always fail")
-    return "dictionaries, lists, texts and numbers open, and no name is looked up"
+        raise NotYet(
+            f"the name {name} was looked up and gave {result!r}, but find_class must always fail"
+        )
+    return "dictionaries, lists, strings and numbers open, and no name is looked up"
 
 
 NUMBERS = struct.pack("<2f", 1, 2)
@@ -88,43 +90,45 @@ GOOD = {
 BAD = {  # what a file says -> the file
     "is empty": b"",
     "has fewer than eight bytes": b"\0\0\0",
-    "says that its header is longer than the file": packed({}, b"", size=2**40),
-    "has a header that is no JSON": packed(b"{"),
+    "states that its header is longer than the file": packed({}, b"", size=2**40),
+    "has a header that isn't JSON": packed(b"{"),
     "holds int32": packed(entry(dtype="I32")),
-    "says bytes 0 to 80, but has 8": packed(entry((20,), (0, 80))),
-    "says shape (3,) and 8 bytes": packed(entry((3,))),
-    "says shape (-2,), and bytes 0 to -8": packed(entry((-2,), (0, -8))),
-    "says shape (-2, -1), whose product is right": packed(entry((-2, -1))),
-    "says bytes -8 to 0": packed(entry((2,), (-8, 0))),
-    "says shape (2.0,), which is no whole number": packed(entry((2.0,))),
-    "says shape (1125899906842624,)": packed(entry((2**50,), (0, 2**52))),
+    "states bytes 0 to 80, but has 8": packed(entry((20,), (0, 80))),
+    "states shape (3,) and 8 bytes": packed(entry((3,))),
+    "states shape (-2,), and bytes 0 to -8": packed(entry((-2,), (0, -8))),
+    "states shape (-2, -1), whose product is right": packed(entry((-2, -1))),
+    "states bytes -8 to 0": packed(entry((2,), (-8, 0))),
+    "states shape (2.0,), which isn't an integer": packed(entry((2.0,))),
+    "states shape (1125899906842624,)": packed(entry((2**50,), (0, 2**52))),
 }
 
 
 def trusts_nothing(read):
-    """Judge 24.4: good files are read, and each bad one is refused by an error."""
+    """Check 24.4: good files are read, and each bad one raises an error."""
     for case, (data, expected) in GOOD.items():
         what = f"for a file with {case}"
-        result = tried(f"{what} the reader", read, data)
+        result = tried(f"{what}, the reader", read, data)
         is_dictionary(what, result, expected)
         for name, array in expected.items():
             have = np.asarray(result[name])
             need(
                 have.dtype == array.dtype and have.shape == array.shape and (have == array).all(),
-                f"{what} {name!r} is {have.tolist()} of {have.dtype}, but {array.tolist()} of "
-                "float32 is there",
+                f"{what}, {name!r} is {have.tolist()} of {have.dtype}, but must be "
+                f"{array.tolist()} of float32",
             )
     for case, data in BAD.items():
         try:
             result = read(data)
         except MemoryError as error:
             raise NotYet(
-                f"a file {case}: {error_text(error)}; look before you take memory"
+                f"a file {case}: {error_text(error)}; check sizes before you allocate memory"
             ) from None
         except Exception:
             continue
-        raise NotYet(f"a file {case}, and the reader gave {str(result)[:60]}; it must refuse it")
-    return f"{len(GOOD)} good files were read, and {len(BAD)} bad ones refused"
+        raise NotYet(
+            f"a file {case}, and the reader returned {str(result)[:60]}; it must raise an error"
+        )
+    return f"{len(GOOD)} good files were read, and {len(BAD)} bad ones rejected"
 
 
 EXERCISES = {
@@ -133,26 +137,26 @@ EXERCISES = {
         "a pair: how many files still open, and how many bytes may have any value",
         Parts(
             "24.2",
-            "what is read and not used may be anything, and so may a length that counts nothing",
+            "unused fields may have any value, and so may a length that's multiplied by 0",
             Part(
                 "the number of files",
                 "b04c8cd21e",
-                "go through all bits, and count where fate says opened",
+                'go through all bits, and count those for which fate returns "opened"',
                 {
-                    387: "these are refused; the others open",
-                    576: "these are all files; most are refused",
-                    184: "eight for each free byte, but single bits of others are free, too",
-                    128: "the second length is free, too, unless it is too large for any memory",
+                    387: "these are rejected; the others open",
+                    576: "these are all files; most are rejected",
+                    184: "eight for each free byte, but single bits of others are also free",
+                    128: "the second length is also free, unless it exceeds any memory",
                 },
             ),
             Part(
                 "the number of bytes",
                 "d51483aff3",
-                "a byte is free if all its eight bits may be flipped",
+                "a byte is free if each of its eight bits may be flipped",
                 {
-                    24: "the second length has eight bytes, but its highest one is not free",
-                    16: "the second length is free, too, unless it is too large for any memory",
-                    8: "the device and its number are not used either",
+                    24: "the second length has eight bytes, but its highest one isn't free",
+                    16: "the second length is also free, unless it exceeds any memory",
+                    8: "the device and its index aren't used either",
                     189: "these are files; eight of them make a free byte",
                 },
             ),

@@ -15,7 +15,7 @@ from minihybrid_course.exercises.judging import Exercise, Part, Parts, kind, nee
 
 
 def windows(a):
-    """What 25.5 asks for: sums of three neighbours."""
+    """What 25.5 asks for: sums of three neighbors."""
     return np.array([a[max(i - 2, 0) : i + 1].sum() for i in range(a.size)])
 
 
@@ -67,7 +67,7 @@ def checked(kernel, spec, inputs, grid, block, **most):
     """The `Verdict` on a kernel, which may loop for ever, on the simulated GPU."""
     need(
         isinstance(kernel, Kernel),
-        f"a kernel is needed, with @cuda.jit above it, but {kind(kernel)} was handed in",
+        f"expected a kernel, with @cuda.jit above it, but got {kind(kernel)}",
     )
     with turns(10_000):
         return puzzles.check(kernel, spec, inputs, grid, block, **most)
@@ -90,25 +90,25 @@ def total(a):
 
 
 def finds_positive(kernel):
-    """Judge 25.12: any positive number, written without a race."""
+    """Check 25.12: any positive number, written without a race."""
     for a in ([1, 1, 1, 1, 1, 1, 1, 1], [0, -1, 0, 2, 0, 0, 0, -3], [-1] * 8):
         does(kernel, f"for {a}", positive, [np.array(a, "float32")], 2, 4)
-    return "an atomic orders the threads that write the same number"
+    return "an atomic serializes the threads that write the same value"
 
 
 def adds_up(kernel):
-    """Judge 25.13: a tree in each block of 32, and one atomic for each."""
+    """Check 25.13: a tree in each block of 32, and one atomic for each."""
     for n in (32, 64, 40, 100):
         blocks = -(-n // 32)
         numbers = (np.arange(n) % 5 + 1).astype("float32")
-        does(kernel, f"for {n} numbers", total, [numbers], blocks, 32, max_loads=1)
+        does(kernel, f"for {n} elements", total, [numbers], blocks, 32, max_loads=1)
         atomics = kernel.counts.total("atomics")
         need(
             atomics == blocks,
-            f"for {n} numbers in {blocks} block{'s' * (blocks != 1)} there are {atomics} atomic "
-            "operations: one thread of a block adds what its tree found",
+            f"for {n} elements in {blocks} block{'s' * (blocks != 1)}, there are {atomics} atomic "
+            "operations: one thread of each block must add the sum of its tree",
         )
-    return "one atomic operation for each block, and not for each number"
+    return "one atomic operation per block, not per element"
 
 
 def adds_rows(kernel):
@@ -133,15 +133,15 @@ EXERCISES = PUZZLE | {
         "a pair: the barriers that the block reaches, and the loads from shared memory",
         Parts(
             "25.11",
-            "one barrier for each step of the tree and one before, two loads an addition and one",
+            "a barrier before the tree and after each step; two loads per addition, and one more",
             Part(
                 "the number of barriers",
                 "1289258680",
-                "how often is 32 halved, and what comes before the first step?",
+                "how often can you halve 32, and what comes before the first step?",
                 {
-                    5: "the numbers must be there before the first step, too",
-                    31: "a step makes many additions at once",
-                    32: "a step makes many additions at once",
+                    5: "the elements must also be there before the first step",
+                    31: "a step does many additions at once",
+                    32: "a step does many additions at once",
                 },
             ),
             Part(
@@ -149,10 +149,10 @@ EXERCISES = PUZZLE | {
                 "b26306fe5b",
                 "count the additions, two loads each, and the thread that writes the result",
                 {
-                    62: "who writes the result loads it, too",
-                    31: "these are the additions; each takes two loads",
+                    62: "the thread that writes the result also loads it",
+                    31: "that's the number of additions; each takes two loads",
                     32: "an addition takes two loads",
-                    64: "one number less is added than there are",
+                    64: "32 elements take one addition less",
                 },
             ),
         ),
