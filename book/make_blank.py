@@ -52,7 +52,7 @@ OURS = (
     '_ = Path(folder.name, "nano.py").write_text(stage(9))',
     'for path in (f"{folder.name}/nano.py", "my_nano.py"):\n    keep(In, path, start)',
 )
-HERE = "In the notebook with gaps, `keep` collects", "`keep` collects"
+HERE = "In the notebook with gaps, `keep` writes", "`keep` writes"
 DOTS = re.DOTALL | re.MULTILINE
 ANSWER = re.compile(r"^(?:>\n)?>? ?<details><summary>Answer</summary>.*?</details>\n?", DOTS)
 
