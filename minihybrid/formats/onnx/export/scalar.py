@@ -31,28 +31,11 @@ COMPARE = {
     ast.Lt: "Less",
     ast.LtE: "LessOrEqual",
 }
+SAME = """abs acos acosh asin asinh atan atanh cos cosh erf exp log max min sigmoid sin sinh sqrt
+    tan tanh""".split()  # in ONNX, with a capital letter
 FUNCTIONS = {
-    "exp": "Exp",
-    "log": "Log",
-    "sqrt": "Sqrt",
-    "sin": "Sin",
-    "cos": "Cos",
-    "tan": "Tan",
-    "asin": "Asin",
-    "acos": "Acos",
-    "atan": "Atan",
-    "sinh": "Sinh",
-    "cosh": "Cosh",
-    "tanh": "Tanh",
-    "asinh": "Asinh",
-    "acosh": "Acosh",
-    "atanh": "Atanh",
-    "sigmoid": "Sigmoid",
-    "erf": "Erf",
-    "abs": "Abs",
+    **{name: name.capitalize() for name in SAME},
     "power": "Pow",
-    "min": "Min",
-    "max": "Max",
     "whole_div": "Div",
     "whole_mod": "Mod",
 }

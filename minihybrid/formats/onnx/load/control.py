@@ -7,7 +7,6 @@ length is the number of executed iterations.
 """
 
 from minihybrid.core.sym import Symbol
-from minihybrid.formats.onnx.load.elementwise import label
 from minihybrid.gluon import control_flow
 from minihybrid.ops import OPS
 from minihybrid.passes.foreach import row_of
@@ -54,7 +53,7 @@ def _if(call):
     if known is not None:
         return _outputs(call, _inside(call, sides[not known.item()]))
     then, other = (lambda g=g: _inside(call, g) for g in sides)
-    return _outputs(call, control_flow.cond(call.sym(0), then, other, name=label(call)))
+    return _outputs(call, control_flow.cond(call.sym(0), then, other))
 
 
 def _loop(call):
@@ -81,7 +80,7 @@ def _loop(call):
         _tell(call, [turn, *states], pairs)
         return [], [turn + 1, *_inside(call, body, [turn, *states])]
 
-    _, last = control_flow.while_loop(lambda turn, going, *_: going, step, now, most, label(call))
+    _, last = control_flow.while_loop(lambda turn, going, *_: going, step, now, most)
     return _outputs(call, last[2:])
 
 
@@ -103,7 +102,7 @@ def _scan(call):
         made = _inside(call, body, [*now, *row])
         return made[m:], made[:m]
 
-    outs, last = control_flow.foreach(step, rows, states, name=label(call))
+    outs, last = control_flow.foreach(step, rows, states)
     return _outputs(call, [*last, *outs])
 
 

@@ -13,17 +13,12 @@ from minihybrid.formats.onnx.load.file import ELEMENTS
 from minihybrid.ops import OPS
 
 
-def label(call):
-    """Return the name of our node: that of the output in the file."""
-    return call.scope.unique(call.node.outputs[0])
-
-
 def plain(name):
     """Return the rule of an operator that only has another name here."""
 
     def made(call):
         inputs = [call.sym(i) for i in range(len(OPS[name].inputs))]
-        return OPS[name](*inputs, name=label(call))
+        return OPS[name](*inputs)
 
     return made
 
@@ -52,10 +47,10 @@ def binary(name, scalar, reverse=None):
     def made(call):
         right, left = single(call, 1), single(call, 0)
         if right is not None:
-            return OPS[scalar](call.sym(0), scalar=right, name=label(call))
+            return OPS[scalar](call.sym(0), scalar=right)
         if left is not None:
-            return OPS[reverse or scalar](call.sym(1), scalar=left, name=label(call))
-        return OPS[name](call.sym(0), call.sym(1), name=label(call))
+            return OPS[reverse or scalar](call.sym(1), scalar=left)
+        return OPS[name](call.sym(0), call.sym(1))
 
     return made
 
@@ -67,7 +62,7 @@ _raised = binary("broadcast_power", "_power_scalar", "_rpower_scalar")
 def _pow(call):
     same = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
     name = same.get(single(call, 1)) if call.dtype(0).kind == "f" else None
-    return OPS[name](call.sym(0), name=label(call)) if name else _raised(call)
+    return OPS[name](call.sym(0)) if name else _raised(call)
 
 
 def _mod(call):
@@ -75,7 +70,7 @@ def _mod(call):
     if call.integer("fmod", 0):
         left, right = call.sym(0), call.sym(1)
         size = OPS["broadcast_mod"](OPS["abs"](left), OPS["abs"](right))
-        return OPS["broadcast_mul"](OPS["sign"](left), size, name=label(call))
+        return OPS["broadcast_mul"](OPS["sign"](left), size)
     return binary("_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar")(call)
 
 
@@ -111,10 +106,10 @@ def _clip(call):
     if low is None and high is None:
         return data
     if high is None:
-        return OPS["_maximum_scalar"](data, scalar=low, name=label(call))
+        return OPS["_maximum_scalar"](data, scalar=low)
     if low is None:
-        return OPS["_minimum_scalar"](data, scalar=high, name=label(call))
-    return OPS["clip"](data, a_min=low, a_max=high, name=label(call))
+        return OPS["_minimum_scalar"](data, scalar=high)
+    return OPS["clip"](data, a_min=low, a_max=high)
 
 
 def _round(call):
@@ -131,8 +126,8 @@ def _cast(call):
     if number not in ELEMENTS:
         call.fail(f"type {number} is not supported; there are {', '.join(ELEMENTS.values())}")
     if ELEMENTS[number] == "bool":
-        return OPS["_npi_not_equal_scalar"](call.sym(0), scalar=0, name=label(call))
-    return OPS["Cast"](call.sym(0), dtype=ELEMENTS[number], name=label(call))
+        return OPS["_npi_not_equal_scalar"](call.sym(0), scalar=0)
+    return OPS["Cast"](call.sym(0), dtype=ELEMENTS[number])
 
 
 def _dropout(call):
@@ -145,15 +140,13 @@ def _dropout(call):
         if call.get(1) is None
         else float(call.fixed(1, "the ratio").ravel()[0])
     )
-    return OPS["Dropout"](call.sym(0), p=ratio, name=label(call))
+    return OPS["Dropout"](call.sym(0), p=ratio)
 
 
 # -- activations -----------------------------------------------------------------------
 def _leaky(kind, alpha):
     def made(call):
-        return OPS["LeakyReLU"](
-            call.sym(0), act_type=kind, name=label(call), slope=call.number("alpha", alpha)
-        )
+        return OPS["LeakyReLU"](call.sym(0), act_type=kind, slope=call.number("alpha", alpha))
 
     return made
 
@@ -165,9 +158,9 @@ def _prelu(call):
         wide = (1,) * (ndim - slope.ndim) + slope.shape
         if slope.size == wide[1]:
             gamma = call.scope.parameter(call.need(1), "row", np.ravel)
-            return OPS["LeakyReLU"](data, gamma, act_type="prelu", name=label(call))
+            return OPS["LeakyReLU"](data, gamma, act_type="prelu")
     low = OPS["broadcast_mul"](OPS["_minimum_scalar"](data, scalar=0), call.sym(1))
-    return OPS["broadcast_add"](OPS["relu"](data), low, name=label(call))
+    return OPS["broadcast_add"](OPS["relu"](data), low)
 
 
 def _selu(call):
@@ -175,9 +168,9 @@ def _selu(call):
     alpha = call.number("alpha", 1.6732632423543772)
     gamma = call.number("gamma", 1.0507009873554805)
     if abs(alpha - 1.67326324) < 1e-5 and abs(gamma - 1.05070098) < 1e-5:
-        return OPS["LeakyReLU"](call.sym(0), act_type="selu", name=label(call))
+        return OPS["LeakyReLU"](call.sym(0), act_type="selu")
     out = OPS["LeakyReLU"](call.sym(0), act_type="elu", slope=alpha)
-    return OPS["_mul_scalar"](out, scalar=gamma, name=label(call))
+    return OPS["_mul_scalar"](out, scalar=gamma)
 
 
 def _celu(call):
@@ -189,17 +182,14 @@ def _celu(call):
 def _gelu(call):
     data = call.sym(0)
     if call.text("approximate", "none") == "none":
-        return OPS["LeakyReLU"](data, act_type="gelu", name=label(call))
+        return OPS["LeakyReLU"](data, act_type="gelu")
     inner = (data + data * data * data * 0.044715) * math.sqrt(2 / math.pi)
     return (OPS["tanh"](inner) + 1) * data * 0.5
 
 
 def _hard_sigmoid(call):
     return OPS["hard_sigmoid"](
-        call.sym(0),
-        alpha=call.number("alpha", 0.2),
-        beta=call.number("beta", 0.5),
-        name=label(call),
+        call.sym(0), alpha=call.number("alpha", 0.2), beta=call.number("beta", 0.5)
     )
 
 
@@ -231,9 +221,9 @@ def _softmax(name):
         axis = call.axis(call.integer("axis", -1 if call.opset >= 13 else 1), ndim)
         rest = call.shape(0)[axis + 1 :]
         if call.opset >= 13 or all(n == 1 for n in rest):
-            return OPS[name](data, axis=axis, name=label(call))
+            return OPS[name](data, axis=axis)
         rows = OPS["Reshape"](data, shape=(0,) * axis + (-1,))
-        return OPS["reshape_like"](OPS[name](rows, axis=-1), data, name=label(call))
+        return OPS["reshape_like"](OPS[name](rows, axis=-1), data)
 
     return made
 
@@ -273,57 +263,33 @@ def _extreme(name):
         if call.integer("select_last_index", 0):
             call.fail("select_last_index=1 is not supported; needed: 0")
         return OPS[name](
-            call.sym(0),
-            axis=call.integer("axis", 0),
-            keepdims=bool(call.integer("keepdims", 1)),
-            name=label(call),
+            call.sym(0), axis=call.integer("axis", 0), keepdims=bool(call.integer("keepdims", 1))
         )
 
     return made
 
 
+# Operators that only have other names here: in lower case, and those of NumPy.
+SAME = """Abs Ceil Cos Cosh Erf Exp Floor Log Reciprocal Relu Sigmoid Sign Sin Sinh Softsign Sqrt
+    Tan Tanh""".split()
+NAMES = {
+    **{name: name.lower() for name in SAME},
+    **{name: f"arc{name[1:].lower()}" for name in "Acos Acosh Asin Asinh Atan Atanh".split()},
+    "And": "_npi_bitwise_and",
+    "BitwiseAnd": "_npi_bitwise_and",
+    "BitwiseOr": "_npi_bitwise_or",
+    "BitwiseXor": "_npi_bitwise_xor",
+    "Det": "_linalg_det",
+    "IsNaN": "_npi_isnan",
+    "Neg": "negative",
+    "Not": "_npi_logical_not",
+    "Or": "_npi_bitwise_or",
+    "Softplus": "softrelu",
+    "Where": "_npi_where",
+    "Xor": "_npi_bitwise_xor",
+}
 ELEMENTWISE = {
-    **{
-        name: plain(ours)
-        for name, ours in {
-            "Relu": "relu",
-            "Sigmoid": "sigmoid",
-            "Tanh": "tanh",
-            "Softplus": "softrelu",
-            "Softsign": "softsign",
-            "Exp": "exp",
-            "Log": "log",
-            "Sqrt": "sqrt",
-            "Erf": "erf",
-            "Abs": "abs",
-            "Neg": "negative",
-            "Sign": "sign",
-            "Floor": "floor",
-            "Ceil": "ceil",
-            "Reciprocal": "reciprocal",
-            "Sin": "sin",
-            "Cos": "cos",
-            "Tan": "tan",
-            "Asin": "arcsin",
-            "Acos": "arccos",
-            "Atan": "arctan",
-            "Sinh": "sinh",
-            "Cosh": "cosh",
-            "Asinh": "arcsinh",
-            "Acosh": "arccosh",
-            "Atanh": "arctanh",
-            "IsNaN": "_npi_isnan",
-            "Not": "_npi_logical_not",
-            "Where": "_npi_where",
-            "BitwiseAnd": "_npi_bitwise_and",
-            "BitwiseOr": "_npi_bitwise_or",
-            "BitwiseXor": "_npi_bitwise_xor",
-            "Det": "_linalg_det",
-            "And": "_npi_bitwise_and",
-            "Or": "_npi_bitwise_or",
-            "Xor": "_npi_bitwise_xor",
-        }.items()
-    },
+    **{name: plain(ours) for name, ours in NAMES.items()},
     "Add": binary("broadcast_add", "_plus_scalar"),
     "Sub": binary("broadcast_sub", "_minus_scalar", "_rminus_scalar"),
     "Mul": binary("broadcast_mul", "_mul_scalar"),

@@ -5,7 +5,6 @@ Defines: `IMAGES`: ONNX name -> function of a `Call` that returns the outputs.
 Not supported: linear or cubic interpolation, and downsampling.
 """
 
-from minihybrid.formats.onnx.load.elementwise import label
 from minihybrid.formats.onnx.load.shapes import codes, reshaped
 from minihybrid.ops import OPS
 
@@ -95,7 +94,7 @@ def _resize(call):
         )
     data = call.sym(0)
     if len(scales) == 4 and scales[:2] == [1, 1] and scales[2] == scales[3]:
-        return OPS["UpSampling"](data, scale=scales[2], sample_type="nearest", name=label(call))
+        return OPS["UpSampling"](data, scale=scales[2], sample_type="nearest")
     for axis, scale in enumerate(scales):
         if scale > 1:
             data = OPS["repeat"](data, repeats=scale, axis=axis)
@@ -106,7 +105,7 @@ def _depth_to_space(call):
     """DepthToSpace; DCR is MXNet's order, CRD that of PyTorch's PixelShuffle."""
     size, data = call.integer("blocksize", 1), call.sym(0)
     if call.text("mode", "DCR") == "DCR":
-        return OPS["depth_to_space"](data, block_size=size, name=label(call))
+        return OPS["depth_to_space"](data, block_size=size)
     shapes = call.shapes(0)
     split = [(n, c // size**2, size, size, h, w) for n, c, h, w in shapes]
     out = OPS["Reshape"](data, shape=codes(call, split, shapes))
@@ -117,9 +116,7 @@ def _depth_to_space(call):
 
 
 def _space_to_depth(call):
-    return OPS["space_to_depth"](
-        call.sym(0), block_size=call.integer("blocksize", 1), name=label(call)
-    )
+    return OPS["space_to_depth"](call.sym(0), block_size=call.integer("blocksize", 1))
 
 
 IMAGES = {

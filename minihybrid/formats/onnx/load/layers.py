@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 
-from minihybrid.formats.onnx.load.elementwise import label
 from minihybrid.formats.onnx.load.images import padded
 from minihybrid.formats.onnx.load.values import Value
 from minihybrid.ops import OPS
@@ -28,7 +27,6 @@ def _dense(call, turned, *bias):
         flatten=False,
         num_hidden=value.fixed.shape[1 if turned else 0],
         no_bias=not bias,
-        name=label(call),
     )
 
 
@@ -49,14 +47,14 @@ def _gemm(call):
         return out
     bias = call.sym(2)
     bias = bias if beta == 1 else OPS["_mul_scalar"](bias, scalar=beta)
-    return OPS["broadcast_add"](out, bias, name=label(call))
+    return OPS["broadcast_add"](out, bias)
 
 
 def _matmul(call):
     weight = call.need(1).fixed
     if weight is not None and weight.ndim == 2 and call.ndim(0) > 1:
         return _dense(call, True)
-    return OPS["_npi_matmul"](call.sym(0), call.sym(1), name=label(call))
+    return OPS["_npi_matmul"](call.sym(0), call.sym(1))
 
 
 # -- windows ---------------------------------------------------------------------------
@@ -76,19 +74,9 @@ def _window(call, kernel):
             f"kernel {kernel}, strides {strides} and dilations {dilations} must be at least 1"
         )
     if mode in ("SAME_UPPER", "SAME_LOWER"):
-        candidates = {
-            tuple(
-                _same_pads(*numbers, mode)
-                for numbers in zip(shape[2:], kernel, strides, dilations, strict=True)
-            )
-            for shape in call.shapes(0)
-        }
-        if len(candidates) > 1:
-            call.fail(
-                f"auto_pad={mode} follows from a length that the file leaves "
-                "open; fix it when exporting (no dynamic axes)"
-            )
-        return strides, dilations, list(candidates.pop())
+        sizes = [zip(s[2:], kernel, strides, dilations, strict=True) for s in call.shapes(0)]
+        pads = [[_same_pads(*numbers, mode) for numbers in size] for size in sizes]
+        return strides, dilations, call.agreed(f"auto_pad={mode}", pads)
     if mode not in ("NOTSET", "VALID"):
         call.fail(f"auto_pad={mode:.40} is unknown")
     return strides, dilations, list(zip(pads[:n], pads[n:], strict=True))
@@ -128,7 +116,6 @@ def _conv(call):
         num_filter=weight[0],
         num_group=call.integer("group", 1),
         no_bias=not bias,
-        name=label(call),
     )
 
 
@@ -163,13 +150,12 @@ def _deconv(call):
         out,
         begin=(None, None, *(a or None for a, _ in cuts)),
         end=(None, None, *(-max(b, 0) or None for _, b in cuts)),
-        name=label(call),
     )
 
 
 def _cuts(call, kernel, strides, dilations, more, wanted, mode):
     """Return the crops for a given output size, or for `stride` times the input size."""
-    candidates = set()
+    cuts = []
     for shape in call.shapes(0):
         sizes = wanted or [n * s for n, s in zip(shape[2:], strides, strict=True)]
         totals = [
@@ -178,18 +164,9 @@ def _cuts(call, kernel, strides, dilations, more, wanted, mode):
                 shape[2:], kernel, strides, dilations, more, sizes, strict=True
             )
         ]
-        candidates.add(
-            tuple(
-                (t // 2, t - t // 2) if mode == "SAME_UPPER" else (t - t // 2, t // 2)
-                for t in totals
-            )
-        )
-    if len(candidates) > 1:
-        call.fail(
-            "output_shape follows from a length that the file leaves open; fix "
-            "it when exporting (no dynamic axes)"
-        )
-    return list(candidates.pop())
+        halves = [(t // 2, t - t // 2) for t in totals]
+        cuts.append(halves if mode == "SAME_UPPER" else [half[::-1] for half in halves])
+    return call.agreed("output_shape", cuts)
 
 
 def _pool(kind):
@@ -222,24 +199,19 @@ def _pool(kind):
 
 def _started_inside(call, out, kernel, strides, pads):
     """Drop windows that start in the end padding, as ceil_mode requires."""
-    candidates = set()
+    drops = []
     for shape in call.shapes(0):
         outs = [
             -(-(n + a + b - k) // s) + 1
             for n, k, s, (a, b) in zip(shape[2:], kernel, strides, pads, strict=True)
         ]
-        candidates.add(
-            tuple(
+        drops.append(
+            [
                 (o - 1) * s >= n + a
                 for o, n, s, (a, _) in zip(outs, shape[2:], strides, pads, strict=True)
-            )
+            ]
         )
-    if len(candidates) > 1:
-        call.fail(
-            "ceil_mode with a length that the file leaves open is not supported; "
-            "fix it when exporting (no dynamic axes)"
-        )
-    for axis, drop in enumerate(candidates.pop(), start=2):
+    for axis, drop in enumerate(call.agreed("the shape with ceil_mode", drops), start=2):
         if drop:
             out = OPS["slice_axis"](out, axis=axis, begin=0, end=-1)
     return out
@@ -248,11 +220,7 @@ def _started_inside(call, out, kernel, strides, pads):
 def _global_pool(kind):
     def made(call):
         return OPS["Pooling"](
-            call.sym(0),
-            kernel=(1,) * (call.ndim(0) - 2),
-            global_pool=True,
-            pool_type=kind,
-            name=label(call),
+            call.sym(0), kernel=(1,) * (call.ndim(0) - 2), global_pool=True, pool_type=kind
         )
 
     return made
@@ -277,7 +245,6 @@ def _batch_norm(call):
         fix_gamma=False,
         eps=call.number("epsilon", 1e-5),
         momentum=call.number("momentum", 0.9),
-        name=label(call),
     )
 
 
@@ -300,7 +267,7 @@ def _layer_norm(call):
         _constant(call, call.need(1), np.zeros(scale)) if call.get(2) is None else call.sym(2),
     )
     gamma, beta = (v if len(scale) == 1 else OPS["Reshape"](v, shape=(-1,)) for v in (gamma, beta))
-    more = {"eps": call.number("epsilon", 1e-5), "axis": -1, "name": label(call)}
+    more = {"eps": call.number("epsilon", 1e-5), "axis": -1}
     if axis == ndim - 1:
         return OPS["LayerNorm"](data, gamma, beta, **more)
     rows = OPS["Reshape"](data, shape=(0,) * axis + (-1,))
@@ -309,7 +276,7 @@ def _layer_norm(call):
 
 def _instance_norm(call):
     return OPS["InstanceNorm"](
-        call.sym(0), call.sym(1), call.sym(2), eps=call.number("epsilon", 1e-5), name=label(call)
+        call.sym(0), call.sym(1), call.sym(2), eps=call.number("epsilon", 1e-5)
     )
 
 
@@ -318,9 +285,7 @@ def _group_norm(call):
     groups, eps = call.integer("num_groups", 1), call.number("epsilon", 1e-5)
     call.integer("stash_type")
     if call.opset < 21:
-        return OPS["GroupNorm"](
-            call.sym(0), call.sym(1), call.sym(2), eps=eps, num_groups=groups, name=label(call)
-        )
+        return OPS["GroupNorm"](call.sym(0), call.sym(1), call.sym(2), eps=eps, num_groups=groups)
     if not 1 <= groups <= call.shape(0)[1]:
         call.fail(f"num_groups={groups} does not fit {call.shape(0)[1]} channels")
     one, zero = (_constant(call, call.need(i), np.full(groups, 2.0 - i)) for i in (1, 2))
@@ -337,7 +302,6 @@ def _lrn(call):
         alpha=call.number("alpha", 1e-4),
         beta=call.number("beta", 0.75),
         knorm=call.number("bias", 1.0),
-        name=label(call),
     )
 
 

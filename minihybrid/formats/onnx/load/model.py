@@ -192,9 +192,11 @@ def _apply(call, wanted):
     try:
         made = fold(call) or OPERATORS[node.op](call)
         parts = made if isinstance(made, tuple) else (made,)
-        for part in parts:
-            if isinstance(part, Symbol):
-                scope.spec(part)
+        symbols = [part for part in parts if isinstance(part, Symbol)]
+        for last in {s.refs[0][0] for s in symbols} - scope.specs.keys():
+            last.name = scope.unique(node.outputs[0])  # the name that the file gives the result
+        for symbol in symbols:
+            scope.spec(symbol)
     except FileError:
         raise
     except HybridError as error:

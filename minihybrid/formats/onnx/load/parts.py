@@ -8,7 +8,6 @@ several axes (GatherND).
 
 from functools import partial
 
-from minihybrid.formats.onnx.load.elementwise import label
 from minihybrid.ops import OPS
 
 
@@ -30,12 +29,12 @@ def _split(call):
     if count == 1:
         return call.need(0)
     if lengths is None or len(set(lengths)) == 1:
-        out = OPS["SliceChannel"](call.sym(0), num_outputs=count, axis=axis, name=label(call))
+        out = OPS["SliceChannel"](call.sym(0), num_outputs=count, axis=axis)
     else:
         if sum(lengths) != total or min(lengths) < 0:
             call.fail(f"the lengths {tuple(lengths)} do not add up to {total}")
         places = tuple(sum(lengths[:i]) for i in range(len(lengths)))
-        out = OPS["_split_v2"](call.sym(0), indices=places, axis=axis, name=label(call))
+        out = OPS["_split_v2"](call.sym(0), indices=places, axis=axis)
     return tuple(out[i] for i in range(len(out)))
 
 
@@ -70,9 +69,7 @@ def _slice(call):
     for axis, *part in zip(axes, begins, ends, steps or [1] * len(begins), strict=True):
         for numbers, number in zip(cut, part, strict=True):
             numbers[call.axis(axis, ndim)] = number
-    return OPS["slice"](
-        call.sym(0), begin=tuple(cut[0]), end=tuple(cut[1]), step=tuple(cut[2]), name=label(call)
-    )
+    return OPS["slice"](call.sym(0), begin=tuple(cut[0]), end=tuple(cut[1]), step=tuple(cut[2]))
 
 
 # -- indexing --------------------------------------------------------------------------
@@ -85,19 +82,15 @@ def _gather(call):
         part = OPS["slice_axis"](call.sym(0), axis=axis, begin=at, end=None if at == -1 else at + 1)
         if where.fixed.ndim == 1:
             return part
-        return OPS["_np_squeeze"](part, axis=axis, name=label(call))
+        return OPS["_np_squeeze"](part, axis=axis)
     if where.arrays is None and call.need(0).arrays is not None and (ndim, axis) == (2, 0):
         rows, width = call.shape(0)
-        return OPS["Embedding"](
-            call.sym(1), call.sym(0), input_dim=rows, output_dim=width, name=label(call)
-        )
-    return OPS["take"](call.sym(0), call.sym(1), axis=axis, mode="wrap", name=label(call))
+        return OPS["Embedding"](call.sym(1), call.sym(0), input_dim=rows, output_dim=width)
+    return OPS["take"](call.sym(0), call.sym(1), axis=axis, mode="wrap")
 
 
 def _gather_elements(call):
-    return OPS["_take_along"](
-        call.sym(0), call.sym(1), axis=call.integer("axis", 0), mode="wrap", name=label(call)
-    )
+    return OPS["_take_along"](call.sym(0), call.sym(1), axis=call.integer("axis", 0), mode="wrap")
 
 
 def _scatter_elements(call):
@@ -107,10 +100,10 @@ def _scatter_elements(call):
     put = OPS["_put_along"](updates, index, data, **more)
     match call.text("reduction", "none"):
         case "add":
-            return OPS["elemwise_add"](data, put, name=label(call))
+            return OPS["elemwise_add"](data, put)
         case "none":
             hit = OPS["_put_along"](OPS["ones_like"](updates), index, data, **more)
-            return OPS["where"](hit, put, data, name=label(call))
+            return OPS["where"](hit, put, data)
         case other:
             call.fail(f"reduction {other!r:.40} is not supported; needed: none or add")
 
@@ -121,7 +114,7 @@ def _scatter_nd(call):
     if call.text("reduction", "none") != "none" or len(shape) != 2 or shape[1] != 1:
         call.fail("only whole rows of the first axis are supported, without a reduction")
     places = OPS["Reshape"](call.sym(1), shape=(-1,))
-    return OPS["_contrib_index_copy"](call.sym(0), places, call.sym(2), name=label(call))
+    return OPS["_contrib_index_copy"](call.sym(0), places, call.sym(2))
 
 
 def _one_hot(call):
@@ -130,9 +123,7 @@ def _one_hot(call):
     off, on = call.fixed(2, "the pair of values").ravel().tolist()
     depth, places = int(call.fixed(1, "the depth").ravel()[0]), call.sym(0)
     places = OPS["where"](places < 0, places + depth, places)  # -1 means the last
-    return OPS["one_hot"](
-        places, depth=depth, on_value=on, off_value=off, dtype=call.dtype(2), name=label(call)
-    )
+    return OPS["one_hot"](places, depth=depth, on_value=on, off_value=off, dtype=call.dtype(2))
 
 
 def _top_k(call):
@@ -145,7 +136,6 @@ def _top_k(call):
         ret_typ="both",
         is_ascend=not call.integer("largest", 1),
         dtype="int64",
-        name=label(call),
     )
     return tuple(out[i] for i in (0, 1))
 
@@ -163,8 +153,8 @@ def _triangle(call):
     k = 0 if call.get(1) is None else call.numbers(1, "the diagonal")[0]
     tril, turned = OPS["_npi_tril"], partial(OPS["SwapAxis"], dim1=-1, dim2=-2)
     if not call.integer("upper", 1):
-        return tril(call.sym(0), k=k, name=label(call))
-    return turned(tril(turned(call.sym(0)), k=-k), name=label(call))
+        return tril(call.sym(0), k=k)
+    return turned(tril(turned(call.sym(0)), k=-k))
 
 
 PARTS = {

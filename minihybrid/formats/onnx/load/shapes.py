@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from minihybrid.formats.onnx.load.elementwise import axes_of, label
+from minihybrid.formats.onnx.load.elementwise import axes_of
 from minihybrid.formats.onnx.load.values import Value
 from minihybrid.ops import OPS
 
@@ -82,7 +82,7 @@ def codes(call, wanted, shapes):
 
 def reshaped(call, data, wanted, shapes):
     """Reshape the data to the shape given for both trials."""
-    return OPS["Reshape"](data, shape=codes(call, wanted, shapes), name=label(call))
+    return OPS["Reshape"](data, shape=codes(call, wanted, shapes))
 
 
 def _reshape(call):
@@ -92,7 +92,7 @@ def _reshape(call):
     for lengths, shape in zip(call.trials(1, "the shape"), shapes, strict=True):
         if 0 in lengths and not keep:  # in MXNet's encoding, 0 copies a length
             fixed = call.numbers(1, "the shape")
-            return OPS["_np_reshape"](call.sym(0), newshape=fixed, name=label(call))
+            return OPS["_np_reshape"](call.sym(0), newshape=fixed)
         if min(lengths, default=0) < -1:
             call.fail(f"the shape {lengths} has a negative length")
         wanted.append([shape[i] if n == 0 else n for i, n in enumerate(lengths)])
@@ -103,13 +103,13 @@ def _flatten(call):
     shapes, axis = call.shapes(0), call.integer("axis", 1)
     axis = axis if axis == len(shapes[0]) else call.axis(axis, len(shapes[0]))
     if axis == 1:
-        return OPS["Flatten"](call.sym(0), name=label(call))
+        return OPS["Flatten"](call.sym(0))
     wanted = [(math.prod(s[:axis]), math.prod(s[axis:])) for s in shapes]
     return reshaped(call, call.sym(0), wanted, shapes)
 
 
 def _squeeze(call):
-    return OPS["_np_squeeze"](call.sym(0), axis=axes_of(call, 13), name=label(call))
+    return OPS["_np_squeeze"](call.sym(0), axis=axes_of(call, 13))
 
 
 def _unsqueeze(call):
@@ -123,7 +123,7 @@ def _unsqueeze(call):
 
 
 def _transpose(call):
-    return OPS["transpose"](call.sym(0), axes=call.integers("perm", ()), name=label(call))
+    return OPS["transpose"](call.sym(0), axes=call.integers("perm", ()))
 
 
 def _expand(call):
@@ -141,16 +141,16 @@ def _expand(call):
             "the shape follows from a length that the file leaves open; fix it "
             "when exporting (no dynamic axes)"
         )
-    return OPS["broadcast_to"](out, shape=target, name=label(call))
+    return OPS["broadcast_to"](out, shape=target)
 
 
 def _tile(call):
-    return OPS["tile"](call.sym(0), reps=call.numbers(1, "the number of repeats"), name=label(call))
+    return OPS["tile"](call.sym(0), reps=call.numbers(1, "the number of repeats"))
 
 
 def _concat(call):
     symbols = [call.sym(i) for i in range(len(call.inputs))]
-    return OPS["Concat"](*symbols, dim=call.integer("axis", 1), name=label(call))
+    return OPS["Concat"](*symbols, dim=call.integer("axis", 1))
 
 
 SHAPES = {

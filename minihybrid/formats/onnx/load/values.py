@@ -73,29 +73,19 @@ class Scope:
         self.left = ALLOWED + MORE * sum(a.size for a in model.arrays.values())
         self.numbers = {}  # a dynamic axis's name -> its number
         for name, dtype, shape in model.inputs:
-            lengths = (
-                None
-                if shape is None
-                else [
-                    (n, n)
-                    if isinstance(n, int)
-                    else trial_lengths(
-                        self.numbers.setdefault(n or f"axis {i} of {name}", len(self.numbers))
-                    )
-                    for i, n in enumerate(shape)
-                ]
-            )
-            symbol = sym.var(self.unique(name), dtype=dtype)
-            self.specs[symbol.refs[0][0]] = [
-                [
-                    Spec(
-                        None if lengths is None else tuple(n[k] for n in lengths),
-                        dtype and np.dtype(dtype),
-                    )
-                ]
-                for k in (0, 1)
-            ]
+            symbol, shapes = sym.var(self.unique(name), dtype=dtype), (None, None)
+            if shape is not None:
+                pairs = [self.lengths(n, f"axis {i} of {name}") for i, n in enumerate(shape)]
+                shapes = [tuple(pair[k] for pair in pairs) for k in (0, 1)]
+            kind = dtype and np.dtype(dtype)
+            self.specs[symbol.refs[0][0]] = [[Spec(s, kind)] for s in shapes]
             self.inputs.append(symbol)
+
+    def lengths(self, length, axis):
+        """Return the length of an input's axis in both trials."""
+        if isinstance(length, int):
+            return length, length
+        return trial_lengths(self.numbers.setdefault(length or axis, len(self.numbers)))
 
     def explained(self, text):
         """Return an error message, with the names of the trial lengths in it."""
@@ -301,6 +291,16 @@ class Call:
     def shape(self, i):
         """Return the shape of an input, with -1 for a dynamic length."""
         return tuple(m if m == n else -1 for m, n in zip(*self.shapes(i), strict=True))
+
+    def agreed(self, what, values):
+        """Return the value in both trials, if it's the same; `what` names it in errors."""
+        first, second = values
+        if first != second:
+            self.fail(
+                f"{what} follows from a length that the file leaves open; fix it when exporting "
+                "(no dynamic axes)"
+            )
+        return first
 
     def ndim(self, i):
         """Return the number of axes of an input."""
