@@ -95,7 +95,7 @@ def check_bits(folder):
         places.append(at)
         calls.append(f"    {kernel.name}({', '.join(args)}, 5);")
     main = MAIN.format(size=len(memory), calls="\n".join(calls))
-    text = [HEAD.format(call="", sizes=" *", files=""), *c.functions(kernels), main]
+    text = [HEAD.substitute(call="", sizes=" *", files=""), *c.functions(kernels), main]
     (folder / "all.c").write_text("\n\n".join(text))
     (folder / "memory").write_bytes(memory)
     flags = [*FLAGS, "-O1", "-fsanitize=undefined", "-fno-sanitize-recover"]
