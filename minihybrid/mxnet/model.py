@@ -6,12 +6,21 @@ Source:  MXNet's mxnet.model; `HybridBlock.export` writes the same two files.
 Not supported: the class FeedForward, which MXNet replaced by `mx.mod.Module`.
 """
 
+from minihybrid.core import lazy
 from minihybrid.core.files import FileError, write_together
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import _packed, load
 from minihybrid.core.sym import load as load_symbol
 
 KINDS = ("arg", "aux")
+INSTEAD = {"FeedForward": "mx.mod.Module has fit, predict and score"}
+__getattr__ = lazy.face(globals(), {}, INSTEAD)
+
+
+def named_arrays(arg_params, aux_params):
+    """Return name -> array, as files name them: `arg:w` a parameter, `aux:m` a state."""
+    pairs = zip(KINDS, (arg_params, aux_params), strict=True)
+    return {f"{kind}:{name}": array for kind, params in pairs for name, array in params.items()}
 
 
 def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params, remove_amp_cast=True):
@@ -19,18 +28,21 @@ def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params, remove_amp_ca
 
     arg_params, aux_params: name -> array, for parameters and auxiliary states.
     """
-    named = zip(KINDS, (arg_params, aux_params), strict=True)
-    arrays = {f"{kind}:{name}": array for kind, params in named for name, array in params.items()}
+    arrays = named_arrays(arg_params, aux_params)
     graph = {} if symbol is None else {f"{prefix}-symbol.json": symbol.tojson().encode()}
     write_together(graph | {f"{prefix}-{epoch:04d}.params": _packed(arrays)})
 
 
 def load_params(prefix, epoch):
-    """Return (arguments, states): the arrays of a checkpoint, by name.
+    """Return (arguments, states): the arrays of a checkpoint, by name."""
+    return read_params(f"{prefix}-{epoch:04d}.params")
+
+
+def read_params(fname):
+    """Return (arguments, states): the arrays of a file, by name.
 
     Raises:  FileError if a name begins with neither `arg:` nor `aux:`.
     """
-    fname = f"{prefix}-{epoch:04d}.params"
     arrays = load(fname)
     params = {kind: {} for kind in KINDS}
     for name, array in arrays.items() if isinstance(arrays, dict) else ():
@@ -58,14 +70,6 @@ def load_checkpoint(prefix, epoch):
     (['x', 'w'], ['w'], {})
     """
     return load_symbol(f"{prefix}-symbol.json"), *load_params(prefix, epoch)
-
-
-def __getattr__(name):
-    if name == "FeedForward":
-        raise AttributeError(
-            "mx.model has no FeedForward: mx.mod.Module has fit, predict and score"
-        )
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__():

@@ -21,7 +21,7 @@ import warnings
 
 import numpy as np
 
-from minihybrid.core import initial, nd
+from minihybrid.core import initial, lazy, nd
 from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.context import CPU, check_context
 from minihybrid.core.files import FileError, parsed_json
@@ -38,11 +38,10 @@ from minihybrid.mxnet.callback import BatchEndParam
 from minihybrid.mxnet.io import DataBatch, DataDesc, DataIter
 from minihybrid.mxnet.kvstore import KVStore
 from minihybrid.mxnet.kvstore import create as create_kvstore
-from minihybrid.mxnet.model import load_checkpoint, save_checkpoint
+from minihybrid.mxnet.model import load_checkpoint, named_arrays, read_params, save_checkpoint
 
 LEARNING_RATE = (("learning_rate", 0.01),)
-# MXNet's other modules: name -> the alternative.
-NOT_HERE = {
+INSTEAD = {  # MXNet's other modules: name -> the alternative
     "BaseModule": "Module is the only one",
     "BucketingModule": "pad sequences to one length and bind one Module, whose forward takes "
     "batches of other shapes, too, or write a Gluon block, which has a plan for each shape",
@@ -50,6 +49,7 @@ NOT_HERE = {
     "PythonModule": "write a Gluon block",
     "PythonLossModule": "use sym.make_loss",
 }
+__getattr__ = lazy.face(globals(), {}, INSTEAD)
 
 
 class Module(metaclass=CheckedCall):
@@ -661,16 +661,11 @@ class Module(metaclass=CheckedCall):
 
     def save_params(self, fname):
         """Write parameters and auxiliary states to a file of arrays."""
-        pairs = zip(("arg", "aux"), self.get_params(), strict=True)
-        nd.save(fname, {f"{kind}:{n}": a for kind, part in pairs for n, a in part.items()})
+        nd.save(fname, named_arrays(*self.get_params()))
 
     def load_params(self, fname):
         """Read what `save_params` wrote."""
-        arrays = nd.load(fname)
-        if not isinstance(arrays, dict) or any(k[:4] not in ("arg:", "aux:") for k in arrays):
-            raise FileError(f"'{fname}': needed: arrays whose names begin with 'arg:' or 'aux:'")
-        parts = ({k[4:]: a for k, a in arrays.items() if k[:4] == p} for p in ("arg:", "aux:"))
-        self.set_params(*parts)
+        self.set_params(*read_params(fname))
 
     def save_optimizer_states(self, fname):
         """Write the optimizer's state of each parameter to a file of arrays (`nd.save`).
@@ -784,12 +779,6 @@ def _count(fname, array):
 
 def _warn(text):
     warnings.warn(text, UserWarning, stacklevel=4)
-
-
-def __getattr__(name):
-    if name in NOT_HERE:
-        raise AttributeError(f"mx.mod has no {name}: {NOT_HERE[name]}")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__():
