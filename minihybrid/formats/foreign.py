@@ -11,7 +11,6 @@ from collections import Counter
 
 from minihybrid.core import hooks
 from minihybrid.core.files import FileError
-from minihybrid.core.hooks import own_names
 from minihybrid.core.op import legible
 
 LFS = b"version https://git-lfs.github.com/spec/"
@@ -98,7 +97,3 @@ def warn_of_missing(missing, source):
         UserWarning,
         stacklevel=4,  # the caller that loads the file
     )
-
-
-def __dir__():
-    return own_names(globals())

@@ -12,7 +12,6 @@ Not supported: files of versions before 0.8.
 from importlib import import_module
 
 from minihybrid.core.attribute import KNOWN, written
-from minihybrid.core.hooks import own_names
 from minihybrid.core.op import UNKNOWN, AttrError, Node
 from minihybrid.passes import control, foreach
 
@@ -149,7 +148,3 @@ def completed(inputs, op, name, names, info, version):
             if init and node.op is None:
                 node.info = {"__init__": init, **(node.info or {})}
     return inputs
-
-
-def __dir__():
-    return own_names(globals())

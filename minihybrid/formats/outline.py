@@ -9,7 +9,6 @@ Not supported: plans and graphs; a hybridized net is traced again.
 import json
 
 from minihybrid.core.files import FileError, parsed_json, read_whole, write_whole
-from minihybrid.core.hooks import own_names
 
 
 def outline(block):
@@ -69,7 +68,3 @@ def _match(block, entry, fname, matched):
         else:
             yield from below
     matched.append((block, entry))
-
-
-def __dir__():
-    return own_names(globals())

@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 
-from minihybrid.core.hooks import own_names
 from minihybrid.core.params import ROW_SPARSE
 
 
@@ -56,7 +55,3 @@ def unpack_sparse(reader, kind, stored, shape, flag):
         )
     dense[place] = values
     return dense
-
-
-def __dir__():
-    return own_names(globals())

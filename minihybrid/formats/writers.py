@@ -13,7 +13,7 @@ import numpy as np
 
 from minihybrid.codegen.numpy.alone import alone
 from minihybrid.core.files import FileError, write_together
-from minihybrid.core.hooks import FORMATS, own_names
+from minihybrid.core.hooks import FORMATS
 from minihybrid.core.op import HybridError, Spec
 from minihybrid.core.passes.expand import expand
 from minihybrid.core.plan import Plan
@@ -105,7 +105,3 @@ def spec_of(array):
 
 
 FORMATS.update(numpy=write_numpy, c=write_c)
-
-
-def __dir__():
-    return own_names(globals())

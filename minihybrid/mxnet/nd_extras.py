@@ -13,7 +13,7 @@ from minihybrid.core import nd
 from minihybrid.core.array import NDArray, dense
 from minihybrid.core.array import arrays as given_arrays
 from minihybrid.core.convert import OneElement
-from minihybrid.core.hooks import FACES, own_names
+from minihybrid.core.hooks import FACES
 from minihybrid.core.op import AttrError, described
 from minihybrid.ops import OPS
 
@@ -119,7 +119,3 @@ FACES["nd"].update(
     onehot_encode=onehot_encode,
     reset_arrays=reset_arrays,
 )
-
-
-def __dir__():
-    return own_names(globals())

@@ -10,7 +10,7 @@ from minihybrid.core import sym
 from minihybrid.core.checked_call import signed
 from minihybrid.core.convert import dtype_of
 from minihybrid.core.graph import Graph, infer
-from minihybrid.core.hooks import FACES, own_names
+from minihybrid.core.hooks import FACES
 from minihybrid.core.name import NameManager
 from minihybrid.core.op import AttrError, Spec, described, unknown_argument
 from minihybrid.core.switches import is_np_shape, told_shape
@@ -146,7 +146,3 @@ def _of_shape(shape):
 
 def _of_dtype(dtype):
     return Spec(None, dtype_of("infer_type", dtype))
-
-
-def __dir__():
-    return own_names(globals())
