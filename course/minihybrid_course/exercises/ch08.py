@@ -125,7 +125,8 @@ EXERCISES = {
     "8.3": Exercise("your class Words", words),
     "8.4": Exercise("your function pays_after(first_s, eager_s, hybrid_s)", pays),
     "8.5": Exercise(
-        "three times yes or no: is it noticed, of turns, of the second half, of three rounds",
+        "three answers, yes or no: does the table detect the alternating calls, the slower "
+        "second half, the three slow rounds",
         Parts(
             "8.5",
             "a disturbance that moves neither the median nor the quartiles goes unnoticed",

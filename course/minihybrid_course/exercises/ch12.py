@@ -95,7 +95,7 @@ EXERCISES = {
             {r"not JSON": "that text isn't a graph", **ELSEWHERE},
         ),
     ),
-    "12.3": Exercise("your operator softstep, as register gives it", steps_softly),
+    "12.3": Exercise("your operator softstep, as register returns it", steps_softly),
     "12.4": Exercise(
         "a pair: the operators of the function, and the kernels when it is compiled",
         Parts(

@@ -45,7 +45,7 @@ def counts(function):
 
 EXERCISES = {
     "13.1": Exercise(
-        "a pair: how many operators, and the first one's, as graph.show() writes it",
+        "a pair: the number of operators, and the name of the first, as graph.show() prints it",
         Parts(
             "13.1",
             "0 + x is an operator, and it comes first",
