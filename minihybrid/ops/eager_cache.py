@@ -1,4 +1,4 @@
-"""Chapter 12. Specialized eager calls of composite operators.
+"""Specialized eager calls of composite operators.
 
 Defines: `steps_of`, which records an operator's decomposition for given specs and
          attributes; `specialize`, the NumPy function of a step; `at_once`, a function
