@@ -213,10 +213,10 @@ def answers():
     """[(exercise, a wrong answer, why it is wrong), ...], as the checkers know them."""
     rows = []
     for number, exercise in TABLE.items():
-        if isinstance(exercise.judge, Parts):
-            for part in exercise.judge.parts:
+        if isinstance(exercise, Parts):
+            for part in exercise.parts:
                 rows += [(number, f"{part.name}: {v}", why) for v, why in part.wrong.items()]
-            rows += [(number, str(v), why) for v, why in exercise.judge.whole.items()]
+            rows += [(number, str(v), why) for v, why in exercise.whole.items()]
     return rows
 
 

@@ -27,6 +27,8 @@ CHAPTERS = [
 ]
 _FOUND = {n: exercise for chapter in CHAPTERS for n, exercise in chapter.EXERCISES.items()}
 TABLE = dict(sorted(_FOUND.items(), key=lambda item: [int(n) for n in item[0].split(".")]))
+for _number, _exercise in TABLE.items():
+    _exercise.number = _number
 _shown = {}  # exercise -> the number of hints shown
 
 
@@ -36,7 +38,7 @@ def hints():
     return json.loads((HERE / "data/hints.json").read_text(encoding="utf-8"))
 
 
-def _number(text, known, what):
+def _key(text, known, what):
     """Return the number of an exercise, without leading zeros."""
     chapter, _, rest = str(text).partition(".")
     number = f"{chapter.lstrip('0') or '0'}.{rest}"
@@ -60,7 +62,7 @@ def check(number, answer=None):
     """
     if str(number).endswith(".ipynb"):
         return assignment(number, sys._getframe(1).f_globals)
-    key = _number(number, TABLE, "check")
+    key = _key(number, TABLE, "check")
     verdict = TABLE[key](answer)
     if verdict.right:
         exercises.note(key)
@@ -73,7 +75,7 @@ def hint(number):
     >>> hint("02.1")
     hint 1 of 3: Draw the live ranges. When `q` is written, is that the last time `p` is read?
     """
-    key = _number(number, hints(), "hint")
+    key = _key(number, hints(), "hint")
     steps = hints()[key]
     k = _shown.get(key, 0) % len(steps)
     _shown[key] = k + 1

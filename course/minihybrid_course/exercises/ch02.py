@@ -97,24 +97,21 @@ def refused(graph, broken):
 
 
 EXERCISES = {
-    "2.1": Exercise(
+    "2.1": Parts(
         "the number of bytes",
-        Parts(
-            "2.1",
-            "two values are alive at the same time, and the third reuses the second one's buffer",
-            Part(
-                "the number of bytes",
-                "77082928b4",
-                "draw the live ranges: which values are alive when the second one is written?",
-                {
-                    24: "that's the arena; the output also needs memory",
-                    72: "r can reuse the buffer of q, because it's the last to read q",
-                    64: "offsets are multiples of 64, but the arena ends at its last byte",
-                    88: "offsets are multiples of 64, but the output isn't in the arena",
-                    128: "offsets are multiples of 64, but sizes aren't rounded up",
-                    96: "don't count the inputs",
-                },
-            ),
+        "two values are alive at the same time, and the third reuses the second one's buffer",
+        Part(
+            "the number of bytes",
+            "77082928b4",
+            "draw the live ranges: which values are alive when the second one is written?",
+            {
+                24: "that's the arena; the output also needs memory",
+                72: "r can reuse the buffer of q, because it's the last to read q",
+                64: "offsets are multiples of 64, but the arena ends at its last byte",
+                88: "offsets are multiples of 64, but the output isn't in the arena",
+                128: "offsets are multiples of 64, but sizes aren't rounded up",
+                96: "don't count the inputs",
+            },
         ),
     ),
     "2.2": Exercise("your pass, which drops the first node", breaks_the_first),

@@ -13,7 +13,6 @@ from minihybrid.codegen.ir import Buffer, Kernel
 from minihybrid.codegen.read import read
 from minihybrid.codegen.schedule import Loops, ScheduleError
 from minihybrid_course.exercises.judging import (
-    ELSEWHERE,
     Exercise,
     Part,
     Parts,
@@ -82,46 +81,40 @@ def schedules(steps):
 
 
 EXERCISES = {
-    "34.1": Exercise(
+    "34.1": Parts(
         "three numbers: the loads of 2 by 6, of 3 by 4 and of 12 by 1",
-        Parts(
-            "34.1",
-            "the squarer the tile, the fewer loads",
-            Part(
-                "the number for 2 by 6",
-                "2166155aa6",
-                "count an element for each row, and a vector for each column",
-                {12: "that's the number of sums, which stay in registers"},
-            ),
-            Part(
-                "the number for 3 by 4",
-                "cfb087ca10",
-                "count an element for each row, and a vector for each column",
-                {12: "that's the number of sums, which stay in registers"},
-            ),
-            Part(
-                "the number for 12 by 1",
-                "45448ae868",
-                "count an element for each row, and a vector for each column",
-                {12: "that's the number of sums, or of rows; the columns count as well"},
-            ),
+        "the squarer the tile, the fewer loads",
+        Part(
+            "the number for 2 by 6",
+            "2166155aa6",
+            "count an element for each row, and a vector for each column",
+            {12: "that's the number of sums, which stay in registers"},
+        ),
+        Part(
+            "the number for 3 by 4",
+            "cfb087ca10",
+            "count an element for each row, and a vector for each column",
+            {12: "that's the number of sums, which stay in registers"},
+        ),
+        Part(
+            "the number for 12 by 1",
+            "45448ae868",
+            "count an element for each row, and a vector for each column",
+            {12: "that's the number of sums, or of rows; the columns count as well"},
         ),
     ),
-    "34.2": Exercise(
-        "a function that makes the error, such as `lambda: naive.schedule(lambda loops: ...)`",
-        Refusal(
-            "every iteration of k needs the sum of the previous one",
-            ScheduleError,
-            r"over k_in may write out where another",
-            lambda taken: "the engine accepted this schedule: vectorize k, not another loop",
-            {
-                r"sets what is used outside": "the sum is held in a register here; vectorize k of "
-                "the naive nest",
-                r"side by side": "this is about strides; vectorize the loop over k",
-                r"is none of it": "the loops are called i, j and k",
-                **ELSEWHERE,
-            },
-        ),
+    "34.2": Refusal(
+        "naive.schedule(lambda loops: ...)",
+        "every iteration of k needs the sum of the previous one",
+        ScheduleError,
+        r"over k_in may write out where another",
+        "the engine accepted this schedule: vectorize k, not another loop",
+        {
+            r"sets what is used outside": "the sum is held in a register here; vectorize k of "
+            "the naive nest",
+            r"side by side": "this is about strides; vectorize the loop over k",
+            r"is none of it": "the loops are called i, j and k",
+        },
     ),
     "34.3": Exercise("your function steps(loops)", schedules),
 }

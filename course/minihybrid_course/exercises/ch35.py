@@ -110,32 +110,25 @@ def steps_with_a_cache(step):
 
 
 EXERCISES = {
-    "35.1": Exercise(
+    "35.1": Parts(
         "three numbers: for one position, for one character without a cache, and with it",
-        Parts(
-            "35.1",
-            "the cache does 128 times less in the dense layers",
-            Part(
-                "the number for one position",
-                "70c05f2dc1",
-                "add the four dense layers of a layer, times 4, and the last dense layer",
-                {
-                    442368: "the last dense layer is missing",
-                    116448: "there are four layers",
-                    110592: "there are four layers, and a last dense layer",
-                },
-            ),
-            Part(
-                "the number without a cache",
-                "64ccb5aacf",
-                "without a cache, a call computes all 128 positions",
-            ),
-            Part(
-                "the number with a cache",
-                "70c05f2dc1",
-                "with a cache, a call computes one position",
-            ),
+        "the cache does 128 times less in the dense layers",
+        Part(
+            "the number for one position",
+            "70c05f2dc1",
+            "add the four dense layers of a layer, times 4, and the last dense layer",
+            {
+                442368: "the last dense layer is missing",
+                116448: "there are four layers",
+                110592: "there are four layers, and a last dense layer",
+            },
         ),
+        Part(
+            "the number without a cache",
+            "64ccb5aacf",
+            "without a cache, a call computes all 128 positions",
+        ),
+        Part("the number with a cache", "70c05f2dc1", "with a cache, a call computes one position"),
     ),
     "35.2": Exercise("your function leaks(net, x)", finds_leaks),
     "35.3": Exercise("your function chances(scores, temperature, k)", draws_from_the_top),

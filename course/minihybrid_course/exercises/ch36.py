@@ -39,50 +39,35 @@ def overwrites(in_place):
 
 
 EXERCISES = {
-    "36.1": Exercise(
+    "36.1": Parts(
         "three numbers: `put` steps, `part` steps, and values of `a`",
-        Parts(
-            "36.1",
-            "one version per write, and a view is read only when it's needed",
-            Part(
-                "the number of puts",
-                "9f2488af8a",
-                "count the writes through views",
-                {2: "both views"},
-            ),
-            Part(
-                "the number of parts",
-                "d5d20043ba",
-                "a view is read from its buffer if its current value doesn't exist yet",
-                {
-                    3: "before step 5, the current value of v is the one that step 4 wrote",
-                    4: "a definition of a view is no step, and a written view needs no reading",
-                },
-            ),
-            Part(
-                "the number of values",
-                "c2ab8cb02c",
-                "count the versions",
-                {3: "a.0 counts as well"},
-            ),
+        "one version per write, and a view is read only when it's needed",
+        Part(
+            "the number of puts", "9f2488af8a", "count the writes through views", {2: "both views"}
         ),
-    ),
-    "36.2": Exercise(
-        "a function that makes the error",
-        Refusal(
-            "the buffer was written through its view, and isn't on the tape itself",
-            HybridError,
-            r"shares memory with another one",
-            lambda answer: (
-                "the tape could follow this; write through a view of a buffer that isn't "
-                "on the tape, inside record(), and then read the buffer"
-            ),
+        Part(
+            "the number of parts",
+            "d5d20043ba",
+            "a view is read from its buffer if its current value doesn't exist yet",
             {
-                r"x is a variable": "write into a buffer of zeros, not into the variable",
-                r"was indexed or reshaped inside": "make the view of a buffer that isn't on the "
-                "tape yet",
+                3: "before step 5, the current value of v is the one that step 4 wrote",
+                4: "a definition of a view is no step, and a written view needs no reading",
             },
         ),
+        Part("the number of values", "c2ab8cb02c", "count the versions", {3: "a.0 counts as well"}),
+    ),
+    "36.2": Refusal(
+        "",
+        "the buffer was written through its view, and isn't on the tape itself",
+        HybridError,
+        r"shares memory with another one",
+        "the tape could follow this; write through a view of a buffer that isn't "
+        "on the tape, inside record(), and then read the buffer",
+        {
+            r"x is a variable": "write into a buffer of zeros, not into the variable",
+            r"was indexed or reshaped inside": "make the view of a buffer that isn't on the "
+            "tape yet",
+        },
     ),
     "36.3": Exercise("your function in_place(steps, results)", overwrites),
 }

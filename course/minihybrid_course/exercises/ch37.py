@@ -8,7 +8,6 @@ What is left out: 37.4, which measures.
 import numpy as np
 
 from minihybrid.core.op import ShapeError
-from minihybrid_course.exercises import judging
 from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
 
 
@@ -49,45 +48,40 @@ def doubles(doubling):
 
 
 EXERCISES = {
-    "37.1": Exercise(
+    "37.1": Parts(
         "three numbers: megabytes sent by device 0 in naive, by each device in ring, and by "
         "each device in reduce_scatter",
-        Parts(
-            "37.1",
-            "a ring sends the same from every device, and each half of it sends half",
-            Part(
-                "the number for naive",
-                "c2a17d703a",
-                "device 0 sends the whole sum; to how many devices?",
-                {1024: "device 0 doesn't send to itself", 64: "that's what the others send"},
-            ),
-            Part(
-                "the number for ring",
-                "d963985299",
-                "multiply a chunk by the number of steps, in both halves",
-                {128: "there is one step less than devices", 4: "that's one chunk"},
-            ),
-            Part(
-                "the number for reduce_scatter",
-                "daf3202160",
-                "it's one of the two halves of the ring",
-                {64: "there is one step less than devices", 120: "those are both halves"},
-            ),
+        "a ring sends the same from every device, and each half of it sends half",
+        Part(
+            "the number for naive",
+            "c2a17d703a",
+            "device 0 sends the whole sum; to how many devices?",
+            {1024: "device 0 doesn't send to itself", 64: "that's what the others send"},
+        ),
+        Part(
+            "the number for ring",
+            "d963985299",
+            "multiply a chunk by the number of steps, in both halves",
+            {128: "there is one step less than devices", 4: "that's one chunk"},
+        ),
+        Part(
+            "the number for reduce_scatter",
+            "daf3202160",
+            "it's one of the two halves of the ring",
+            {64: "there is one step less than devices", 120: "those are both halves"},
         ),
     ),
-    "37.2": Exercise(
-        "a function that makes the error, such as `lambda: utils.split_and_load(...)`",
-        Refusal(
-            "parts of a batch have equal sizes, unless you allow others",
-            ShapeError,
-            r"split_data: .* can't be split",
-            lambda answer: (
-                "even_split=False allows parts of different sizes"
-                if len({len(part) for part in answer}) > 1
-                else f"the batch was divided into {len(answer)} equal parts"
-            ),
-            {r"a list of devices": "the second argument is a list of devices", **judging.ELSEWHERE},
+    "37.2": Refusal(
+        "utils.split_and_load(...)",
+        "parts of a batch have equal sizes, unless you allow others",
+        ShapeError,
+        r"split_data: .* can't be split",
+        lambda answer: (
+            "even_split=False allows parts of different sizes"
+            if len({len(part) for part in answer}) > 1
+            else f"the batch was divided into {len(answer)} equal parts"
         ),
+        {r"a list of devices": "the second argument is a list of devices"},
     ),
     "37.3": Exercise("your function doubling(arrays, links)", doubles),
 }

@@ -1,9 +1,9 @@
 """Chapter 03. Exercise checkers, which explain in a sentence what's wrong with an answer.
 
 Uses:    a reader's answer: numbers, words, a function, a pass, a block, an error.
-Defines: `Exercise` and `judged`, which check it; `Verdict`, the result; `Parts` for numbers
-         and words, `Refusal` for errors; `tried`, which calls the reader's function with a
-         limit on its run time.
+Defines: `Exercise`, which checks it by a function, `Parts` by numbers and words, `Refusal` by
+         an error; `judged`; `Verdict`, the result; `tried`, which calls the reader's function
+         with a limit on its run time.
 
 A checker raises `NotYet` with a sentence, or returns the praise or its own `Verdict`.
 Functions are checked by property-based tests, small inputs first; numbers by hashes, so
@@ -67,12 +67,13 @@ class Verdict:
         return f"<p>{words}</p>{picture}"
 
 
-@dataclass(frozen=True)
 class Exercise:
     """The description of an exercise's answer, and the function that checks it."""
 
-    asks: str
-    judge: Callable
+    number = ""  # such as "3.2"; the table of all exercises sets it
+
+    def __init__(self, asks: str, judge: Callable):
+        self.asks, self.judge = asks, judge
 
     def __call__(self, answer):
         """Return a `Verdict`, whatever the answer is or raises."""
@@ -234,18 +235,18 @@ class Part:
     wrong: dict = field(default_factory=dict)
 
 
-class Parts:
-    """A checker of numbers and words: each part has a right answer and typical wrong ones.
+class Parts(Exercise):
+    """An exercise whose answer is numbers and words: each part is right, or typically wrong.
 
     whole:    wrong answers of several parts -> the mistake.
     ordered:  whether the order of the parts matters.
     """
 
-    def __init__(self, salt, praise, *parts, whole=None, ordered=True):
-        self.salt, self.praise, self.parts, self.whole = salt, praise, parts, whole or {}
-        self.ordered = ordered
+    def __init__(self, asks, praise, *parts, whole=None, ordered=True):
+        super().__init__(asks, self.compare)
+        self.praise, self.parts, self.whole, self.ordered = praise, parts, whole or {}, ordered
 
-    def __call__(self, answer):
+    def compare(self, answer):
         """Check one value, or one for each part."""
         n = len(self.parts)
         data = answer.asnumpy() if isinstance(answer, NDArray) else getattr(answer, "data", None)
@@ -263,7 +264,7 @@ class Parts:
         key = tuple(values) if n > 1 else values[0]
         need(key not in self.whole, f"{answer}: {self.whole.get(key)}")
         for part, value in zip(self.parts, values, strict=True):
-            if part.right in {fingerprint(self.salt, form) for form in forms(value, part.name)}:
+            if part.right in {fingerprint(self.number, form) for form in forms(value, part.name)}:
                 continue
             why = {normalized(v): text for v, text in part.wrong.items()}.get(
                 normalized(value), part.advice
@@ -276,22 +277,22 @@ class Parts:
 ELSEWHERE = {r"is not defined": "this is Python's own error: run the cells above"}
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """A checker of errors: the answer is a function that makes the engine raise one.
+class Refusal(Exercise):
+    """An exercise whose answer is a function that makes the engine raise an error.
 
+    call:         an example of the function's body, or "".
     kind, words:  the expected error, and a pattern that its message must match.
-    taken:        the call's result, if nothing was raised -> a sentence.
+    taken:        a sentence for a call that raises nothing, or a function of its result.
     others:       patterns in messages of other errors -> the mistake.
     """
 
-    praise: str
-    kind: type
-    words: str
-    taken: Callable
-    others: dict = field(default_factory=dict)
+    def __init__(self, call, praise, kind, words, taken, others=None):
+        example = f", such as `lambda: {call}`" * bool(call)
+        super().__init__(f"a function that makes the error{example}", self.compare)
+        self.praise, self.kind, self.words, self.taken = praise, kind, words, taken
+        self.others = (others or {}) | ELSEWHERE
 
-    def __call__(self, answer):
+    def compare(self, answer):
         """Check an error, or the one that a function raises."""
         if callable(answer) and not isinstance(answer, type):
             try:
@@ -300,7 +301,8 @@ class Refusal:
                 answer = error
             else:
                 need(result is not ..., "put the call that makes the error in place of the dots")
-                raise NotYet(f"there was no error: {self.taken(result)}")
+                taken = self.taken(result) if callable(self.taken) else self.taken
+                raise NotYet(f"there was no error: {taken}")
         need(
             isinstance(answer, Exception),
             f"expected an error, or a function that raises it, such as `lambda: ...`, but got "
