@@ -601,7 +601,6 @@ def restored(kind, numbers, context, leaf=None):
 
 COPY_TO = Op(
     name="_copyto",
-    inputs=("data",),
     anywhere=True,
     any_dtype=True,
     doc="The numbers in new memory on a device.",

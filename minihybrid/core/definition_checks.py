@@ -65,7 +65,7 @@ def kinds(annotation: Any) -> str:
 
 def judge_calls(owner: str, given: dict) -> None:
     """Check that the functions accept their arguments."""
-    attrs, inputs = [*given.get("attrs", {})], given["inputs"]
+    attrs, inputs = [*given.get("attrs", {})], given.get("inputs", Op.inputs)
     calls: dict[str, list[str]] = {"infer": ["specs"], "expr": []}
     if isinstance(inputs, tuple) and not given.get("variadic"):
         key = ["key"] * given.get("random", False)
@@ -87,7 +87,7 @@ def judge_calls(owner: str, given: dict) -> None:
 
 def judge_text(owner: str, given: dict) -> None:
     """Check that a scalar expression reads only the inputs."""
-    inputs = given["inputs"]
+    inputs = given.get("inputs", Op.inputs)
     known = LETTERS[: len(inputs)] if isinstance(inputs, tuple) else LETTERS
     try:
         fields = [name for _, name, _, _ in Formatter().parse(given["expr"]) if name is not None]

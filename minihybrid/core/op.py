@@ -363,7 +363,7 @@ class Op:
     """
 
     name: str  # the name in files
-    inputs: tuple | Callable  # argument names, or attrs -> argument names
+    inputs: tuple | Callable = ("data",)  # argument names, or attrs -> argument names
     infer: Callable  # (specs, **attrs) -> completed specs, output specs
     doc: str
     eager: Callable | None = None  # NumPy arrays -> NumPy array(s)
@@ -425,12 +425,12 @@ class Op:
     # not global, so that it is freed with its net
     readers: dict = field(default_factory=dict, init=False)  # call form -> its `reader`
 
-    def __init__(self, name, inputs, infer, doc, **more):
+    def __init__(self, name, infer, doc, **more):
         if more.keys() - (known := self.__dataclass_fields__.keys()):
             raise AttrError(unknown_argument(name, more.keys() - known, known))
         own = {"attrs": {}, "checked": Checked(), "readers": {}} | more
         # Other fields keep the class's default.
-        vars(self).update(own, name=name, inputs=inputs, infer=infer, doc=doc)
+        vars(self).update(own, name=name, infer=infer, doc=doc)
 
     def __repr__(self):
         return f"<Op {self.name}>"

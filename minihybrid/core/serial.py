@@ -9,7 +9,7 @@ Source:  MXNet 1.9's nnvm JSON; `formats/legacy.py` upgrades older files.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -95,11 +95,11 @@ def called(op):
     return op.mxnet_name or (op.name, {})
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Missing(Op):
     """A placeholder definition of an unknown operator in a file."""
 
-    more: dict = field(default_factory=dict)  # other fields of its node in the file
+    more: dict  # other fields of its node in the file
 
 
 def missing_of(nodes):
@@ -122,9 +122,9 @@ def missing(kind, name, n_inputs, n_outputs, more):
 
     return Missing(
         kind,
-        tuple(f"data{i}" for i in range(n_inputs)),
         infer,
         "An operator that is missing here.",
+        inputs=tuple(f"data{i}" for i in range(n_inputs)),
         expand=refuse,
         n_outputs=n_outputs,
         more=more,

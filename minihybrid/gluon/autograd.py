@@ -231,7 +231,6 @@ class Function:
         outs = [v.copy() if any(v.data is w.data for w in inputs) else v for v in outs]
         op = Op(
             name=name,
-            inputs=("data",),
             variadic=True,
             infer=None,
             grad=self._grad,

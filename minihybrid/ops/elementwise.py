@@ -251,11 +251,7 @@ def binary(
         infer=infer_broadcast,
         grad=broadcast_grad,
     )
-    one = {
-        "inputs": ("data",),
-        "attrs": {"scalar": (scalar_number, REQUIRED)},
-        "doc": f"{doc} One side is a scalar.",
-    }
+    one = {"attrs": {"scalar": (scalar_number, REQUIRED)}, "doc": f"{doc} One side is a scalar."}
 
     def with_number(text, first="{a}", second="{b}"):
         def expr(*dtype, scalar):
@@ -497,7 +493,6 @@ def unary(
     return register(
         name,
         *aliases,
-        inputs=("data",),
         infer=infer,
         expr=of_floats(expr) if floats else expr,
         int_expr=whole_expr,
@@ -691,7 +686,6 @@ def _clip_expr(a_min, a_max):
 
 clip = register(
     "clip",
-    inputs=("data",),
     attrs={"a_min": (number, REQUIRED), "a_max": (number, REQUIRED)},
     infer=_clip_infer,
     eager=_clip_eager,
@@ -781,7 +775,6 @@ def _cast_eager(data, *, dtype):
 cast = register(
     "Cast",
     "cast",
-    inputs=("data",),
     attrs={"dtype": (dtype, REQUIRED)},
     infer=lambda specs, dtype: (specs, [Spec(specs[0].shape, dtype)]),
     eager=_cast_eager,
@@ -804,7 +797,6 @@ cast_like = register(
 identity = register(
     "_copy",
     "identity",
-    inputs=("data",),
     view=True,
     infer=lambda specs: same_shape("_copy", specs),
     eager=np.copy,
@@ -822,7 +814,6 @@ def _amp_infer(specs, dtype):
 
 register(
     "amp_cast",
-    inputs=("data",),
     attrs={"dtype": (dtype, REQUIRED)},
     infer=_amp_infer,
     expand=lambda specs, data, dtype: (
@@ -834,7 +825,6 @@ register(
 block_grad = register(
     "BlockGrad",
     "stop_gradient",
-    inputs=("data",),
     view=True,
     grad_barrier=True,
     infer=lambda specs: same_shape("BlockGrad", specs),
@@ -845,7 +835,6 @@ block_grad = register(
 
 detached = register(
     "_detach",
-    inputs=("data",),
     mxnet_name=("BlockGrad", {}),
     view=True,
     grad_barrier=True,
@@ -858,7 +847,6 @@ detached = register(
 def _like(name, value):
     return register(
         name,
-        inputs=("data",),
         infer=lambda specs: same_shape(name, specs),
         eager=np.zeros_like if value == 0 else np.ones_like,
         expr=f"T({value})",

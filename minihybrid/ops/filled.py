@@ -161,7 +161,6 @@ def _arange_like_expand(specs, data, start, step, repeat, axis):
 
 arange_like = register(
     "_contrib_arange_like",
-    inputs=("data",),
     attrs={
         "start": (number, 0.0),
         "step": (number, 1.0),

@@ -319,7 +319,6 @@ def _polygamma_eager(data, *, order):
 
 polygamma = register(
     "_polygamma",
-    inputs=("data",),
     attrs={"order": (integer, 0)},
     infer=_polygamma_infer,
     eager=_polygamma_eager,
@@ -385,7 +384,6 @@ def _hard_sigmoid_expr(alpha, beta):
 
 hard_sigmoid = register(
     "hard_sigmoid",
-    inputs=("data",),
     eager=_hard_sigmoid_eager,
     attrs={"alpha": (number, 0.2), "beta": (number, 0.5)},
     infer=lambda specs, **_: exp.infer(specs),
@@ -419,7 +417,6 @@ def _smooth_l1_expr(scalar):
 
 smooth_l1 = register(
     "smooth_l1",
-    inputs=("data",),
     attrs={"scalar": (number, 1.0)},
     infer=lambda specs, scalar: same_shape("smooth_l1", specs),
     eager=_smooth_l1_eager,
@@ -512,7 +509,6 @@ def _softmin(specs, data, axis, temperature, dtype):
 
 softmin = register(
     "softmin",
-    inputs=("data",),
     attrs={
         "axis": (integer, -1),
         "temperature": (optional(positive), None),
@@ -529,7 +525,6 @@ softmin = register(
 
 softmax_activation = register(
     "SoftmaxActivation",
-    inputs=("data",),
     attrs={"mode": (choice("instance", "channel"), "instance")},
     infer=lambda specs, mode: exp.infer(specs),
     expand=lambda specs, data, mode: softmax(data, axis=1 if mode == "channel" else -1),

@@ -538,7 +538,6 @@ def _ravel_rule(old, shape):
 ravel_multi_index = register(
     "_ravel_multi_index",
     "ravel_multi_index",
-    inputs=("data",),
     attrs={"shape": (shape, REQUIRED)},
     infer=forward(_ravel_rule),
     expand=_ravel_expand,
@@ -559,7 +558,6 @@ def _unravel_expand(specs, data, shape):
 unravel_index = register(
     "_unravel_index",
     "unravel_index",
-    inputs=("data",),
     attrs={"shape": (shape, REQUIRED)},
     infer=forward(lambda old, shape: (len(shape), *old)),
     expand=_unravel_expand,

@@ -60,7 +60,6 @@ def _concat_gpu(k, *data, dim):
 concat = register(
     "Concat",
     "concat",
-    inputs=("data",),
     variadic=True,
     attrs={"dim": (integer, 1)},
     infer=_concat_infer,
@@ -92,7 +91,6 @@ def _concat_part_infer(specs, dim, number):
 
 concat_part = register(
     "_concat_part",
-    inputs=("data",),
     variadic=True,
     attrs={"dim": (integer, 1), "number": (integer, REQUIRED)},
     infer=_concat_part_infer,
@@ -102,7 +100,6 @@ concat_part = register(
 
 stack = register(
     "stack",
-    inputs=("data",),
     variadic=True,
     attrs={"axis": (integer, 0)},
     infer=lambda specs, axis: (
@@ -155,7 +152,6 @@ def _split_expand(specs, data, num_outputs, axis, squeeze_axis):
 split = register(
     "SliceChannel",
     "split",
-    inputs=("data",),
     attrs={
         "num_outputs": (integer, REQUIRED),
         "axis": (integer, 1),
@@ -171,7 +167,6 @@ split = register(
 add_n = register(
     "add_n",
     "ElementWiseSum",
-    inputs=("data",),
     variadic=True,
     infer=lambda specs: same_shape("add_n", specs),
     expand=lambda specs, *data: _add_all(data),

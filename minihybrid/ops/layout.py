@@ -95,7 +95,6 @@ def view(name, *aliases, rule, attrs=None, doc):
     return register(
         name,
         *aliases,
-        inputs=("data",),
         attrs=attrs or {},
         eager=eager,
         infer=forward(rule),
@@ -186,7 +185,6 @@ def strided(name, *aliases, rule, strides, eager, grad, attrs, doc):
     return register(
         name,
         *aliases,
-        inputs=("data",),
         attrs=attrs,
         infer=forward(rule),
         eager=eager,
@@ -244,7 +242,6 @@ def _swap_rule(old, dim1, dim2):
 swapaxes = register(
     "SwapAxis",
     "swapaxes",
-    inputs=("data",),
     attrs={"dim1": (integer, 0), "dim2": (integer, 0)},
     infer=forward(_swap_rule),
     expand=_swap_expand,
@@ -431,7 +428,6 @@ def _slice_axis_bounds(ndim, axis, begin, end):
 
 slice_axis = register(
     "slice_axis",
-    inputs=("data",),
     attrs={
         "axis": (integer, REQUIRED),
         "begin": (integer, REQUIRED),

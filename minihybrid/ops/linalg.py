@@ -86,7 +86,6 @@ def _matrices(old):
 
 triangle = register(
     "_triangle",
-    inputs=("data",),
     infer=forward(lambda old, **_: _matrices(old)),
     attrs={"lower": (boolean, True), "offset": (integer, 0)},
     expand=_triangle_expand,
@@ -343,7 +342,6 @@ def _cholesky_grad(g, out, data):
 
 cholesky = register(
     "_cholesky",
-    inputs=("data",),
     eager=_in_floats(_cholesky_eager),
     cpu=_cholesky_loops,
     grad=_cholesky_grad,
@@ -441,7 +439,6 @@ def _inverse_grad(g, out, data):
 
 inverse_ = register(
     "_inverse",
-    inputs=("data",),
     eager=_in_floats(_inverse_eager),
     cpu=_inverse_cpu,
     scratch=lambda ins, outs: 2 * ins[0].shape[-1] ** 2,
@@ -492,7 +489,6 @@ def _slogdet_grad(g, out, data):
 
 slogdet_ = register(
     "_slogdet",
-    inputs=("data",),
     n_outputs=2,
     eager=_in_floats(np.linalg.slogdet),
     cpu=_slogdet_cpu,

@@ -382,7 +382,6 @@ def _l2_expand(specs, data, eps, mode):
 
 l2_normalization = register(
     "L2Normalization",
-    inputs=("data",),
     infer=_floats("L2Normalization"),
     attrs={
         "eps": (not_negative, 1e-10),
@@ -421,7 +420,6 @@ def _window_rule(old, size):
 
 window_sum = register(
     "_window_sum",
-    inputs=("data",),
     attrs={"size": (count, REQUIRED)},
     infer=forward(_window_rule),
     eager=_window_eager,
@@ -445,7 +443,6 @@ def _lrn_expand(specs, data, nsize, alpha, beta, knorm):
 
 lrn = register(
     "LRN",
-    inputs=("data",),
     infer=_floats("LRN"),
     expand=_lrn_expand,
     attrs={
@@ -475,7 +472,6 @@ def _moments_expand(specs, data, axes, keepdims):
 
 moments = register(
     "moments",
-    inputs=("data",),
     attrs={"axes": (axes, None), "keepdims": (boolean, False)},
     infer=_moments_infer,
     expand=_moments_expand,

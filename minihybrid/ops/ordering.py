@@ -107,7 +107,6 @@ def _order_infer(specs, axis, is_ascend):
 
 order = register(
     "_order",
-    inputs=("data",),
     infer=_order_infer,
     eager=_order_eager,
     cpu=_order_cpu,
@@ -164,7 +163,6 @@ def _argsort_expand(specs, data, axis, is_ascend, dtype):
 AXIS = {"axis": (optional(integer), -1)}
 sort = register(
     "sort",
-    inputs=("data",),
     attrs={**AXIS, "is_ascend": (boolean, True)},
     infer=forward(lambda old, axis, is_ascend: _ordered_shape("sort", old, axis)),
     expand=_sort_expand,
@@ -172,7 +170,6 @@ sort = register(
 )
 argsort = register(
     "argsort",
-    inputs=("data",),
     expand=_argsort_expand,
     attrs={**AXIS, "is_ascend": (boolean, True), "dtype": (dtype, FLOAT32)},
     infer=_argsort_infer,
@@ -222,7 +219,6 @@ def _top_expand(specs, data, axis, k, ret_typ, is_ascend, dtype):
 
 topk = register(
     "topk",
-    inputs=("data",),
     infer=_top_infer,
     expand=_top_expand,
     attrs={
@@ -244,7 +240,6 @@ def _channel_expand(specs, data):
 
 argmax_channel = register(
     "argmax_channel",
-    inputs=("data",),
     expand=_channel_expand,
     infer=forward(lambda old: Spec((*old[:1], *old[2:]) or (1,), FLOAT32)),
     doc="The place of the largest along axis 1, as float32.",
@@ -276,7 +271,6 @@ def _running_infer(specs, axis):
 
 running_sum = register(
     "_running_sum",
-    inputs=("data",),
     attrs={"axis": (integer, 0)},
     infer=_running_infer,
     cpu=_running_cpu,

@@ -305,7 +305,6 @@ def _loss_grad(g, out, data, scale, above):
 
 loss_head = register(
     "_loss_head",
-    inputs=("data",),
     view=True,
     grad_barrier=True,
     grad=_loss_grad,
@@ -317,7 +316,6 @@ loss_head = register(
 
 make_loss = register(
     "make_loss",
-    inputs=("data",),
     infer=lambda specs: (specs, specs),
     expand=lambda specs, data: loss_head(data),
     doc="The data as a loss: its gradient is 1, whatever comes in from above.",
@@ -335,7 +333,6 @@ def _make_loss(specs, data, grad_scale, valid_thresh, normalization):
 
 register(
     "MakeLoss",
-    inputs=("data",),
     expand=_make_loss,
     infer=lambda specs, **_: (specs, specs),
     attrs={

@@ -225,7 +225,6 @@ def _either(shared, others):
 COUNT = {"count": (choice("none", "padding", "numbers"), "none")}
 pool_sum = register(
     "_pool_sum",
-    inputs=("data",),
     attrs=GEOMETRY | COUNT,
     infer=forward(_forward),
     eager=_sum_eager,
@@ -248,7 +247,6 @@ unpool_sum = register(
 )
 pool_max = register(
     "_pool_max",
-    inputs=("data",),
     attrs=GEOMETRY,
     infer=forward(_forward),
     eager=_max_eager,
@@ -426,7 +424,6 @@ def _pool_expand(
 pooling = register(
     "Pooling",
     "Pooling_v1",
-    inputs=("data",),
     infer=_pool_infer,
     expand=_pool_expand,
     attrs={

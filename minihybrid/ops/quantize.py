@@ -39,7 +39,6 @@ def _quantize_expand(specs, data, scale):
 
 quantize = register(
     "_quantize",
-    inputs=("data",),
     attrs={"scale": (positive, REQUIRED)},
     infer=lambda specs, scale: (specs, [Spec(specs[0].shape, INT8)]),
     expand=_quantize_expand,

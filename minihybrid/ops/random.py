@@ -288,7 +288,6 @@ def distribution(name, params, eager, text, doc, aliases=(), arrays=None):
     )
     register(
         f"_random_{name}_like",
-        inputs=("data",),
         random=True,
         eager=random_eager,
         infer=lambda specs, **_: same_shape(f"{name}_like", specs),
@@ -460,7 +459,6 @@ def _multinomial_expand(specs, data, shape, get_prob, dtype):
 multinomial = register(
     "_sample_multinomial",
     "sample_multinomial",
-    inputs=("data",),
     attrs={"shape": (shape, ()), "get_prob": (boolean, False), "dtype": (dtype, np.dtype("int32"))},
     infer=_multinomial_infer,
     expand=_multinomial_expand,
@@ -472,7 +470,6 @@ multinomial = register(
 shuffle = register(
     "_shuffle",
     "shuffle",
-    inputs=("data",),
     infer=lambda specs: (specs, specs),
     expand=lambda specs, data: take(
         data, order(made(data, OPS["_random_uniform"], shape=specs[0].shape[:1]), axis=0)
@@ -517,7 +514,6 @@ def _mask_cpu(k, data, out, *, p, axes, stream):
 
 dropout_mask = register(
     "_dropout_mask",
-    inputs=("data",),
     random=True,
     attrs={"p": (rate, 0.5), "axes": (shape, ()), "stream": (integer, 0)},
     infer=lambda specs, **_: same_shape("Dropout", specs),
@@ -537,7 +533,6 @@ def _dropout_expand(specs, data, p, mode, axes, cudnn_off, training):
 
 dropout = register(
     "Dropout",
-    inputs=("data",),
     modal=True,
     infer=lambda specs, **_: (specs, specs),
     attrs={

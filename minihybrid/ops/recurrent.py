@@ -295,7 +295,6 @@ rnn = register(
 
 param_concat = register(
     "_rnn_param_concat",
-    inputs=("data",),
     variadic=True,
     attrs={"dim": (integer, 1)},
     infer=concat.infer,

@@ -104,7 +104,6 @@ def reduction(name, function, ufunc, reduce, grad, doc, aliases=(), **more):
     return register(
         name,
         *aliases,
-        inputs=("data",),
         attrs=AXES,
         infer=forward(infer),
         eager=eager,
@@ -242,7 +241,6 @@ def _mean_infer(specs, exclude=False, **attrs):
 
 mean = register(
     "mean",
-    inputs=("data",),
     attrs=AXES,
     infer=_mean_infer,
     expand=_mean_expand,
@@ -334,7 +332,6 @@ def _arg(name, ufunc, sign, kind, words):
 
     return register(
         name,
-        inputs=("data",),
         infer=infer,
         eager=eager,
         cpu=cpu,
@@ -445,7 +442,6 @@ def _norm_grad(g, out, data, ord, axis, out_dtype, keepdims):
 
 norm = register(
     "norm",
-    inputs=("data",),
     infer=_norm_infer,
     eager=_norm_eager,
     lower=_norm_lower,
@@ -469,7 +465,6 @@ def _without_nan(name, reduction, neutral):
 
     return register(
         name,
-        inputs=("data",),
         attrs=AXES,
         infer=_shrinks(name),
         expand=expand,
@@ -491,7 +486,6 @@ def _finite(name, **fields):
     """Register an operator that tests whether all elements are finite."""
     return register(
         name,
-        inputs=("data",),
         **fields,
         infer=lambda specs, **_: (specs, [Spec((1,), np.dtype("float32"))]),
         expand=lambda specs, *data, **_: _all_finite(data),
@@ -512,7 +506,6 @@ def _sums_of_squares(specs, *data, num_arrays):
 
 multi_sum_sq = register(
     "multi_sum_sq",
-    inputs=("data",),
     variadic=True,
     expand=_sums_of_squares,
     attrs=COUNT,

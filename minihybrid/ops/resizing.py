@@ -73,7 +73,6 @@ def _pooled_size(output_size):
 
 adaptive_avg_pooling = register(
     "_contrib_AdaptiveAvgPooling2D",
-    inputs=("data",),
     attrs={"output_size": (shape, ())},
     infer=lambda specs, output_size: _resized(
         "_contrib_AdaptiveAvgPooling2D", specs, lambda _: _pooled_size(output_size)

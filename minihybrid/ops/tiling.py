@@ -57,7 +57,6 @@ def _repeat_expand(specs, data, repeats, axis):
 
 repeat = register(
     "repeat",
-    inputs=("data",),
     infer=forward(_repeat_rule),
     expand=_repeat_expand,
     attrs={"repeats": (integer, REQUIRED), "axis": (optional(integer), None)},
@@ -84,7 +83,6 @@ def _tile_expand(specs, data, reps):
 
 tile = register(
     "tile",
-    inputs=("data",),
     attrs={"reps": (shape, REQUIRED)},
     infer=forward(_tile_rule),
     expand=_tile_expand,
@@ -110,7 +108,6 @@ def _axis_shape(old, axis, size):
 broadcast_axis = register(
     "broadcast_axis",
     "broadcast_axes",
-    inputs=("data",),
     infer=forward(_axis_shape),
     attrs={"axis": (shape, ()), "size": (shape, ())},
     expand=lambda specs, data, axis, size: broadcast_to(
@@ -175,7 +172,6 @@ def _frame_grad(g, out, data, pad_width, value):
 
 frame = register(
     "_frame",
-    inputs=("data",),
     infer=forward(lambda old, pad_width, value: _pad_rule(old, pad_width)),
     eager=_frame_eager,
     cpu=_frame_cpu,
@@ -220,7 +216,6 @@ def _pad_infer(specs, constant_value, **attrs):
 pad = register(
     "Pad",
     "pad",
-    inputs=("data",),
     expand=_pad_expand,
     infer=_pad_infer,
     attrs={
@@ -317,7 +312,6 @@ def _cut_expand(specs, data, axis, squeeze_axis, **a):
 
 cut = register(
     "_split_v2",
-    inputs=("data",),
     infer=_cut_infer,
     expand=_cut_expand,
     attrs={
@@ -374,7 +368,6 @@ def _crop_expand(specs, data, *like, **a):
 
 crop = register(
     "Crop",
-    inputs=("data",),
     variadic=True,
     infer=_crop_infer,
     expand=_crop_expand,
@@ -401,7 +394,6 @@ def _reverse_infer(specs, axis):
 reverse = register(
     "reverse",
     "flip",
-    inputs=("data",),
     attrs={"axis": (shape, REQUIRED)},
     infer=_reverse_infer,
     expand=_reversed,
@@ -472,7 +464,6 @@ def _space_expand(specs, data, block_size):
 BLOCK = {"block_size": (integer, REQUIRED)}
 depth_to_space = register(
     "depth_to_space",
-    inputs=("data",),
     attrs=BLOCK,
     infer=forward(_depth_rule),
     expand=_depth_expand,
@@ -480,7 +471,6 @@ depth_to_space = register(
 )
 space_to_depth = register(
     "space_to_depth",
-    inputs=("data",),
     attrs=BLOCK,
     infer=forward(_space_rule),
     expand=_space_expand,
@@ -556,7 +546,6 @@ def _diag_rule(old, k, axis1, axis2):
 
 diag = register(
     "diag",
-    inputs=("data",),
     infer=forward(_diag_rule),
     attrs={"k": (integer, 0), "axis1": (integer, 0), "axis2": (integer, 1)},
     expand=lambda specs, data, k, axis1, axis2: (
@@ -576,7 +565,6 @@ def _shape_cpu(k, data, out):
 
 shape_array = register(
     "shape_array",
-    inputs=("data",),
     infer=forward(lambda old: Spec((len(old),), np.dtype("int64"))),
     eager=lambda data: np.array(data.shape, np.int64),
     cpu=_shape_cpu,
@@ -586,7 +574,6 @@ shape_array = register(
 )
 size_array = register(
     "size_array",
-    inputs=("data",),
     infer=lambda specs: (specs, [Spec((1,), np.dtype("int64"))]),
     expand=lambda specs, data: shape_array(data).prod(),
     doc="The number of elements, as int64.",

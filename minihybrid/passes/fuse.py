@@ -93,7 +93,6 @@ def _eager(*arrays: np.ndarray, graph: Graph, key: int) -> np.ndarray | tuple:
 
 FUSED = Op(
     name="_fused",
-    inputs=("data",),
     variadic=True,
     random=True,
     any_dtype=True,

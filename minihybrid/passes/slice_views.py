@@ -24,7 +24,6 @@ from minihybrid.passes.reduction_schedule import Ref
 
 PIECE = Op(
     "_piece",
-    inputs=("data",),
     infer=lambda specs, start, shape: (specs, [Spec(shape, specs[0].dtype)]),
     eager=lambda data, start, shape: data.ravel()[start:][: Spec(shape, None).size].reshape(shape),
     attrs={"start": (None, None), "shape": (None, None)},

@@ -105,6 +105,6 @@ def test_errors_are_sentences(obj, sentence):
 
 
 def test_an_operator_made_elsewhere_has_no_place_in_the_package():
-    mine = Op("mine", ("data",), infer=None, doc="An operator of this test.")
+    mine = Op("mine", infer=None, doc="An operator of this test.")
     with pytest.raises(HybridError, match="the operator mine is not registered"):
         show(mine)

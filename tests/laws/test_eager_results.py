@@ -154,7 +154,7 @@ def test_argmax_has_no_gradient_beside_an_output_that_has_one():
     ],
 )
 def test_an_operator_that_breaks_its_shape_rule_is_refused_at_each_call(eager, words):
-    op = Op("mine", ("x",), lambda ins: (ins, ins), "A definition with a mistake.", eager=eager)
+    op = Op("mine", lambda ins: (ins, ins), "A definition with a mistake.", eager=eager)
     for _ in range(3):
         with pytest.raises(HybridError, match=f"mine: its eager function {words}"):
             op(nd.ones((2, 3)))

@@ -176,7 +176,6 @@ def _pair_scalar(name, shown, op, inside, result):
 
     register(
         name,
-        inputs=("data",),
         infer=infer,
         expand=expand,
         doc=op.doc,
@@ -255,7 +254,6 @@ def _tested(name, expand, doc):
 
     register(
         f"_npi_{name}",
-        inputs=("data",),
         doc=doc,
         expand=test,
         infer=lambda specs: (specs, [Spec(specs[0].shape, BOOL)]),
@@ -415,7 +413,6 @@ def _places(name):
 
     register(
         f"_npi_{name}",
-        inputs=("data",),
         infer=infer,
         expand=expand,
         attrs={"axis": (optional(integer), None), "keepdims": (boolean, False)},

@@ -331,7 +331,6 @@ def einsum_letters(value):
 
 einsum = register(
     "_npi_einsum",
-    inputs=("data",),
     variadic=True,
     infer=_einsum_infer,
     expand=_einsum_expand,
@@ -368,7 +367,6 @@ def _rolled(specs, data, shift, axis):
 
 register(
     "_np_roll",
-    inputs=("data",),
     expand=_rolled,
     infer=forward(_roll_rule),
     attrs={"shift": (shape, REQUIRED), "axis": (axes, None)},
@@ -376,7 +374,6 @@ register(
 )
 register(
     "_npi_flip",
-    inputs=("data",),
     attrs={"axis": (axes, None)},
     infer=forward(lambda old, axis: (axes_of("flip", axis, len(old)), old)[1]),
     expand=lambda specs, data, axis: reverse(data, axis=axes_of("flip", axis, len(specs[0].shape))),
@@ -384,7 +381,6 @@ register(
 )
 register(
     "_np_diag",
-    inputs=("data",),
     attrs={"k": (integer, 0)},
     infer=lambda specs, k: OPS["diag"].infer(specs, k=k, axis1=0, axis2=1),
     expand=lambda specs, data, k: OPS["diag"](data, k=k),
@@ -408,7 +404,6 @@ def _tril_rule(old, k):
 
 register(
     "_npi_tril",
-    inputs=("data",),
     attrs={"k": (integer, 0)},
     infer=forward(_tril_rule),
     expand=_tril_expand,
@@ -427,7 +422,6 @@ def _flat(pad_width):
 
 register(
     "_npi_pad",
-    inputs=("data",),
     attrs={
         "pad_width": (widths, REQUIRED),
         "mode": (choice("constant", "edge", "reflect"), "constant"),
@@ -468,9 +462,7 @@ def _join(name, prepare, doc, **attrs):
             dim=axis,
         )
 
-    return register(
-        name, inputs=("data",), variadic=True, infer=infer, expand=expand, doc=doc, attrs=attrs
-    )
+    return register(name, variadic=True, infer=infer, expand=expand, doc=doc, attrs=attrs)
 
 
 def _one_more(olds, axis):
