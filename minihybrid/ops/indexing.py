@@ -376,15 +376,7 @@ pick = register(
     "pick",
     "choose_element_0index",
     inputs=("data", "index"),
-    infer=lambda specs, **a: (
-        specs,
-        [
-            Spec(
-                _pick_rule(specs[0].shape, specs[1].shape, **a) if known(specs) else None,
-                specs[0].dtype,
-            )
-        ],
-    ),
+    infer=forward(_pick_rule),
     expand=_pick_expand,
     attrs={"axis": (integer, -1), "keepdims": (boolean, False), **MODE},
     doc="One element of each line along an axis: data[i, index[i]].",
@@ -406,7 +398,7 @@ def _flat_rule(index, shape):
             f"gather_nd: indices have shape {index}, but (M, ...) with M at most {len(shape)} and "
             f"an axis more is needed, one row an axis of {shape}"
         )
-    return Spec(index[1:], np.dtype("int64"))
+    return index[1:]
 
 
 def _flat_eager(indices, *, shape):
@@ -436,7 +428,7 @@ flat_places = register(
     "_flat_places",
     inputs=("indices",),
     attrs={"shape": (shape, REQUIRED)},
-    infer=forward(_flat_rule),
+    infer=forward(_flat_rule, dtype=np.dtype("int64")),
     eager=_flat_eager,
     cpu=_flat_cpu,
     stores=True,
@@ -460,15 +452,7 @@ def _gather_expand(specs, data, indices):
 gather_nd = register(
     "gather_nd",
     inputs=("data", "indices"),
-    infer=lambda specs: (
-        specs,
-        [
-            Spec(
-                _gather_rule(specs[0].shape, specs[1].shape) if known(specs) else None,
-                specs[0].dtype,
-            )
-        ],
-    ),
+    infer=forward(_gather_rule),
     expand=_gather_expand,
     doc="data[indices[0], indices[1], ...]: a column of indices tells one place.",
 )
@@ -584,11 +568,11 @@ def _one_hot_cpu(indices, out, n, depth, on_value, off_value):
         store(out, i * depth + c, T(on_value) if c == int(indices[i]) else T(off_value))
 
 
-def _one_hot_rule(old, depth, on_value, off_value, dtype):
+def _one_hot_infer(specs, depth, on_value, off_value, dtype):
     dtype = dtype or np.dtype("float32")
     for value in (on_value, off_value):
         check_range("one_hot", value, dtype)
-    return Spec((*old, max(depth, 0)), dtype)
+    return forward(lambda old: (*old, max(depth, 0)), dtype=dtype)(specs)
 
 
 one_hot = register(
@@ -603,7 +587,7 @@ one_hot = register(
         "off_value": (number, 0.0),
         "dtype": (dtype, np.dtype("float32")),
     },
-    infer=forward(_one_hot_rule),
+    infer=_one_hot_infer,
     grad=lambda g, out, indices, **_: (None,),
     doc="A line of `depth` numbers for each index: on at the index, off elsewhere.",
 )

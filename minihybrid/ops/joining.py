@@ -7,7 +7,7 @@ from minihybrid.ops.cpu.machine import MOVED
 from minihybrid.ops.layout import expand_dims, slice_axis, squeeze
 from minihybrid.ops.reduce import split_at
 from minihybrid.ops.registry import register
-from minihybrid.ops.shapes import agree, axis_of, common_dtype, known, merge, same_shape
+from minihybrid.ops.shapes import agree, axis_of, common_dtype, forward, known, merge, same_shape
 
 
 def _concat_infer(specs, dim):
@@ -98,25 +98,17 @@ concat_part = register(
     doc="One part of a joined array (the first input), which was made of the others.",
 )
 
+
+def _stack_rule(*olds, axis):
+    axis = axis_of("stack", axis, len(olds[0]) + 1)
+    return (*olds[0][:axis], len(olds), *olds[0][axis:])
+
+
 stack = register(
     "stack",
     variadic=True,
     attrs={"axis": (integer, 0)},
-    infer=lambda specs, axis: (
-        specs,
-        [
-            Spec(
-                (
-                    *specs[0].shape[: axis_of("stack", axis, len(specs[0].shape) + 1)],
-                    len(specs),
-                    *specs[0].shape[axis_of("stack", axis, len(specs[0].shape) + 1) :],
-                )
-                if known(specs)
-                else None,
-                specs[0].dtype,
-            )
-        ],
-    ),
+    infer=forward(_stack_rule),
     expand=lambda specs, *data, axis: concat(
         *(expand_dims(d, axis=axis) for d in data),
         dim=axis_of("stack", axis, len(specs[0].shape) + 1),

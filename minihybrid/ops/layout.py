@@ -14,7 +14,6 @@ from minihybrid.core.op import (
     REQUIRED,
     AttrError,
     ShapeError,
-    Spec,
     axes,
     boolean,
     bounds,
@@ -24,7 +23,7 @@ from minihybrid.core.op import (
 )
 from minihybrid.ops.elementwise import unbroadcast
 from minihybrid.ops.registry import OPS, register
-from minihybrid.ops.shapes import adds_back, as_codes, axis_of, forward, known, row_major
+from minihybrid.ops.shapes import adds_back, as_codes, axis_of, forward, row_major
 
 
 def reshaped(old, codes, reverse=False):
@@ -163,15 +162,7 @@ reshape_like = register(
     "reshape_like",
     inputs=("lhs", "rhs"),
     attrs=RANGES,
-    infer=lambda specs, **a: (
-        specs,
-        [
-            Spec(
-                _reshaped_like(specs[0].shape, specs[1].shape, **a) if known(specs) else None,
-                specs[0].dtype,
-            )
-        ],
-    ),
+    infer=forward(_reshaped_like),
     expand=lambda specs, lhs, rhs, **a: reshape(
         lhs, shape=as_codes(_reshaped_like(specs[0].shape, specs[1].shape, **a))
     ),
@@ -319,15 +310,7 @@ broadcast_like = register(
     "broadcast_like",
     inputs=("lhs", "rhs"),
     attrs={"lhs_axes": (optional(shape), None), "rhs_axes": (optional(shape), None)},
-    infer=lambda specs, **a: (
-        specs,
-        [
-            Spec(
-                _stretched_like(specs[0].shape, specs[1].shape, **a) if known(specs) else None,
-                specs[0].dtype,
-            )
-        ],
-    ),
+    infer=forward(_stretched_like),
     expand=_like_expand,
     doc="Repeat axes of length 1 up to the shape of rhs, or only lhs_axes up to rhs_axes.",
 )

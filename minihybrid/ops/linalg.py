@@ -8,10 +8,11 @@ Not supported: eigenvalues and the LQ factorization.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
-from minihybrid.core.op import HybridError, ShapeError, Spec, boolean, integer, number
+from minihybrid.core.op import HybridError, ShapeError, boolean, integer, number
 from minihybrid.ops.elementwise import exp, in_dtype_of, log, where
 from minihybrid.ops.filled import arange, made
 from minihybrid.ops.gpu.linalg import inverse_gpu, slogdet_gpu
@@ -21,7 +22,7 @@ from minihybrid.ops.neural import batch_dot, matmul
 from minihybrid.ops.ordering import eye
 from minihybrid.ops.reduce import sum_
 from minihybrid.ops.registry import register
-from minihybrid.ops.shapes import as_codes, axis_of, common_dtype, floating, forward, known, merge
+from minihybrid.ops.shapes import as_codes, axis_of, floating, forward, merge
 from minihybrid.ops.tiling import diagonal, moveaxis, put_diagonal, square_of
 
 
@@ -49,13 +50,7 @@ def _in_floats(function):
 
 def _square_infer(name):
     """Return the shape rule of functions of square matrices."""
-
-    def rule(specs):
-        if not known(specs):
-            return specs, [Spec(None, floating(specs[0].dtype))]
-        return specs, [Spec(_square(name, specs[0].shape), floating(specs[0].dtype))]
-
-    return rule
+    return forward(partial(_square, name), dtype=floating)
 
 
 def product(a, b, transpose_a=False, transpose_b=False, flat=False):
@@ -162,7 +157,7 @@ def _trmm_expand(specs, a, b, transpose, rightside, lower, alpha):
     return gemm2(a, b, transpose_a=transpose, alpha=alpha)
 
 
-def _triangular_rule(a, b, rightside, **_):
+def _triangular_rule(a, b, rightside=False, **_):
     n = b[-1] if rightside else b[-2]
     if _square("linalg_trmm", a)[-1] != n or a[:-2] != b[:-2]:
         raise ShapeError(
@@ -249,14 +244,6 @@ def _solve_grad(g, out, a, b, lower, transpose):
     return -triangle(da, lower=lower), db
 
 
-def _solve_infer(**side):
-    def infer(specs, **attrs):
-        specs, (out,) = forward(_triangular_rule)(specs, **attrs | side)
-        return specs, [Spec(out.shape, floating(common_dtype("linalg_trsm", specs)))]
-
-    return infer
-
-
 solve = register(
     "_solve_triangle",
     inputs=("A", "B"),
@@ -264,7 +251,7 @@ solve = register(
     cpu=_solve_cpu,
     gpu=_solve_gpu,
     grad=_solve_grad,
-    infer=_solve_infer(rightside=False),
+    infer=forward(_triangular_rule, "linalg_trsm", floating),
     attrs={"lower": (boolean, True), "transpose": (boolean, False)},
     doc="X of A X = B for triangles A of batches (N, n, n), row after row.",
 )
@@ -293,7 +280,7 @@ trsm = register(
     "linalg_trsm",
     inputs=("A", "B"),
     attrs=TRIANGULAR,
-    infer=_solve_infer(),
+    infer=forward(_triangular_rule, "linalg_trsm", floating),
     expand=_trsm_expand,
     doc="X of A X = alpha B, or with rightside X A = alpha B, where A is a triangle.",
 )
@@ -487,6 +474,17 @@ def _slogdet_grad(g, out, data):
     return (up.reshape((-1, 1, 1)).broadcast_mul(transposed(inverse_(data))),)
 
 
+def _det_rule(a):
+    return _square("linalg_det", a)[:-2] or (1,)
+
+
+_det_infer = forward(_det_rule, dtype=floating)
+
+
+def _slogdet_infer(specs):
+    return specs, _det_infer(specs)[1] * 2
+
+
 slogdet_ = register(
     "_slogdet",
     n_outputs=2,
@@ -496,22 +494,9 @@ slogdet_ = register(
     gpu=slogdet_gpu,
     gpu_scratch=lambda ins, outs: ins[0].size,
     grad=_slogdet_grad,
-    infer=lambda specs: (
-        specs,
-        [
-            Spec(
-                _square("linalg_slogdet", specs[0].shape)[:-2] if known(specs) else None,
-                floating(specs[0].dtype),
-            )
-        ]
-        * 2,
-    ),
+    infer=_slogdet_infer,
     doc="The sign and the logarithm of |det| of each matrix of a batch (N, n, n).",
 )
-
-
-def _det_rule(a):
-    return _square("linalg_det", a)[:-2] or (1,)
 
 
 def _slogdet_expand(specs, a):
@@ -524,10 +509,7 @@ slogdet = register(
     "linalg_slogdet",
     inputs=("A",),
     n_outputs=2,
-    infer=lambda specs: (
-        specs,
-        [Spec(_det_rule(specs[0].shape) if known(specs) else None, floating(specs[0].dtype))] * 2,
-    ),
+    infer=_slogdet_infer,
     expand=_slogdet_expand,
     doc="The sign of the determinant, and the logarithm of its absolute value.",
 )
@@ -543,7 +525,7 @@ det = register(
     "linalg_det",
     inputs=("A",),
     expand=_det_expand,
-    infer=lambda specs: (specs, slogdet.infer(specs)[1][:1]),
+    infer=_det_infer,
     doc="The determinant of square matrices.",
 )
 
@@ -572,7 +554,7 @@ sumlogdiag = register(
     "_linalg_sumlogdiag",
     "linalg_sumlogdiag",
     inputs=("A",),
-    infer=lambda specs: (specs, slogdet.infer(specs)[1][:1]),
+    infer=_det_infer,
     expand=lambda specs, a: sum_(log(diagonal(a, axis1=-2, axis2=-1)), axis=-1),
     doc="The sum of the logarithms of each matrix' diagonal.",
 )

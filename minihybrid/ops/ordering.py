@@ -150,7 +150,7 @@ def _places_fit(op, specs, axis, dtype):
 
 
 def _argsort_infer(specs, axis, dtype, is_ascend):
-    inferred = forward(lambda old: Spec(_ordered_shape("argsort", old, axis), dtype))(specs)
+    inferred = forward(lambda old: _ordered_shape("argsort", old, axis), dtype=dtype)(specs)
     _places_fit("argsort", specs, axis, dtype)
     return inferred
 
@@ -241,7 +241,7 @@ def _channel_expand(specs, data):
 argmax_channel = register(
     "argmax_channel",
     expand=_channel_expand,
-    infer=forward(lambda old: Spec((*old[:1], *old[2:]) or (1,), FLOAT32)),
+    infer=forward(lambda old: (*old[:1], *old[2:]) or (1,), dtype=FLOAT32),
     doc="The place of the largest along axis 1, as float32.",
 )
 
@@ -289,6 +289,11 @@ def _sums_in(kind, dtype):
     return dtype or (INT64 if kind is not None and kind.kind == "b" else kind)
 
 
+def _cumsum_infer(specs, axis, dtype):
+    kind = _sums_in(specs[0].dtype, dtype)
+    return forward(lambda old: _ordered_shape("cumsum", old, axis), dtype=kind)(specs)
+
+
 def _cumsum_expand(specs, a, axis, dtype):
     a, axis = _lined_up(specs, a, axis)
     kind = _sums_in(specs[0].dtype, dtype)
@@ -301,15 +306,7 @@ cumsum = register(
     inputs=("a",),
     expand=_cumsum_expand,
     attrs={"axis": (optional(integer), None), "dtype": (dtype, None)},
-    infer=lambda specs, axis, dtype: (
-        specs,
-        [
-            Spec(
-                _ordered_shape("cumsum", specs[0].shape, axis) if known(specs) else None,
-                _sums_in(specs[0].dtype, dtype),
-            )
-        ],
-    ),
+    infer=_cumsum_infer,
     doc="The sum of all numbers up to each one; without an axis, of the flattened array.",
 )
 

@@ -83,7 +83,7 @@ def _dot_infer(specs):
     for spec in specs:
         if spec.dtype not in (None, INT8):
             raise DTypeError(f"_int8_dot: an input is {spec.dtype}, but int8 is needed")
-    return forward(_dot_shape)(specs)
+    return forward(_dot_shape, dtype=INT32)(specs)
 
 
 def _dot_shape(data, weight):
@@ -92,7 +92,7 @@ def _dot_shape(data, weight):
             f"_int8_dot: data {data} and weights {weight} do not go together; needed: (G, M, K) "
             "and (G, N, K)"
         )
-    return Spec((*data[:2], weight[1]), INT32)
+    return *data[:2], weight[1]
 
 
 @loops(lambda data, weight, out: (*out.shape, out.shape[2] // 4 * 4, data.shape[2]))

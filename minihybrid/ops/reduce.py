@@ -41,9 +41,9 @@ def reduced_shape(op, shape, axis, keepdims, exclude=False):
     return tuple(kept) or (1,)
 
 
-def _shrinks(name):
+def _shrinks(name, dtype=None):
     """Return the shape rule of a reduction, with this name for its errors."""
-    return forward(partial(reduced_shape, name))
+    return forward(partial(reduced_shape, name), dtype=dtype)
 
 
 def refuse_empty(op, shape, gone):
@@ -75,7 +75,7 @@ def reduction(name, function, ufunc, reduce, grad, doc, aliases=(), **more):
     """
 
     def infer(shape, axis, keepdims, exclude):
-        if reduce.start in ("LOWEST", "HIGHEST") and -1 not in shape:
+        if reduce.start in ("LOWEST", "HIGHEST"):
             refuse_empty(name, shape, axes_of(name, axis, len(shape), exclude))
         return reduced_shape(name, shape, axis, keepdims, exclude)
 
@@ -234,15 +234,10 @@ def _mean_expand(specs, data, axis, keepdims, exclude):
     )
 
 
-def _mean_infer(specs, exclude=False, **attrs):
-    specs, (out,) = _shrinks("mean")(specs, exclude=exclude, **attrs)
-    return specs, [Spec(out.shape, floating(out.dtype))]
-
-
 mean = register(
     "mean",
     attrs=AXES,
-    infer=_mean_infer,
+    infer=_shrinks("mean", floating),
     expand=_mean_expand,
     doc="The sum over the axes divided by their length.",
 )
@@ -300,21 +295,16 @@ def _places(data, out, outer, n, inner, is_largest):
 
 
 def _arg(name, ufunc, sign, kind, words):
-    def infer(specs, axis, keepdims):
-        def rule(shape, axis, keepdims):
-            if axis is not None and not isinstance(axis, int):
-                raise AttrError(f"{name}: axis={axis} is given, but one axis is needed")
-            if -1 not in shape:
-                refuse_empty(name, shape, axes_of(name, axis, len(shape)))
-            return reduced_shape(name, shape, axis, keepdims)
-
-        specs, (out,) = forward(rule)(specs, axis=axis, keepdims=keepdims)
-        if kind.kind == "f" and known(specs) and split_at(specs[0].shape, axis)[1] > EXACT32:
+    def rule(shape, axis, keepdims):
+        if axis is not None and not isinstance(axis, int):
+            raise AttrError(f"{name}: axis={axis} is given, but one axis is needed")
+        refuse_empty(name, shape, axes_of(name, axis, len(shape)))
+        if kind.kind == "f" and split_at(shape, axis)[1] > EXACT32:
             raise ShapeError(
                 f"{name}: the axis has more than 2**24 numbers, whose places float32 cannot hold; "
                 f"use mx.np.{name}, which gives int64"
             )
-        return specs, [Spec(out.shape, kind)]
+        return reduced_shape(name, shape, axis, keepdims)
 
     def eager(data, *, axis, keepdims):
         out = kind.type(ufunc(data, axis=axis, keepdims=keepdims))
@@ -332,7 +322,7 @@ def _arg(name, ufunc, sign, kind, words):
 
     return register(
         name,
-        infer=infer,
+        infer=forward(rule, dtype=kind),
         eager=eager,
         cpu=cpu,
         gpu=gpu,
@@ -369,8 +359,8 @@ def _norm_infer(specs, ord, axis, out_dtype, keepdims):
             f"norm: ord={ord} is given, but 1 (sum of absolute values) or "
             "2 (root of the sum of squares) is needed"
         )
-    specs, (out,) = _shrinks("norm")(specs, axis=axis, keepdims=keepdims)
-    return specs, [Spec(out.shape, _norm_dtype(out.dtype, out_dtype))]
+    kind = _norm_dtype(specs[0].dtype, out_dtype)
+    return _shrinks("norm", kind)(specs, axis=axis, keepdims=keepdims)
 
 
 def _norm_wide(kind, ord):

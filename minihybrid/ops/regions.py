@@ -352,13 +352,13 @@ def _best_rule(data, index, rows, columns):
             f"_best_places: data {data}, index {index}, rows {rows} and columns {columns}, but "
             "(N, C, H, W), (R,), (2, R, height) and (2, R, width) are needed"
         )
-    return Spec((n, data[1], rows[2], columns[2]), np.dtype("int64"))
+    return n, data[1], rows[2], columns[2]
 
 
 best_places = register(
     "_best_places",
     inputs=("data", "index", "rows", "columns"),
-    infer=forward(_best_rule),
+    infer=forward(_best_rule, dtype=np.dtype("int64")),
     eager=_best_eager,
     cpu=_best_cpu,
     stores=True,

@@ -8,7 +8,7 @@ Not supported: data-dependent shapes.
 
 import numpy as np
 
-from minihybrid.core.op import UNKNOWN, DTypeError, ShapeError, Spec
+from minihybrid.core.op import DTypeError, ShapeError, Spec
 
 
 def common_dtype(op, specs):
@@ -148,21 +148,19 @@ def as_codes(shape):
     return tuple(-1 if n == 0 else n for n in shape)
 
 
-def forward(rule, alike=""):
+def forward(rule, alike="", dtype=None):
     """Make a shape rule from a function from input shapes to the output shape.
 
-    The function takes the shapes and the attributes; the output has the inputs' dtype
-    unless it returns a Spec.
+    The function takes the shapes and the attributes.
     alike:   the name of an operator whose inputs must have one dtype.
+    dtype:   of the output: a dtype, or a function of the first input's; by default the same.
     """
 
     def infer(specs, **attrs):
-        if alike:
-            common_dtype(alike, specs)
-        if not known(specs):
-            return specs, [UNKNOWN]
-        out = rule(*(s.shape for s in specs), **attrs)
-        return specs, [out if isinstance(out, Spec) else Spec(tuple(out), specs[0].dtype)]
+        first = common_dtype(alike, specs) if alike else specs[0].dtype
+        kind = dtype(first) if callable(dtype) else dtype or first
+        shape = tuple(rule(*(s.shape for s in specs), **attrs)) if known(specs) else None
+        return specs, [Spec(shape, kind)]
 
     return infer
 

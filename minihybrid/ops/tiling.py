@@ -565,7 +565,7 @@ def _shape_cpu(k, data, out):
 
 shape_array = register(
     "shape_array",
-    infer=forward(lambda old: Spec((len(old),), np.dtype("int64"))),
+    infer=forward(lambda old: (len(old),), dtype=np.dtype("int64")),
     eager=lambda data: np.array(data.shape, np.int64),
     cpu=_shape_cpu,
     stores=True,
@@ -574,7 +574,7 @@ shape_array = register(
 )
 size_array = register(
     "size_array",
-    infer=lambda specs: (specs, [Spec((1,), np.dtype("int64"))]),
+    infer=forward(lambda old: (1,), dtype=np.dtype("int64")),
     expand=lambda specs, data: shape_array(data).prod(),
     doc="The number of elements, as int64.",
 )

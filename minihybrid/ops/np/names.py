@@ -12,6 +12,7 @@ Not supported: sums of small integers aren't promoted to the platform's integer.
 
 import math
 from dataclasses import fields
+from functools import partial
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from minihybrid.ops.integers import scalar_number
 from minihybrid.ops.layout import reshape
 from minihybrid.ops.reduce import max_, min_, sum_
 from minihybrid.ops.registry import OPS, register
-from minihybrid.ops.shapes import as_codes, axes_of, broadcast, floating, known
+from minihybrid.ops.shapes import as_codes, axes_of, broadcast, floating, forward, known
 
 KEPT = [f.name for f in fields(Op) if f.init and f.name != "name"]
 BOOL, FLOAT, LONG = np.dtype("bool"), np.dtype("float32"), np.dtype("int64")
@@ -402,10 +403,6 @@ reduction("_np_all", _logical("prod"), to_bool, "Whether all are not 0.", dtypes
 def _places(name):
     """Register argmax or argmin with int64 indices."""
 
-    def infer(specs, axis, keepdims):
-        new = left_over(name, specs[0].shape, axis, keepdims) if known(specs) else None
-        return specs, [Spec(new, LONG)]
-
     def expand(specs, data, axis, keepdims):
         out = OPS[f"_long_{name}"](data, axis=axis, keepdims=keepdims)
         new = left_over(name, specs[0].shape, axis, keepdims)
@@ -413,7 +410,7 @@ def _places(name):
 
     register(
         f"_npi_{name}",
-        infer=infer,
+        infer=forward(partial(left_over, name), dtype=LONG),
         expand=expand,
         attrs={"axis": (optional(integer), None), "keepdims": (boolean, False)},
         doc=f"{OPS[name].doc.removesuffix('float32.')}int64.",
