@@ -20,11 +20,11 @@ BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def misfit(
-    owner: str, function: Callable, args: tuple, kwargs: dict, parents: list | tuple = ()
+    owner: str, function: Callable, args: tuple, kwargs: dict, parents: Any = (), error: Any = None
 ) -> str | None:
     """Return why arguments don't match a function's signature; `None` if they do.
 
-    parents:  functions that receive the **kwargs.
+    parents:  functions that receive the **kwargs;  error: Python's, if the call raised one.
 
     >>> misfit("area", lambda width, height=1: 0, (), {"hight": 2})
     "area: no argument is called 'hight' (did you mean 'height'?); it takes width, \
@@ -33,20 +33,19 @@ height"
     given = list(inspect.signature(function).parameters.values())
     kinds = {p.kind for p in given}
     named = [p for p in given if p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
-    by_place = [p.name for p in named if p.kind in BY_PLACE]
-    known = [p.name for p in named] + [
-        name
-        for parent in parents
-        for name, p in list(inspect.signature(parent).parameters.items())[1:]
-        if p.kind in BY_PLACE
-    ]
-    known = list(dict.fromkeys(known))
+    by_place = places(function)
+    handed_on = [name for parent in parents for name in places(parent)[1:]]
+    known = list(dict.fromkeys([p.name for p in named] + handed_on))
     unknown = [name for name in kwargs if name not in known]
     if unknown and (parents or Parameter.VAR_KEYWORD not in kinds):
         return unknown_argument(owner, unknown, known)
     takes = f"it takes {', '.join(known) or 'none'}"
-    if len(args) > len(by_place) and Parameter.VAR_POSITIONAL not in kinds:
-        most = f"{len(by_place)} argument{'s' * (len(by_place) != 1)}"
+    count = len(by_place)
+    if Parameter.VAR_POSITIONAL in kinds:  # any number, unless a parent refused it
+        at_most = len(known) - len(named) + len(by_place)
+        count = at_most if "positional arguments but" in str(error) else len(args)
+    if len(args) > count:
+        most = f"{count} argument{'s' * (count != 1)}"
         return f"{owner}: {len(args)} arguments are given, but {takes}: {most} at most"
     placed = by_place[: len(args)]
     for name in placed:
@@ -56,6 +55,11 @@ height"
         if p.default is Parameter.empty and p.name not in (*placed, *kwargs):
             return f"{owner}: the argument '{p.name}' is missing; {takes}"
     return None
+
+
+def places(function: Callable) -> list[str]:
+    """Return the names of the arguments that may be given by place."""
+    return [p.name for p in inspect.signature(function).parameters.values() if p.kind in BY_PLACE]
 
 
 def check_names(kind: str, prefix: object, params: object) -> None:

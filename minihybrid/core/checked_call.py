@@ -38,7 +38,7 @@ width, height
             if not isinstance(error, HybridError):
                 from minihybrid.core.call_errors import misfit
 
-                message = misfit(cls.__name__, cls._init(), args, kwargs, cls._parents())
+                message = misfit(cls.__name__, cls._init(), args, kwargs, cls._parents(), error)
             if message is None:
                 raise
         raise AttrError(message)

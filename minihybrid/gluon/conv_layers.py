@@ -155,7 +155,7 @@ class Conv3D(_Conv):
 
 
 class _ConvTranspose(_Conv):
-    """The base class of transposed convolutions, with `output_padding`.
+    """The base class of transposed convolutions: `output_padding`, then `dilation` and the rest.
 
     Its repr names the weight's second length first, as MXNet's does.
     """
@@ -163,39 +163,9 @@ class _ConvTranspose(_Conv):
     _op = "Deconvolution"
 
     def __init__(
-        self,
-        channels,
-        kernel_size,
-        strides=1,
-        padding=0,
-        output_padding=0,
-        dilation=1,
-        groups=1,
-        layout=None,
-        activation=None,
-        use_bias=True,
-        weight_initializer=None,
-        bias_initializer="zeros",
-        in_channels=0,
-        prefix=None,
-        params=None,
+        self, channels, kernel_size, strides=1, padding=0, output_padding=0, *args, **kwargs
     ):
-        super().__init__(
-            channels,
-            kernel_size,
-            strides,
-            padding,
-            dilation,
-            groups,
-            layout,
-            activation,
-            use_bias,
-            weight_initializer,
-            bias_initializer,
-            in_channels,
-            prefix,
-            params,
-        )
+        super().__init__(channels, kernel_size, strides, padding, *args, **kwargs)
         self._kwargs["adj"] = _lengths(
             type(self).__name__, "output_padding", output_padding, self._n, 0
         )
@@ -296,16 +266,9 @@ class MaxPool3D(_Pooling):
     _n = 3
 
     def __init__(
-        self,
-        pool_size=2,
-        strides=None,
-        padding=0,
-        ceil_mode=False,
-        layout=None,
-        prefix=None,
-        params=None,
+        self, pool_size=2, strides=None, padding=0, ceil_mode=False, layout=None, **kwargs
     ):
-        super().__init__(pool_size, strides, padding, layout, ceil_mode, prefix, params)
+        super().__init__(pool_size, strides, padding, layout, ceil_mode, **kwargs)
 
 
 class AvgPool1D(_Pooling):
@@ -321,10 +284,9 @@ class AvgPool1D(_Pooling):
         layout=None,
         ceil_mode=False,
         count_include_pad=True,
-        prefix=None,
-        params=None,
+        **kwargs,
     ):
-        super().__init__(pool_size, strides, padding, layout, ceil_mode, prefix, params)
+        super().__init__(pool_size, strides, padding, layout, ceil_mode, **kwargs)
         self._kwargs["count_include_pad"] = checked(
             type(self).__name__, "count_include_pad", count_include_pad, boolean
         )
@@ -339,19 +301,9 @@ class AvgPool2D(AvgPool1D):
     _n = 2
 
     def __init__(
-        self,
-        pool_size=2,
-        strides=None,
-        padding=0,
-        ceil_mode=False,
-        layout=None,
-        count_include_pad=True,
-        prefix=None,
-        params=None,
+        self, pool_size=2, strides=None, padding=0, ceil_mode=False, layout=None, *args, **kwargs
     ):
-        super().__init__(
-            pool_size, strides, padding, layout, ceil_mode, count_include_pad, prefix, params
-        )
+        super().__init__(pool_size, strides, padding, layout, ceil_mode, *args, **kwargs)
 
 
 class AvgPool3D(AvgPool2D):

@@ -114,12 +114,8 @@ class BatchNormReLU(BatchNorm):
         return F.relu(super().hybrid_forward(F, x, *args, **params))
 
 
-class LayerNorm(_Norm):
-    """Normalize each sample along an axis, then scale and shift it.
-
-    Shapes:  those of the input; gamma and beta have one element per position on the axis.
-    Source:  Ba, Kiros and Hinton, arXiv 1607.06450.
-    """
+class _AxisNorm(_Norm):
+    """The base class of norms of one sample, with an axis."""
 
     def __init__(
         self,
@@ -137,12 +133,20 @@ class LayerNorm(_Norm):
         self._settle("LayerNorm", epsilon=epsilon, axis=axis, center=center, scale=scale)
         self._scale_and_shift(in_channels, scale, center, gamma_initializer, beta_initializer)
 
+    def __repr__(self):
+        return f"{super().__repr__()[:-1]}, in_channels={self.gamma.shape[0]})"
+
+
+class LayerNorm(_AxisNorm):
+    """Normalize each sample along an axis, then scale and shift it.
+
+    Shapes:  those of the input; gamma and beta have one element per position on the axis.
+    Source:  Ba, Kiros and Hinton, arXiv 1607.06450.
+    """
+
     def hybrid_forward(self, F, data, gamma, beta):
         """Apply the layer."""
         return F.LayerNorm(data, gamma, beta, axis=self._kwargs["axis"], eps=self._kwargs["eps"])
-
-    def __repr__(self):
-        return f"{super().__repr__()[:-1]}, in_channels={self.gamma.shape[0]})"
 
 
 class GroupNorm(_Norm):
@@ -176,28 +180,15 @@ class GroupNorm(_Norm):
         )
 
 
-class InstanceNorm(_Norm):
+class InstanceNorm(_AxisNorm):
     """Normalize each channel of each sample, then scale and shift it.
 
     Shapes:  those of the input, (N, C, ...), with at least three axes.
     Source:  Ulyanov, Vedaldi and Lempitsky, arXiv 1607.08022.
     """
 
-    def __init__(
-        self,
-        axis=1,
-        epsilon=1e-5,
-        center=True,
-        scale=False,
-        beta_initializer="zeros",
-        gamma_initializer="ones",
-        in_channels=0,
-        prefix=None,
-        params=None,
-    ):
-        super().__init__(prefix, params)
-        self._settle("InstanceNorm", epsilon=epsilon, axis=axis, center=center, scale=scale)
-        self._scale_and_shift(in_channels, scale, center, gamma_initializer, beta_initializer)
+    def __init__(self, axis=1, epsilon=1e-5, center=True, scale=False, *args, **kwargs):
+        super().__init__(axis, epsilon, center, scale, *args, **kwargs)
 
     def hybrid_forward(self, F, x, gamma, beta):
         """Apply the layer."""
@@ -206,6 +197,3 @@ class InstanceNorm(_Norm):
             return F.InstanceNorm(x, gamma, beta, name="fwd", eps=eps)
         x = F.InstanceNorm(x.swapaxes(1, axis), gamma, beta, name="fwd", eps=eps)
         return x.swapaxes(1, axis)
-
-    def __repr__(self):
-        return f"{super().__repr__()[:-1]}, in_channels={self.gamma.shape[0]})"

@@ -164,28 +164,8 @@ def _activated(F, x, activation, name):
 class RNNCell(_Gates):
     """A plain step: h = activation(W x + b + R h + c)."""
 
-    def __init__(
-        self,
-        hidden_size,
-        activation="tanh",
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        input_size=0,
-        prefix=None,
-        params=None,
-    ):
-        super().__init__(
-            hidden_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            input_size,
-            prefix,
-            params,
-        )
+    def __init__(self, hidden_size, activation="tanh", *args, **kwargs):
+        super().__init__(hidden_size, *args, **kwargs)
         self._activation = activation
 
     def _alias(self):
@@ -210,28 +190,9 @@ class LSTMCell(_Gates):
     GATES, N_STATES = 4, 2
 
     def __init__(
-        self,
-        hidden_size,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        input_size=0,
-        prefix=None,
-        params=None,
-        activation="tanh",
-        recurrent_activation="sigmoid",
+        self, hidden_size, *args, activation="tanh", recurrent_activation="sigmoid", **kwargs
     ):
-        super().__init__(
-            hidden_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            input_size,
-            prefix,
-            params,
-        )
+        super().__init__(hidden_size, *args, **kwargs)
         self._activation, self._recurrent_activation = activation, recurrent_activation
 
     def _alias(self):

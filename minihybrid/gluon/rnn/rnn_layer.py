@@ -44,10 +44,12 @@ class _Layer(HybridBlock):
         h2h_weight_initializer=None,
         i2h_bias_initializer="zeros",
         h2h_bias_initializer="zeros",
-        dtype="float32",
         projection_size=None,
         h2r_weight_initializer=None,
-        state_clip=(None, None, False),
+        state_clip_min=None,
+        state_clip_max=None,
+        state_clip_nan=False,
+        dtype="float32",
         use_sequence_length=False,
         prefix=None,
         params=None,
@@ -66,9 +68,10 @@ class _Layer(HybridBlock):
                 kind, "projection_size", projection_size or None, optional(count)
             ),
             "use_sequence_length": use_sequence_length,
+            "lstm_state_clip_min": state_clip_min,
+            "lstm_state_clip_max": state_clip_max,
+            "lstm_state_clip_nan": state_clip_nan,
         }
-        names = ("lstm_state_clip_min", "lstm_state_clip_max", "lstm_state_clip_nan")
-        self._attrs.update(zip(names, state_clip, strict=True))
         self._input_size = checked(kind, "input_size", input_size, length)
         self._dtype = dtype
         inits = {
@@ -228,29 +231,10 @@ class RNN(_Layer):
         layout="TNC",
         dropout=0,
         bidirectional=False,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        input_size=0,
-        dtype="float32",
         **kwargs,
     ):
         self._mode = f"rnn_{checked('RNN', 'activation', activation, choice('relu', 'tanh'))}"
-        super().__init__(
-            hidden_size,
-            num_layers,
-            layout,
-            dropout,
-            bidirectional,
-            input_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            dtype,
-            **kwargs,
-        )
+        super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, **kwargs)
 
 
 class LSTM(_Layer):
@@ -266,44 +250,6 @@ class LSTM(_Layer):
     """
 
     _mode = "lstm"
-
-    def __init__(
-        self,
-        hidden_size,
-        num_layers=1,
-        layout="TNC",
-        dropout=0,
-        bidirectional=False,
-        input_size=0,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        projection_size=None,
-        h2r_weight_initializer=None,
-        state_clip_min=None,
-        state_clip_max=None,
-        state_clip_nan=False,
-        dtype="float32",
-        **kwargs,
-    ):
-        super().__init__(
-            hidden_size,
-            num_layers,
-            layout,
-            dropout,
-            bidirectional,
-            input_size,
-            i2h_weight_initializer,
-            h2h_weight_initializer,
-            i2h_bias_initializer,
-            h2h_bias_initializer,
-            dtype,
-            projection_size,
-            h2r_weight_initializer,
-            (state_clip_min, state_clip_max, state_clip_nan),
-            **kwargs,
-        )
 
 
 class GRU(_Layer):
