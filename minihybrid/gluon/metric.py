@@ -70,11 +70,12 @@ class EvalMetric(metaclass=CheckedCall):
     to `global_sum_metric` and `global_num_inst`, it passes has_global_stats=True.
     """
 
-    def __init__(self, name, output_names=None, label_names=None, **kwargs):
-        self.name, self._kwargs = str(name), kwargs
+    def __init__(self, name=None, output_names=None, label_names=None, **kwargs):
+        self.name = type(self).__name__.lower() if name is None else str(name)
+        self._kwargs = kwargs
         self.output_names, self.label_names = output_names, label_names
-        own = type(self).update is not EvalMetric.update
-        self._has_global_stats = kwargs.pop("has_global_stats", not own)
+        ours = type(self).update.__module__ == __name__  # they add to both
+        self._has_global_stats = kwargs.pop("has_global_stats", ours)
         self.reset()
 
     def __repr__(self):
@@ -220,7 +221,7 @@ class CompositeEvalMetric(EvalMetric):
                 "list of metrics or of their names is needed"
             )
         self.metrics = [create(m) for m in metrics]
-        super().__init__(name, output_names, label_names, has_global_stats=True)
+        super().__init__(name, output_names, label_names)
 
     def add(self, metric):
         """Add a metric, given as an object or by name."""
@@ -367,8 +368,7 @@ class _TwoClasses(_Table):
 
     def __init__(self, name=None, output_names=None, label_names=None, average="macro"):
         self.average = average
-        name = type(self).__name__.lower() if name is None else name
-        super().__init__(name, output_names, label_names, has_global_stats=True, average=average)
+        super().__init__(name, output_names, label_names, average=average)
 
     def count(self, label, pred):
         """Return the confusion matrix of a batch: all classes except 1 are 0."""
@@ -423,9 +423,6 @@ class PCC(_Table):
     It's computed over all samples since the start; NaN while there is only one class.
     Predictions are scores (N, C), or classes in the shape of the labels.
     """
-
-    def __init__(self, name="pcc", output_names=None, label_names=None, has_global_stats=True):
-        super().__init__(name, output_names, label_names, has_global_stats=has_global_stats)
 
     @staticmethod
     def score(table):
@@ -499,9 +496,6 @@ class _Distance(EvalMetric):
 class MAE(_Distance):
     """The mean of |label - pred|, averaged over batches."""
 
-    def __init__(self, name="mae", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names)
-
     def distance(self, difference):
         """Return the distance of a batch."""
         return numpy.abs(difference).mean()
@@ -511,9 +505,6 @@ class MAE(_Distance):
 class MSE(_Distance):
     """The mean of (label - pred)^2, averaged over batches."""
 
-    def __init__(self, name="mse", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names)
-
     def distance(self, difference):
         """Return the distance of a batch."""
         return (difference**2).mean()
@@ -522,9 +513,6 @@ class MSE(_Distance):
 @register
 class RMSE(_Distance):
     """The root mean square of label - pred, averaged over batches."""
-
-    def __init__(self, name="rmse", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names)
 
     def distance(self, difference):
         """Return the distance of a batch."""
@@ -562,7 +550,7 @@ class PearsonCorrelation(EvalMetric):
 
     def __init__(self, name="pearsonr", output_names=None, label_names=None, average="macro"):
         self.average = average
-        super().__init__(name, output_names, label_names, has_global_stats=True, average=average)
+        super().__init__(name, output_names, label_names, average=average)
 
     def reset(self):
         """Reset the local and global sums."""
@@ -598,9 +586,6 @@ class PearsonCorrelation(EvalMetric):
 class Loss(EvalMetric):
     """The mean of the predictions, which are losses; labels are ignored."""
 
-    def __init__(self, name="loss", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names, has_global_stats=True)
-
     def update(self, _, preds):
         """Add losses: an array or a list of arrays."""
         preds = [preds] if isinstance(preds, NDArray) else preds
@@ -612,16 +597,10 @@ class Loss(EvalMetric):
 class Torch(Loss):
     """Loss under another name."""
 
-    def __init__(self, name="torch", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names)
-
 
 @register
 class Caffe(Loss):
     """Loss under another name."""
-
-    def __init__(self, name="caffe", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names)
 
 
 class CustomMetric(EvalMetric):

@@ -177,12 +177,13 @@ class Optimizer(Settings):
     def update(self, index, weight, grad, state):
         """Update one weight and its `state` (from `create_state`) in place."""
         self._update_count(index)
+        self._apply_to(weight, grad.detach(), state, self.numbers(index))
+
+    def _apply_to(self, weight, grad, state, numbers):
+        """Apply the rule to a weight and its state, in place."""
+        numbers = {k: nd.array([v], weight.context, weight.dtype) for k, v in numbers.items()}
         states = states_in(state)
-        numbers = {
-            name: nd.array([value], weight.context, weight.dtype)
-            for name, value in self.numbers(index).items()
-        }
-        new = self.apply(weight.detach(), grad.detach(), states, numbers)
+        new = self.apply(weight.detach(), grad, states, numbers)
         # States first: a new state may alias the old weight.
         for array, value in reversed(list(zip((weight, *states), new, strict=True))):
             overwrite(array, value.data)
@@ -570,16 +571,8 @@ class Nadam(Adam):
 
     KINDS = Optimizer.KINDS | {"schedule_decay": not_negative}
 
-    def __init__(
-        self,
-        learning_rate=0.001,
-        beta1=0.9,
-        beta2=0.999,
-        epsilon=1e-8,
-        schedule_decay=0.004,
-        **kwargs,
-    ):
-        super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
+    def __init__(self, *args, schedule_decay=0.004, **kwargs):
+        super().__init__(*args, **kwargs)
         self.schedule_decay = schedule_decay
         self._products = {}  # index -> (t, B(t)), a cache
 
@@ -927,13 +920,9 @@ class LBSGD(SGD):
             return
         self._gathered[index] = n, 0
         grad = total / self.batch_scale
-        numbers = {"rescale_grad": self.rescale_grad, "lr": lr * self._grown(n, weight, grad, wd)}
-        numbers = {k: nd.array([v], weight.context, weight.dtype) for k, v in numbers.items()}
-        states = states_in(state)
-        decay = nd.array([wd], weight.context, weight.dtype)
-        new = self.apply(weight.detach(), grad, states, numbers | {"wd": decay})
-        for array, value in reversed(list(zip((weight, *states), new, strict=True))):
-            overwrite(array, value.data)
+        lr = lr * self._grown(n, weight, grad, wd)
+        numbers = {"rescale_grad": self.rescale_grad, "lr": lr, "wd": wd}
+        self._apply_to(weight, grad, state, numbers)
 
     def _grown(self, n, weight, grad, wd):
         """Return the factor of the rate at update n."""
