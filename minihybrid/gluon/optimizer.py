@@ -109,7 +109,11 @@ class Optimizer(Settings):
         shown = {"learning_rate": self.learning_rate}
         shown |= {name: vars(self).get(name) for name in self.KINDS if name not in self.CALLED}
         usual = {"rescale_grad": 1}  # the others default to 0 (off)
-        settings = [f"{k}={v:g}" for k, v in shown.items() if v and v != usual.get(k)]
+        settings = [
+            f"{k}={v if isinstance(v, str) else format(v, 'g')}"
+            for k, v in shown.items()
+            if v and v != usual.get(k)
+        ]
         if self.lr_scheduler is not None:
             settings.append(f"lr_scheduler={type(self.lr_scheduler).__name__}")
         return f"{type(self).__name__}({', '.join(settings)})"

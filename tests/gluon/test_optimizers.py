@@ -229,6 +229,7 @@ def test_optimizers_and_trainers_say_their_settings():
     assert repr(trainer) == "Trainer(SGD(learning_rate=0.01, momentum=0.5), 2 parameters)"
     own = SignOnly(learning_rate=2, rescale_grad=0.5)
     assert repr(own) == "SignOnly(learning_rate=2, rescale_grad=0.5)"
+    assert "warmup_strategy=linear" in repr(optimizer.create("lbsgd"))
 
 
 def test_multipliers_in_a_symbol_are_read():
