@@ -23,48 +23,59 @@ from minihybrid.core.op import (
 )
 from minihybrid.ops.elementwise import unbroadcast
 from minihybrid.ops.registry import OPS, register
-from minihybrid.ops.shapes import adds_back, as_codes, axis_of, forward, row_major
+from minihybrid.ops.shapes import adds_back, as_codes, axes_of, axis_of, forward, row_major
+
+# A code in a new shape -> its meaning: "drop" takes out an axis of length 1, "join" multiplies
+# two lengths, "split" makes the two lengths that follow.
+CODES = ((0, "keep"), (-2, "rest"), (-3, "join"), (-4, "split"))
+NPX_CODES = ((-2, "keep"), (-3, "drop"), (-4, "rest"), (-5, "join"), (-6, "split"))
 
 
-def reshaped(old, codes, reverse=False):
-    """Return the new shape given by MXNet's codes.
-
-    0 keeps the axis, -1 is inferred, -2 keeps all the rest, -3 joins two axes, and
-    -4 splits one into the two lengths that follow.
+def reshaped(old, codes, reverse=False, op="Reshape", known_codes=CODES):
+    """Return the new shape given by MXNet's codes; -1 is inferred.
 
     >>> reshaped((2, 3, 4), (0, -1))
     (2, 12)
     """
     if reverse:
-        return tuple(reversed(reshaped(old[::-1], codes[::-1])))
+        return tuple(reversed(reshaped(old[::-1], codes[::-1], False, op, known_codes)))
+    meanings = dict(known_codes)
     new, i, codes, free, explicit = [], 0, list(codes), [], 1
     while codes:
         code = codes.pop(0)
-        if code in (0, -2, -3, -4) and i + (code == -3) >= len(old) and code != -2:
-            raise ShapeError(f"Reshape: code {code} needs an axis that {old} has not")
-        if code == 0:
+        meaning = meanings.get(code)
+        n_axes = {None: 0, "rest": 0, "join": 2}.get(meaning, 1)
+        if n_axes and i + n_axes > len(old):
+            raise ShapeError(f"{op}: code {code} needs an axis that {old} has not")
+        if meaning is None:
+            if code < -1:
+                first, last = max(-1, *meanings), min(meanings)
+                raise ShapeError(f"{op}: there is no code {code}; {first} to {last} have a meaning")
+            new.append(code)
+            free += old[i : i + 1]
+            explicit *= abs(code)
+        elif meaning == "keep":
             new.append(old[i])
-        elif code == -2:
+        elif meaning == "drop" and old[i] != 1:
+            raise ShapeError(
+                f"{op}: code {code} takes out an axis of length 1, "
+                f"but axis {i} of {old} has length {old[i]}"
+            )
+        elif meaning == "rest":
             new += old[i:]
-        elif code == -3:
+        elif meaning == "join":
             new.append(old[i] * old[i + 1])
-        elif code == -4:
+        elif meaning == "split":
             if len(codes) < 2:
-                raise ShapeError("Reshape: code -4 needs the two lengths after it")
+                raise ShapeError(f"{op}: code {code} needs the two lengths after it")
             left, right = codes.pop(0), codes.pop(0)
             left = old[i] // right if left == -1 else left
             right = old[i] // left if right == -1 else right
             new += [left, right]
-        elif code < -4:
-            raise ShapeError(f"Reshape: there is no code {code}; 0 to -4 have a meaning")
-        else:
-            new.append(code)
-            free += old[i : i + 1]
-            explicit *= abs(code)
-        i = {-2: len(old), -3: i + 2}.get(code, i + 1)
-    if new.count(-1) == 1 and 0 in new:  # then it is inferred from the other codes
+        i = {"rest": len(old), "join": i + 2}.get(meaning, i + 1)
+    if new.count(-1) == 1 and 0 in new and explicit:  # then it is inferred from the other codes
         new[new.index(-1)] = math.prod((*free, *old[i:])) // explicit
-    return infer_length("Reshape", old, new)
+    return infer_length(op, old, new)
 
 
 def infer_length(op, old, new):
@@ -103,15 +114,16 @@ def view(name, *aliases, rule, attrs=None, doc):
     )
 
 
-def _squeezed(old, axis):
+def squeezed(old, axis):
+    """Return the shape without these axes of length 1; `None` means all."""
     gone = (
         [i for i, n in enumerate(old) if n == 1]
         if axis is None
-        else [axis_of("squeeze", a, len(old)) for a in np.atleast_1d(axis)]
+        else axes_of("squeeze", axis, len(old))
     )
     if any(old[i] != 1 for i in gone):
         raise ShapeError(f"squeeze: axis {axis} of {old} has not length 1")
-    return tuple(n for i, n in enumerate(old) if i not in gone) or (1,)
+    return tuple(n for i, n in enumerate(old) if i not in gone)
 
 
 def _expanded(old, axis):
@@ -139,7 +151,10 @@ expand_dims = view(
     doc="Put in an axis of length 1.",
 )
 squeeze = view(
-    "squeeze", rule=_squeezed, attrs={"axis": (axes, None)}, doc="Take out axes of length 1."
+    "squeeze",
+    rule=lambda old, axis: squeezed(old, axis) or (1,),
+    attrs={"axis": (axes, None)},
+    doc="Take out axes of length 1.",
 )
 RANGES = {
     name: (optional(integer), None) for name in ("lhs_begin", "lhs_end", "rhs_begin", "rhs_end")

@@ -29,7 +29,17 @@ from minihybrid.ops.elementwise import choose, zeros_like
 from minihybrid.ops.filled import made
 from minihybrid.ops.integers import scalar_number
 from minihybrid.ops.joining import concat
-from minihybrid.ops.layout import infer_length, reshape, slice_axis, stretched, transpose, view
+from minihybrid.ops.layout import (
+    NPX_CODES,
+    infer_length,
+    reshape,
+    reshaped,
+    slice_axis,
+    squeezed,
+    stretched,
+    transpose,
+    view,
+)
 from minihybrid.ops.neural import batch_dot
 from minihybrid.ops.neural import dot as legacy_dot
 from minihybrid.ops.np.names import FLOAT, filling, promoted, renamed, to
@@ -126,42 +136,6 @@ matmul = _product(
 
 
 # -- shapes ----------------------------------------------------------------------------
-def _np_codes(old, codes):
-    """Resolve npx.reshape's shape codes -1 to -6."""
-    new, i, codes = [], 0, list(codes)
-    while codes:
-        code = codes.pop(0)
-        if code in (-2, -3, -5, -6) and i + (code == -5) >= len(old):
-            raise ShapeError(f"npx.reshape: code {code} needs an axis that {old} has not")
-        if code == -2:
-            new.append(old[i])
-        elif code == -3 and old[i] != 1:
-            raise ShapeError(
-                f"npx.reshape: code -3 takes out an axis of length 1, "
-                f"but axis {i} of {old} has length {old[i]}"
-            )
-        elif code == -4:
-            new += old[i:]
-        elif code == -5:
-            new.append(old[i] * old[i + 1])
-        elif code == -6:
-            left, right = codes.pop(0), codes.pop(0)
-            left = old[i] // right if left == -1 else left
-            new += [left, old[i] // left if right == -1 else right]
-        elif code < -6:
-            raise ShapeError(f"npx.reshape: there is no code {code}; -1 to -6 have a meaning")
-        elif code != -3:
-            new.append(code)
-        i = {-4: len(old), -5: i + 2}.get(code, i + 1)
-    return infer_length("npx.reshape", old, new)
-
-
-def _np_codes_either_way(old, newshape, reverse, order):
-    if not reverse:
-        return _np_codes(old, newshape)
-    return tuple(reversed(_np_codes(old[::-1], newshape[::-1])))
-
-
 NEWSHAPE = {"newshape": (shape, REQUIRED)}
 ORDER = {"order": (choice("C"), "C")}
 np_reshape = view(
@@ -173,26 +147,17 @@ np_reshape = view(
 )
 view(
     "_npx_reshape",
-    rule=_np_codes_either_way,
+    rule=lambda old, newshape, reverse, order: reshaped(
+        old, newshape, reverse, "npx.reshape", NPX_CODES
+    ),
     attrs=NEWSHAPE | {"reverse": (boolean, False)} | ORDER,
     doc="The same numbers under another shape; codes -1, -2, -3, -4, -5, -6.",
 )
 
 
-def _squeezed(old, axis):
-    gone = (
-        [i for i, n in enumerate(old) if n == 1]
-        if axis is None
-        else axes_of("squeeze", axis, len(old))
-    )
-    if any(old[i] != 1 for i in gone):
-        raise ShapeError(f"squeeze: axis {axis} of {old} has not length 1")
-    return tuple(n for i, n in enumerate(old) if i not in gone)
-
-
 view(
     "_np_squeeze",
-    rule=_squeezed,
+    rule=squeezed,
     attrs={"axis": (axes, None)},
     doc="Take out axes of length 1, all of them unless told.",
 )
@@ -206,12 +171,11 @@ register(
 )
 
 
-def _broadcast_to_eager(data, *, shape):
-    return np.broadcast_to(data, stretched(data.shape, shape))
-
-
 renamed(
-    "_npi_broadcast_to", OPS["broadcast_to"], infer=forward(stretched), eager=_broadcast_to_eager
+    "_npi_broadcast_to",
+    OPS["broadcast_to"],
+    infer=forward(stretched),
+    eager=lambda data, *, shape: np.broadcast_to(data, shape),
 )  # here 0 is a length
 
 
