@@ -87,29 +87,21 @@ def pair(name, title=None):
     by = OPS.get(f"_npi_{name}_scalar")
     from_ = OPS.get(f"_npi_r{name}_scalar") or OPS.get(f"_npi_{MIRROR.get(name, name)}_scalar")
 
-    def apply(self, other):
-        try:
-            if not isinstance(other, Value):
-                if by and is_number(other) and not isinstance(other, BOOLS):
-                    return by(self, scalar=other, is_int=is_whole(other))
-                other = beside(self, other, title)
-            return both(self, other)
-        except HybridError as error:
-            said_by(title, error)
-            raise
+    def method(with_scalar, is_reversed):
+        def apply(self, other):
+            try:
+                if not isinstance(other, Value):
+                    if with_scalar and is_number(other) and not isinstance(other, BOOLS):
+                        return with_scalar(self, scalar=other, is_int=is_whole(other))
+                    other = beside(self, other, title)
+                return both(other, self) if is_reversed else both(self, other)
+            except HybridError as error:
+                said_by(title, error)
+                raise
 
-    def apply_reversed(self, other):
-        try:
-            if not isinstance(other, Value):
-                if from_ and is_number(other) and not isinstance(other, BOOLS):
-                    return from_(self, scalar=other, is_int=is_whole(other))
-                other = beside(self, other, title)
-            return both(other, self)
-        except HybridError as error:
-            said_by(title, error)
-            raise
+        return apply
 
-    return apply, apply_reversed
+    return method(by, False), method(from_, True)
 
 
 BOOLS = bool, onp.bool_
