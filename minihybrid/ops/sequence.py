@@ -6,13 +6,13 @@ lengths; none needs a kernel.
 Not supported: packed sequences.
 """
 
-from minihybrid.core.op import ShapeError, Spec, boolean, integer, number
+from minihybrid.core.op import ShapeError, boolean, integer, number
 from minihybrid.ops.elementwise import cast, where
 from minihybrid.ops.filled import arange, full, made
 from minihybrid.ops.indexing import take
 from minihybrid.ops.layout import reshape, slice_axis, swapaxes
 from minihybrid.ops.registry import register
-from minihybrid.ops.shapes import as_codes, known
+from minihybrid.ops.shapes import as_codes, forward
 from minihybrid.ops.tiling import reverse
 
 LENGTHS = {"use_sequence_length": (boolean, False), "axis": (integer, 0)}
@@ -23,16 +23,15 @@ def _inputs(attrs):
     return ("data",) if short else ("data", "sequence_length")
 
 
-def _check(name, specs, axis):
-    old = specs[0].shape
+def _check(name, old, lengths, axis):
     if axis not in (0, 1) or len(old) < 2:
         raise ShapeError(
             f"{name}: data {old} with axis={axis}, but (T, N, ...) with "
             "axis=0 or (N, T, ...) with axis=1 is needed"
         )
-    if len(specs) > 1 and specs[1].shape != (old[1 - axis],):
+    if lengths not in ((), ((old[1 - axis],),)):
         raise ShapeError(
-            f"{name}: sequence_length has shape {specs[1].shape}, but one "
+            f"{name}: sequence_length has shape {lengths[0]}, but one "
             f"length for each of {old[1 - axis]} sequences is needed"
         )
 
@@ -40,12 +39,11 @@ def _check(name, specs, axis):
 def _sequence(name, expand, doc, attrs=LENGTHS, rule=lambda old, axis: old):
     """Register an operator on sequences."""
 
-    def infer(specs, axis, **_):
-        if not known(specs):
-            return specs, [Spec(None, specs[0].dtype)]
-        _check(name, specs, axis)
-        return specs, [Spec(rule(specs[0].shape, axis), specs[0].dtype)]
+    def checked(old, *lengths, axis, **_):
+        _check(name, old, lengths, axis)
+        return rule(old, axis)
 
+    infer = forward(checked)
     return register(name, inputs=_inputs, infer=infer, expand=expand, attrs=attrs, doc=doc)
 
 
