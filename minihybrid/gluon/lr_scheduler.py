@@ -81,17 +81,8 @@ class FactorScheduler(LRScheduler):
     [1.0, 1.0, 1.0, 0.5, 0.5, 0.25]
     """
 
-    def __init__(
-        self,
-        step,
-        factor=1,
-        stop_factor_lr=1e-8,
-        base_lr=0.01,
-        warmup_steps=0,
-        warmup_begin_lr=0,
-        warmup_mode="linear",
-    ):
-        super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
+    def __init__(self, step, factor=1, stop_factor_lr=1e-8, *args, **kwargs):
+        super().__init__(*args, **kwargs)
         self.step = checked("FactorScheduler", "step", step, integer)
         self.factor, self.stop_factor_lr = factor, stop_factor_lr
         self.require(self.step >= 1, f"step={step}, but at least 1")
@@ -109,10 +100,8 @@ class FactorScheduler(LRScheduler):
 class MultiFactorScheduler(LRScheduler):
     """Multiply the rate by `factor` at each of the update counts in the list `step`."""
 
-    def __init__(
-        self, step, factor=1, base_lr=0.01, warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"
-    ):
-        super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
+    def __init__(self, step, factor=1, *args, **kwargs):
+        super().__init__(*args, **kwargs)
         rises = (
             isinstance(step, list)
             and step
@@ -134,16 +123,8 @@ class MultiFactorScheduler(LRScheduler):
 class _Decay(LRScheduler):
     """Decay from the base rate to `final_lr` at `max_update`, along a curve from 1 to 0."""
 
-    def __init__(
-        self,
-        max_update,
-        base_lr=0.01,
-        final_lr=0,
-        warmup_steps=0,
-        warmup_begin_lr=0,
-        warmup_mode="linear",
-    ):
-        super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
+    def __init__(self, max_update, base_lr=0.01, final_lr=0, *args, **kwargs):
+        super().__init__(base_lr, *args, **kwargs)
         self.require(
             isinstance(max_update, int) and max_update >= 1,
             f"max_update={max_update!r}, but a whole number from 1 on",
@@ -163,17 +144,8 @@ class _Decay(LRScheduler):
 class PolyScheduler(_Decay):
     """Decay like (1 - t)^pwr; t goes from 0 to 1 between warm-up and max_update."""
 
-    def __init__(
-        self,
-        max_update,
-        base_lr=0.01,
-        pwr=2,
-        final_lr=0,
-        warmup_steps=0,
-        warmup_begin_lr=0,
-        warmup_mode="linear",
-    ):
-        super().__init__(max_update, base_lr, final_lr, warmup_steps, warmup_begin_lr, warmup_mode)
+    def __init__(self, max_update, base_lr=0.01, pwr=2, final_lr=0, *args, **kwargs):
+        super().__init__(max_update, base_lr, final_lr, *args, **kwargs)
         self.power = pwr
 
     def curve(self, t):
