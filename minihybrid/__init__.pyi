@@ -12,7 +12,6 @@ from minihybrid.core.op import HybridError as HybridError
 from minihybrid.core.op import NumberError as NumberError
 from minihybrid.core.op import PlaceError as PlaceError
 from minihybrid.core.op import ShapeError as ShapeError
-from minihybrid.core.tracing import TraceError as TraceError
 
 __version__: str
 from minihybrid import gluon as gluon
@@ -31,6 +30,7 @@ from minihybrid.core.context import gpu as gpu
 from minihybrid.core.context import num_gpus as num_gpus
 from minihybrid.core.context import simulated_gpu as simulated_gpu
 from minihybrid.core.nd import random as random
+from minihybrid.core.tracing import TraceError as TraceError
 from minihybrid.formats import onnx as onnx
 from minihybrid.gluon import autograd as autograd
 from minihybrid.gluon import init as init
@@ -53,6 +53,7 @@ from minihybrid.mxnet import kvstore as kvstore
 from minihybrid.mxnet import model as model
 from minihybrid.mxnet import module as module
 from minihybrid.mxnet import monitor as monitor
+from minihybrid.mxnet import profiler as profiler
 from minihybrid.mxnet import recordio as recordio
 from minihybrid.mxnet import test_utils as test_utils
 from minihybrid.mxnet import util as util
@@ -62,6 +63,7 @@ from minihybrid.mxnet.util import np_shape as np_shape
 from minihybrid.mxnet.util import use_np_shape as use_np_shape
 from minihybrid.np import npx as npx
 from minihybrid.runtime import interop as interop
+from minihybrid.view import bench as bench
 from minihybrid.view import viz as viz
 from minihybrid.view.explain import explain as explain
 from minihybrid.view.show import show as show

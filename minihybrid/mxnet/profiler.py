@@ -22,6 +22,7 @@ from typing import Any
 
 from minihybrid.core import pipeline
 from minihybrid.core.files import write_whole
+from minihybrid.core.hooks import own_names
 from minihybrid.core.hybrid import Hybrid
 from minihybrid.core.op import AttrError, HybridError, Op
 from minihybrid.core.passes import PASSES
@@ -266,3 +267,7 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
     if finished and PROFILE.state:
         stop()
     write_whole(PROFILE.filename, dumps(format="json").encode())
+
+
+def __dir__() -> list[str]:
+    return own_names(globals())
