@@ -121,11 +121,13 @@ def tell(ipython):
 
 
 class Names(dict):
-    """name -> road of what `nd` or `sym` has beside operators; reading gives what is there."""
+    """name -> road of what `nd` or `sym` has beside operators; reading replaces it by the thing."""
 
     def __getitem__(self, name):
         value = super().__getitem__(name)
-        return resolve(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            self[name] = value = resolve(value)
+        return value
 
 
 for _module, _names in HOOKS.items():

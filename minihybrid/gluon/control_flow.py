@@ -17,7 +17,7 @@ from minihybrid.core.arguments import arrays_in, restore
 from minihybrid.core.array import NDArray
 from minihybrid.core.attribute import AttrScope
 from minihybrid.core.graph import Graph, topological
-from minihybrid.core.hooks import FACES, own_names
+from minihybrid.core.hooks import own_names
 from minihybrid.core.name import NameManager
 from minihybrid.core.nd import array
 from minihybrid.core.op import AttrError, HybridError, Node, Spec
@@ -385,18 +385,6 @@ def isfinite(data):
     array([1., 0., 0.], dtype=float32)
     """
     return data - data == 0
-
-
-for _face in ("nd.contrib", "sym.contrib"):  # beside operators such as _contrib_box_nms
-    FACES[_face].update(
-        foreach=foreach,
-        while_loop=while_loop,
-        cond=cond,
-        isnan=isnan,
-        isinf=isinf,
-        isfinite=isfinite,
-        boolean_mask=boolean_mask,
-    )
 
 
 # as in MXNet

@@ -9,7 +9,6 @@ Not supported: functions that capture arrays. Pass them as arguments.
 import functools
 import sys
 
-from minihybrid.core.hooks import FACES
 from minihybrid.core.hybrid import Hybrid
 from minihybrid.core.op import AttrError, described
 from minihybrid.core.pytree import Keywords
@@ -110,6 +109,3 @@ class CachedOp:
             )
         result = self._call(args)
         return result if out is None else out.copy_from(result)
-
-
-FACES["nd"]["CachedOp"] = CachedOp

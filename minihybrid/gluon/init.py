@@ -12,7 +12,7 @@ import re
 import numpy as np
 
 from minihybrid.core import nd
-from minihybrid.core.hooks import INITIALIZERS, own_names
+from minihybrid.core.hooks import own_names
 from minihybrid.core.initial import Constant, Initializer, One, Uniform, Zero, create, register
 from minihybrid.core.nd import load
 from minihybrid.core.op import AttrError, ShapeError, checked, choice, described, finite
@@ -207,17 +207,6 @@ class Load(Initializer):
                 f"that was loaded has {self.param[name].shape}"
             )
         array[...] = self.param[name]
-
-
-INITIALIZERS.update(
-    normal=Normal,
-    gaussian=Normal,
-    xavier=Xavier,
-    msraprelu=MSRAPrelu,
-    orthogonal=Orthogonal,
-    bilinear=Bilinear,
-    lstmbias=LSTMBias,
-)
 
 
 def __dir__():

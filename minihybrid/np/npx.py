@@ -10,11 +10,8 @@ array([0., 2.])
 Not supported: image and bounding box operators.
 """
 
-import sys
-
 from minihybrid.core import nd as _nd
 from minihybrid.core.context import Context, cpu, current_context, gpu, num_gpus, simulated_gpu
-from minihybrid.core.hooks import FACES as _FACES
 from minihybrid.core.nd import waitall
 from minihybrid.mxnet.util import is_np_array, is_np_shape, np_shape, reset_np, set_np, use_np
 from minihybrid.np.array import _Symbol, ndarray
@@ -142,4 +139,3 @@ class _Symbols:
 
 
 _SYMBOLS = _Symbols()
-_FACES["nd"]["npx"], _FACES["sym"]["npx"] = sys.modules[__name__], _SYMBOLS

@@ -16,7 +16,7 @@ import numpy as np
 
 from minihybrid.core.array import NDArray, arrays
 from minihybrid.core.context import Context
-from minihybrid.core.hooks import FACES, own_names
+from minihybrid.core.hooks import own_names
 from minihybrid.core.op import AttrError, HybridError
 from minihybrid.runtime.device import Device, device_of
 from minihybrid.runtime.device_array import DeviceArray
@@ -150,13 +150,6 @@ def to_dlpack_for_read(data: NDArray) -> Any:
 def to_dlpack_for_write(data: NDArray) -> Any:
     """Return a DLPack capsule of an array's memory, to write."""
     return arrays("to_dlpack_for_write", [data])[0].to_dlpack_for_write()
-
-
-FACES["nd"].update(
-    from_dlpack=from_dlpack,
-    to_dlpack_for_read=to_dlpack_for_read,
-    to_dlpack_for_write=to_dlpack_for_write,
-)
 
 
 def __dir__() -> list[str]:
