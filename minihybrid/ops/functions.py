@@ -209,35 +209,17 @@ ERF = (-1.991759e-05, 0.00018775949, -0.00061933935, -0.000110304514, 0.00966505
        -0.31830814, -0.064189605)  # fmt: skip
 
 
-# erfinv(a) = a times a polynomial in w - 5/2 for w = -log(1 - a * a); from w = 5 on, another
-# one in sqrt(w) - 3 (Giles, Approximating the erfinv function, 2010), as in kernels.
-ERFINV = (2.7744262e-08, 3.426573e-07, -3.5201804e-06, -4.3870764e-06, 0.00021857183,
-          -0.0012537319, -0.0041776705, 0.24664074, 1.5014094)  # fmt: skip
-NEAR_1 = (-0.00016478794, 8.039778e-05, 0.0013021033, -0.003650758, 0.0057592453, -0.00763028,
-          0.009436127, 1.001675, 2.832977)  # fmt: skip
-
-
-def _power_series(coefficients, x):
-    """Return x times a polynomial in x, whose highest coefficient comes first."""
-    y = x * np.float32(coefficients[0])
-    for coefficient in coefficients[1:]:
-        np.multiply(np.add(y, np.float32(coefficient), out=y), x, out=y)
-    return y
-
-
-def _is_few(data):
-    """Return whether to call SciPy: for other floats, or for few elements."""
-    return data.dtype != np.float32 or data.size < MANY
-
-
 def _erf_eager(data):
-    return special("erf")(data) if _is_few(data) else _erf_of_many(data)
+    is_few = data.dtype != np.float32 or data.size < MANY
+    return special("erf")(data) if is_few else _erf_of_many(data)
 
 
 @in_pieces
 def _erf_of_many(data):
     size = np.abs(np.clip(data, -LAST, LAST))  # `clip` is much faster with both bounds
-    y = _power_series(ERF, size)
+    y = size * np.float32(ERF[0])
+    for coefficient in ERF[1:]:
+        np.multiply(np.add(y, np.float32(coefficient), out=y), size, out=y)
     half = np.tanh(np.subtract(y, size / 2, out=y), out=y)  # NumPy's expm1 can be slow
     out = 2 * half / (half - 1)
     out.view(np.uint32)[...] |= data.view(np.uint32) & SIGN
@@ -245,21 +227,7 @@ def _erf_of_many(data):
 
 
 def _erfinv_eager(data):
-    if _is_few(data):  # SciPy returns 0 for -0
-        return np.where(data == 0, data, special("erfinv")(data))
-    return _erfinv_of_many(data)
-
-
-@in_pieces
-def _erfinv_of_many(data):
-    w = -np.log((1 - data) * (1 + data))
-    out = _power_series(ERFINV[:-1], w - np.float32(2.5)) + np.float32(ERFINV[-1])
-    far = w >= 5
-    if far.any():
-        w = w[far]
-        y = _power_series(NEAR_1[:-1], np.sqrt(w) - 3) + np.float32(NEAR_1[-1])
-        out[far] = np.where(w == np.inf, w, y)
-    return np.multiply(out, data, out=out)
+    return np.where(data == 0, data, special("erfinv")(data))  # SciPy returns 0 for -0
 
 
 erf = unary(
