@@ -145,8 +145,8 @@ def binary(
     da,
     db,
     doc,
-    elemwise,
-    scalar,
+    elemwise=None,
+    scalar=None,
     rscalar=None,
     aliases=(),
     neutral=None,
@@ -156,7 +156,8 @@ def binary(
     floats=False,
     **rule,
 ):
-    """Register an operation under its elementwise, broadcasting and scalar names.
+    """Register an operation under its elementwise, broadcasting and scalar names, by default
+    `_name`, `broadcast_name` and `_name_scalar`.
 
     `da` and `db` give the gradient of the first and the second input from
     `(g, out, a, b)`; either may be `None`, and `b` may be a Python number.
@@ -169,6 +170,7 @@ def binary(
     floats:  whether integers are converted to float32 first.
     rule:    the constraint on dtypes and scalars that `fits` checks.
     """
+    elemwise, scalar = elemwise or f"_{name}", scalar or f"_{name}_scalar"
     expr = of_floats(expr) if floats else expr
     whole_expr, function = int_expr or (expr, ufunc)
     eager = Ufunc(ufunc, floats, function)
@@ -367,9 +369,7 @@ binary(
     lambda g, y, a, b: g,
     lambda g, y, a, b: -g * ((a - y) / b),
     "The remainder of a / b, with b's sign.",
-    "_mod",
-    "_mod_scalar",
-    "_rmod_scalar",
+    rscalar="_rmod_scalar",
     int_expr=("whole_mod({a}, {b})", np.mod),
     divisor=True,
 )
@@ -410,10 +410,8 @@ binary(
     _power_by_base,
     _power_by_exponent,
     "y = a to the power b.",
-    "_power",
-    "_power_scalar",
-    "_rpower_scalar",
-    ("_Power",),
+    rscalar="_rpower_scalar",
+    aliases=("_Power",),
     neutral=1,
     int_expr=("whole_power(U({a}), {b})", whole_power),
 )
@@ -424,8 +422,6 @@ binary(
     lambda g, y, a, b: g * (a >= b),
     lambda g, y, a, b: g * (b > a),
     "The larger of a and b; NaN if either is.",
-    "_maximum",
-    "_maximum_scalar",
 )
 binary(
     "minimum",
@@ -434,8 +430,6 @@ binary(
     lambda g, y, a, b: g * (a <= b),
     lambda g, y, a, b: g * (b < a),
     "The smaller of a and b; NaN if either is.",
-    "_minimum",
-    "_minimum_scalar",
 )
 
 for _name, _ufunc, _sign in (
@@ -453,8 +447,6 @@ for _name, _ufunc, _sign in (
         None,
         None,
         f"1 where a {_sign} b, else 0, in the dtype of a.",
-        f"_{_name}",
-        f"_{_name}_scalar",
     )
 
 
@@ -517,6 +509,11 @@ def dtype_of(a):
     return a.spec.dtype if a.level else a.data.dtype
 
 
+def by_name(name, grad, doc, **more):
+    """Register a unary function that has this name in NumPy and in kernels."""
+    return unary(name, getattr(np, name), f"{name}({{a}})", grad, doc, **more)
+
+
 ITSELF = "{a}", np.copy  # rounding is the identity on integers
 
 
@@ -533,23 +530,13 @@ def _softrelu_eager(data):
     return np.maximum(data, 0) + tail
 
 
-exp = unary("exp", np.exp, "exp({a})", lambda g, y, a: g * y, "y = e to the power a.")
-log = unary("log", np.log, "log({a})", lambda g, y, a: g / a, "The natural logarithm.")
-expm1 = unary(
-    "expm1",
-    np.expm1,
-    "expm1({a})",
-    lambda g, y, a: g * (y + 1),
-    "e to the power a, minus 1, exact for small a.",
+exp = by_name("exp", lambda g, y, a: g * y, "y = e to the power a.")
+log = by_name("log", lambda g, y, a: g / a, "The natural logarithm.")
+expm1 = by_name(
+    "expm1", lambda g, y, a: g * (y + 1), "e to the power a, minus 1, exact for small a."
 )
-log1p = unary(
-    "log1p",
-    np.log1p,
-    "log1p({a})",
-    lambda g, y, a: g / (a + 1),
-    "The logarithm of 1 + a, exact for small a.",
-)
-sqrt = unary("sqrt", np.sqrt, "sqrt({a})", lambda g, y, a: g * 0.5 / y, "The square root.")
+log1p = by_name("log1p", lambda g, y, a: g / (a + 1), "The logarithm of 1 + a, exact for small a.")
+sqrt = by_name("sqrt", lambda g, y, a: g * 0.5 / y, "The square root.")
 rsqrt = unary(
     "rsqrt",
     lambda a: 1 / np.sqrt(a),
@@ -568,8 +555,8 @@ reciprocal = unary(
     "y = 1 / a.",
     numpy="np.divide(1, {a}, out={out}, casting='unsafe')",
 )
-sin = unary("sin", np.sin, "sin({a})", lambda g, y, a: g * cos(a), "The sine.")
-cos = unary("cos", np.cos, "cos({a})", lambda g, y, a: -g * sin(a), "The cosine.")
+sin = by_name("sin", lambda g, y, a: g * cos(a), "The sine.")
+cos = by_name("cos", lambda g, y, a: -g * sin(a), "The cosine.")
 tanh = unary(
     "tanh", np.tanh, "tanh({a})", lambda g, y, a: g * (1.0 - y * y), "The hyperbolic tangent."
 )
@@ -628,23 +615,11 @@ negative = unary(
     aliases=("_np_negative",),
     bools=False,
 )
-floor = unary(
-    "floor",
-    np.floor,
-    "floor({a})",
-    lambda g, y, a: None,
-    "The next whole number below.",
-    floats=False,
-    int_expr=ITSELF,
+floor = by_name(
+    "floor", lambda g, y, a: None, "The next whole number below.", floats=False, int_expr=ITSELF
 )
-ceil = unary(
-    "ceil",
-    np.ceil,
-    "ceil({a})",
-    lambda g, y, a: None,
-    "The next whole number above.",
-    floats=False,
-    int_expr=ITSELF,
+ceil = by_name(
+    "ceil", lambda g, y, a: None, "The next whole number above.", floats=False, int_expr=ITSELF
 )
 logical_not = unary(
     "logical_not",

@@ -31,6 +31,7 @@ from minihybrid.ops.elementwise import (
     MANY,
     Ufunc,
     binary,
+    by_name,
     cast,
     choose,
     clip,
@@ -50,7 +51,7 @@ from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import floating, same_shape
 
 # -- trigonometry and its inverse ------------------------------------------------------
-tan = unary("tan", np.tan, "tan({a})", lambda g, y, a: g * (y * y + 1.0), "The tangent.")
+tan = by_name("tan", lambda g, y, a: g * (y * y + 1.0), "The tangent.")
 arcsin = unary(
     "arcsin",
     np.arcsin,
@@ -72,8 +73,8 @@ arctan = unary(
     lambda g, y, a: g / (a * a + 1.0),
     "The angle whose tangent is a.",
 )
-sinh = unary("sinh", np.sinh, "sinh({a})", lambda g, y, a: g * cosh(a), "The hyperbolic sine.")
-cosh = unary("cosh", np.cosh, "cosh({a})", lambda g, y, a: g * sinh(a), "The hyperbolic cosine.")
+sinh = by_name("sinh", lambda g, y, a: g * cosh(a), "The hyperbolic sine.")
+cosh = by_name("cosh", lambda g, y, a: g * sinh(a), "The hyperbolic cosine.")
 arcsinh = unary(
     "arcsinh",
     np.arcsinh,
@@ -107,12 +108,8 @@ radians = unary(
 )
 
 # -- roots and logarithms --------------------------------------------------------------
-cbrt = unary(
-    "cbrt",
-    np.cbrt,
-    "cbrt({a})",
-    lambda g, y, a: g / (y * y * 3.0),
-    "The cube root; of a negative number, too.",
+cbrt = by_name(
+    "cbrt", lambda g, y, a: g / (y * y * 3.0), "The cube root; of a negative number, too."
 )
 rcbrt = unary(
     "rcbrt",
@@ -121,16 +118,8 @@ rcbrt = unary(
     lambda g, y, a: -g * y / (a * 3.0),
     "One over the cube root.",
 )
-log2 = unary(
-    "log2", np.log2, "log2({a})", lambda g, y, a: g / (a * math.log(2)), "The logarithm to base 2."
-)
-log10 = unary(
-    "log10",
-    np.log10,
-    "log10({a})",
-    lambda g, y, a: g / (a * math.log(10)),
-    "The logarithm to base 10.",
-)
+log2 = by_name("log2", lambda g, y, a: g / (a * math.log(2)), "The logarithm to base 2.")
+log10 = by_name("log10", lambda g, y, a: g / (a * math.log(10)), "The logarithm to base 10.")
 
 
 # -- rounding: all derivatives are 0 ---------------------------------------------------
@@ -305,8 +294,6 @@ binary(
     lambda g, y, a, b: g * choose(y, a / y, zeros_like(y)),
     lambda g, y, a, b: g * choose(y, b / y, zeros_like(y)),
     "sqrt(a * a + b * b), without overflow.",
-    "_hypot",
-    "_hypot_scalar",
     int_expr=(WHOLE.format("hypot"), whole_function(np.hypot)),
 )
 binary(
@@ -316,9 +303,7 @@ binary(
     lambda g, y, a, b: g * b / (a * a + b * b),
     lambda g, y, a, b: -g * a / (a * a + b * b),
     "The angle of the point (b, a).",
-    "_arctan2",
-    "_arctan2_scalar",
-    "_rarctan2_scalar",
+    rscalar="_rarctan2_scalar",
     files=("_npi_arctan2", "_npi_arctan2_scalar", "_npi_rarctan2_scalar"),
     floats=True,
 )
@@ -334,8 +319,6 @@ for _name, _test in (
         None,
         None,
         f"1 where a {_name} b is not 0, else 0, in the dtype of a.",
-        f"_logical_{_name}",
-        f"_logical_{_name}_scalar",
     )
 
 
