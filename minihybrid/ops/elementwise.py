@@ -743,16 +743,12 @@ where = register(
 )
 
 
-def _cast_eager(data, *, dtype):
-    return data.astype(dtype)
-
-
 cast = register(
     "Cast",
     "cast",
     attrs={"dtype": (dtype, REQUIRED)},
     infer=lambda specs, dtype: (specs, [Spec(specs[0].shape, dtype)]),
-    eager=_cast_eager,
+    eager=lambda data, dtype: data.astype(dtype),
     expr=lambda dtype: "T({a})",
     is_identity=lambda dtype: True,  # given equal specs
     any_dtype=True,

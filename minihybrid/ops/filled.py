@@ -41,10 +41,6 @@ def made(like, op, **attrs):
     return like.interpret(op, [], op.normalize(attrs))
 
 
-def _full_eager(*, shape, dtype, value):
-    return np.full(shape, value, dtype or np.float32)
-
-
 zeros = register(
     "_zeros",
     "zeros",
@@ -77,7 +73,7 @@ full = register(
     "full",
     inputs=(),
     infer=_full_infer,
-    eager=_full_eager,
+    eager=lambda *, shape, dtype, value: np.full(shape, value, dtype or np.float32),
     attrs={
         "shape": (shape, REQUIRED),
         "value": (number, REQUIRED),

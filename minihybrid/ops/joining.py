@@ -1,10 +1,10 @@
-"""Joining and splitting: concat, stack, split, add_n."""
+"""Joining: concat, stack, add_n."""
 
 import numpy as np
 
-from minihybrid.core.op import REQUIRED, AttrError, ShapeError, Spec, boolean, integer
+from minihybrid.core.op import REQUIRED, AttrError, ShapeError, Spec, integer
 from minihybrid.ops.cpu.machine import MOVED
-from minihybrid.ops.layout import expand_dims, slice_axis, squeeze
+from minihybrid.ops.layout import expand_dims, slice_axis
 from minihybrid.ops.reduce import split_at
 from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import agree, axis_of, common_dtype, forward, known, merge, same_shape
@@ -27,10 +27,6 @@ def _concat_infer(specs, dim):
         )
     total = sum(s.shape[dim] for s in specs)
     return specs, [Spec((*first[:dim], total, *first[dim + 1 :]), kind)]
-
-
-def _concat_eager(*data, dim):
-    return np.concatenate(data, axis=dim)
 
 
 def _concat_cpu(k, *data, dim):
@@ -63,7 +59,7 @@ concat = register(
     variadic=True,
     attrs={"dim": (integer, 1)},
     infer=_concat_infer,
-    eager=_concat_eager,
+    eager=lambda *data, dim: np.concatenate(data, axis=dim),
     cpu=_concat_cpu,
     gpu=_concat_gpu,
     contiguous_concat=lambda specs, dim: split_at(specs[0].shape, dim)[0] == 1,
@@ -117,57 +113,11 @@ stack = register(
 )
 
 
-def _split_infer(specs, num_outputs, axis, squeeze_axis):
-    if not known(specs):
-        return specs, [Spec(None, specs[0].dtype)] * num_outputs
-    old, kind = specs[0]
-    axis = axis_of("split", axis, len(old))
-    if old[axis] % num_outputs or squeeze_axis and old[axis] != num_outputs:
-        raise ShapeError(
-            f"split: axis {axis} of {old} does not divide into "
-            f"{num_outputs} equal parts{' of length 1' * squeeze_axis}"
-        )
-    part = old[axis] // num_outputs
-    keep = () if squeeze_axis else (part,)
-    return specs, [Spec((*old[:axis], *keep, *old[axis + 1 :]) or (1,), kind)] * num_outputs
-
-
-def _split_expand(specs, data, num_outputs, axis, squeeze_axis):
-    part = specs[0].shape[axis] // num_outputs
-    parts = [
-        slice_axis(data, axis=axis, begin=i * part, end=(i + 1) * part) for i in range(num_outputs)
-    ]
-    parts = [squeeze(p, axis=axis) if squeeze_axis else p for p in parts]
-    return tuple(parts) if num_outputs > 1 else parts[0]
-
-
-split = register(
-    "SliceChannel",
-    "split",
-    attrs={
-        "num_outputs": (integer, REQUIRED),
-        "axis": (integer, 1),
-        "squeeze_axis": (boolean, False),
-    },
-    n_outputs=lambda attrs: attrs["num_outputs"],
-    infer=_split_infer,
-    expand=_split_expand,
-    doc="Cut an axis into equal parts.",
-)
-
-
 add_n = register(
     "add_n",
     "ElementWiseSum",
     variadic=True,
     infer=lambda specs: same_shape("add_n", specs),
-    expand=lambda specs, *data: _add_all(data),
+    expand=lambda specs, first, *others: sum(others, first),
     doc="The sum of arrays of one shape.",
 )
-
-
-def _add_all(data):
-    total = data[0]
-    for value in data[1:]:
-        total = total + value
-    return total

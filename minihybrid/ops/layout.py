@@ -213,10 +213,6 @@ def _transpose_strides(old, axes):
     return 0, tuple(steps[a] for a in _axes(old, axes))
 
 
-def _transpose_eager(data, *, axes):
-    return np.transpose(data, axes or None)
-
-
 def _transpose_grad(g, out, data, axes):
     back = np.argsort([a % len(axes) for a in axes])
     return (transpose(g, axes=tuple(back.tolist())),)
@@ -227,7 +223,7 @@ transpose = strided(
     rule=lambda old, axes: tuple(old[a] for a in _axes(old, axes)),
     strides=_transpose_strides,
     attrs={"axes": (shape, ())},
-    eager=_transpose_eager,
+    eager=lambda data, axes: np.transpose(data, axes or None),
     grad=_transpose_grad,
     doc="The axes in another order; reversed unless given.",
 )
@@ -282,15 +278,11 @@ def _stretch_strides(old, shape):
     return 0, (0,) * pad + tuple(0 if n == 1 else s for n, s in zip(old, steps, strict=True))
 
 
-def _broadcast_to_eager(data, *, shape):
-    return np.broadcast_to(data, _stretched(data.shape, shape))
-
-
 broadcast_to = strided(
     "broadcast_to",
     rule=_stretched,
     strides=_stretch_strides,
-    eager=_broadcast_to_eager,
+    eager=lambda data, shape: np.broadcast_to(data, _stretched(data.shape, shape)),
     attrs={"shape": (shape, REQUIRED)},
     doc="Repeat axes of length 1 up to a shape.",
     grad=lambda g, out, data, shape: (unbroadcast(g, data),),

@@ -420,10 +420,6 @@ def _inverse_cpu(data, out, work, count, n, wide):
                 store(out, (batch * n + r) * n + j, work[r * wide + n + j])
 
 
-def _inverse_grad(g, out, data):
-    return (-product(product(out, g, transpose_a=True), out, transpose_b=True),)
-
-
 inverse_ = register(
     "_inverse",
     eager=_in_floats(_inverse_eager),
@@ -432,7 +428,7 @@ inverse_ = register(
     gpu=inverse_gpu,
     stores=True,
     gpu_scratch=lambda ins, outs: 2 * ins[0].size,
-    grad=_inverse_grad,
+    grad=lambda g, out, data: (-product(product(out, g, transpose_a=True), out, transpose_b=True),),
     infer=_square_infer("linalg_inverse"),
     doc="The inverse of each matrix of a batch (N, n, n).",
 )

@@ -234,13 +234,9 @@ topk = register(
 )
 
 
-def _channel_expand(specs, data):
-    return data.argmax(axis=1)
-
-
 argmax_channel = register(
     "argmax_channel",
-    expand=_channel_expand,
+    expand=lambda specs, data: data.argmax(axis=1),
     infer=forward(lambda old: (*old[:1], *old[2:]) or (1,), dtype=FLOAT32),
     doc="The place of the largest along axis 1, as float32.",
 )
@@ -392,14 +388,10 @@ linspace = register(
 )
 
 
-def _eye_eager(*, N, M, k, dtype):
-    return np.eye(N, M or N, k, dtype)
-
-
 eye = register(
     "_eye",
     inputs=(),
-    eager=_eye_eager,
+    eager=lambda *, N, M, k, dtype: np.eye(N, M or N, k, dtype),
     attrs={
         "N": (integer, REQUIRED),
         "M": (integer, 0),

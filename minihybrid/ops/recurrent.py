@@ -28,12 +28,13 @@ from minihybrid.core.op import (
 )
 from minihybrid.ops.elementwise import cast, clip, relu, sigmoid, tanh, where, zeros_like
 from minihybrid.ops.filled import arange, full, made
-from minihybrid.ops.joining import concat, split, stack
+from minihybrid.ops.joining import concat, stack
 from minihybrid.ops.layout import reshape
 from minihybrid.ops.neural import fully_connected
 from minihybrid.ops.random import dropout
 from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import common_dtype, floating, merge
+from minihybrid.ops.tiling import split
 
 
 # -- one step --------------------------------------------------------------------------

@@ -115,10 +115,6 @@ def reduction(name, function, ufunc, reduce, grad, doc, aliases=(), **more):
     )
 
 
-def _sum_grad(g, out, data, axis, keepdims, exclude):
-    return (unreduce(g, data, axis, exclude),)
-
-
 def _prod_grad(g, out, data, axis, keepdims, exclude):
     """The derivative by an element is the product of the others: the total over it or, for
     a 0, the product of the nonzero elements if there is no other 0."""
@@ -192,7 +188,7 @@ sum_ = reduction(
     total,
     np.add,
     Steps("T(0)", "{acc} + {a}", "add_up", rounds=True),
-    _sum_grad,
+    lambda g, out, data, axis, keepdims, exclude: (unreduce(g, data, axis, exclude),),
     "The sum over the axes.",
     aliases=("sum_axis",),
     adds_rows=lambda axis, keepdims, exclude: not exclude and (axis is None or axis in (0, (0,))),

@@ -166,16 +166,12 @@ def _frame_cpu(k, data, out, *, pad_width, value):
     put_into(k, data, data.shape, out, (first, steps), literal(value))
 
 
-def _frame_grad(g, out, data, pad_width, value):
-    return (cut_frame(g, data, pad_width=pad_width),)
-
-
 frame = register(
     "_frame",
     infer=forward(lambda old, pad_width, value: _pad_rule(old, pad_width)),
     eager=_frame_eager,
     cpu=_frame_cpu,
-    grad=_frame_grad,
+    grad=lambda g, out, data, pad_width, value: (cut_frame(g, data, pad_width=pad_width),),
     attrs={"pad_width": (shape, REQUIRED), "value": (number, 0.0)},
     doc="The array within a frame of one value.",
 )
@@ -268,21 +264,21 @@ slice_like = register(
 
 def _cuts(old, indices, axis, squeeze_axis, sections):
     """Return [(begin, end), ...] of the parts; `indices` begin each part, as in files."""
-    axis = axis_of("split_v2", axis, len(old))
+    axis = axis_of("split", axis, len(old))
     n = old[axis]
     if sections:
         if n % sections:
             raise ShapeError(
-                f"split_v2: axis {axis} of {old} does not divide into {sections} equal parts"
+                f"split: axis {axis} of {old} does not divide into {sections} equal parts"
             )
-        indices = range(0, n, n // sections) if n else (0,) * sections
+        indices = [i * (n // sections) for i in range(sections)]
     places = [*(min(i, n) for i in indices), n]
     if min(places) < 0:
-        raise ShapeError(f"split_v2: indices={tuple(indices)}, but parts begin at 0 or later")
+        raise ShapeError(f"split: indices={tuple(indices)}, but parts begin at 0 or later")
     cuts = [(a, max(a, b)) for a, b in zip(places, places[1:], strict=False)]
     if squeeze_axis and any(b - a != 1 for a, b in cuts):
         raise ShapeError(
-            f"split_v2: squeeze_axis needs parts of length 1, but axis "
+            f"split: squeeze_axis needs parts of length 1, but axis "
             f"{axis} of {old} is cut at {places}"
         )
     return cuts
@@ -322,6 +318,23 @@ cut = register(
     },
     n_outputs=lambda attrs: attrs["sections"] or len(attrs["indices"]),
     doc="Cut an axis into equal sections, or into parts that begin at indices.",
+)
+
+
+split = register(
+    "SliceChannel",
+    "split",
+    attrs={
+        "num_outputs": (integer, REQUIRED),
+        "axis": (integer, 1),
+        "squeeze_axis": (boolean, False),
+    },
+    n_outputs=lambda attrs: attrs["num_outputs"],
+    infer=lambda specs, num_outputs, **a: _cut_infer(specs, indices=(), sections=num_outputs, **a),
+    expand=lambda specs, data, num_outputs, **a: _cut_expand(
+        specs, data, indices=(), sections=num_outputs, **a
+    ),
+    doc="Cut an axis into equal parts.",
 )
 
 

@@ -25,7 +25,7 @@ from minihybrid.core.op import (
     optional,
     shape,
 )
-from minihybrid.ops.elementwise import choose, zeros_like
+from minihybrid.ops.elementwise import choose, literal, zeros_like
 from minihybrid.ops.filled import made
 from minihybrid.ops.integers import scalar_number
 from minihybrid.ops.joining import concat
@@ -537,17 +537,13 @@ def _full_like_infer(specs, fill_value, dtype):
     return specs, [Spec(specs[0].shape, kind)]
 
 
-def _full_like_expr(fill_value, dtype):
-    return OPS["_full"].expr((), None, fill_value)
-
-
 register(
     "_npi_full_like",
     inputs=("a",),
     attrs={"fill_value": (scalar_number, REQUIRED), "dtype": (dtype, None)},
     infer=_full_like_infer,
     eager=lambda a, *, fill_value, dtype: np.full_like(a, fill_value, dtype),
-    expr=_full_like_expr,
+    expr=lambda fill_value, dtype: literal(fill_value),
     grad=lambda g, out, a, **_: (None,),
     doc="One value in the shape of the input.",
 )
