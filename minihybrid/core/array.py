@@ -147,7 +147,6 @@ class NDArray(Value):
     """
 
     __slots__ = ("data", "node", "index", "base", "snapshot", "__weakref__")
-    level = 0
 
     def __init__(self, data, node=None, index=0):
         self.data, self.node, self.index = data, node, index  # at most four targets avoid a tuple
