@@ -228,8 +228,6 @@ class Value:
         """Join arrays along an existing axis."""
     def stack(self: Same, /, *data, axis: Any = 0) -> Same:
         """Join arrays along a new axis."""
-    def split(self, num_outputs, axis: Any = 1, squeeze_axis: Any = False) -> Any:
-        """Cut an axis into equal parts."""
     def add_n(self: Same, /, *data) -> Same:
         """The sum of arrays of one shape."""
     def repeat(self: Same, repeats, axis=None) -> Same:
@@ -244,6 +242,8 @@ class Value:
         """More at the ends of axes: one value, the edge's, or the inside mirrored."""
     def slice_like(self: Same, shape_like, axes: Any = ()) -> Same:
         """The first part of each axis, as long as in `shape_like`."""
+    def split(self, num_outputs, axis: Any = 1, squeeze_axis: Any = False) -> Any:
+        """Cut an axis into equal parts."""
     def reverse(self: Same, axis) -> Same:
         """Axes read from back to front."""
     def flip(self: Same, axis) -> Same:
