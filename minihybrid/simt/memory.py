@@ -39,28 +39,8 @@ class Array:
               the smallest elements of the launch.
     """
 
-    __slots__ = (
-        "run",
-        "name",
-        "values",
-        "shape",
-        "size",
-        "ndim",
-        "dtype",
-        "loads",
-        "stores",
-        "atomics",
-        "load4s",
-        "store4s",
-        "watchers",
-        "watcher",
-        "start",
-        "scale",
-        "written",
-        "get",
-        "wrap",
-        "narrow",
-    )
+    __slots__ = """run name values shape size ndim dtype loads stores atomics load4s store4s
+        watchers watcher start scale written get wrap narrow""".split()
 
     def __init__(
         self,

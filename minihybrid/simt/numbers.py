@@ -134,42 +134,11 @@ def gamma_beyond(x: Any) -> float:
     return exact.inf if x > 0 else exact.nan
 
 
-NUMPY_NAME = {
-    "acos": "arccos",
-    "asin": "arcsin",
-    "atan": "arctan",
-    "acosh": "arccosh",
-    "asinh": "arcsinh",
-    "atanh": "arctanh",
-    "atan2": "arctan2",
-    "pow": "power",
-}
+NUMPY_NAME = {name: f"arc{name[1:]}" for name in "acos asin atan acosh asinh atanh atan2".split()}
+NUMPY_NAME["pow"] = "power"
 NEVER_RAISE = ("erf", "erfc", "fabs", "copysign", "degrees", "radians")
-SOMETIMES = (
-    "exp",
-    "expm1",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "sqrt",
-    "sin",
-    "cos",
-    "tan",
-    "acos",
-    "asin",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "acosh",
-    "asinh",
-    "atanh",
-    "atan2",
-    "pow",
-    "fmod",
-    "hypot",
-)
+SOMETIMES = """exp expm1 log log1p log2 log10 sqrt sin cos tan acos asin atan sinh cosh tanh acosh
+    asinh atanh atan2 pow fmod hypot""".split()
 
 math = SimpleNamespace(
     **{name: keeping(getattr(exact, name), getattr(exact, name)) for name in NEVER_RAISE},

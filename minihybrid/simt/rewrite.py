@@ -37,17 +37,7 @@ ATOMICS = {
     "cuda.atomic.max": "max",
     "cuda.atomic.min": "min",
 }
-KNOWN = (
-    "threadIdx",
-    "blockIdx",
-    "blockDim",
-    "gridDim",
-    "grid",
-    "gridsize",
-    "shared",
-    "syncthreads",
-    "atomic",
-)
+KNOWN = "threadIdx blockIdx blockDim gridDim grid gridsize shared syncthreads atomic".split()
 
 
 @dataclass
