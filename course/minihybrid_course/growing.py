@@ -28,8 +28,8 @@ from minihybrid.gluon.transform import jvp
 from minihybrid.ops import OPS
 from minihybrid.view.show import listed, show
 from minihybrid_course.building import stage, tried
-from minihybrid_course.exercises.judging import need
-from minihybrid_course.steps import called, equal, of_this_engine, raised, random_programs, there
+from minihybrid_course.exercises.judging import equal, need
+from minihybrid_course.steps import called, of_this_engine, raised, random_programs, there
 
 
 def beside(yours, *ours, step=9):

@@ -18,7 +18,7 @@ import numpy as np
 from minihybrid.core import nd, sym
 from minihybrid.core.op import HybridError
 from minihybrid.gluon.autograd import record
-from minihybrid_course.exercises.judging import NotYet, error_text, kind, need
+from minihybrid_course.exercises.judging import NotYet, equal, error_text, kind, need
 from minihybrid_course.exercises.judging import tried as called
 
 
@@ -35,20 +35,6 @@ def of(kinds, value, what):
     there(value, what)
     need(isinstance(value, kinds), f"{what} must return {names}, but it returns {kind(value)}")
     return value
-
-
-def equal(actual, expected, what):
-    """Compare arrays, and name the first wrong element."""
-    actual, expected = np.asarray(actual), np.asarray(expected)
-    need(
-        actual.shape == expected.shape,
-        f"{what} has shape {actual.shape} instead of {expected.shape}",
-    )
-    equal = np.isclose(actual, expected, rtol=1e-4, atol=1e-5)
-    if not equal.all():
-        k = tuple(map(int, np.argwhere(~equal)[0]))
-        where = f" at [{', '.join(map(str, k))}]" if k else ""
-        raise NotYet(f"{what} is {actual[k]:g}{where} instead of {expected[k]:g}")
 
 
 def raised(error, what, function, *args, **kwargs):

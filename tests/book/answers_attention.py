@@ -90,9 +90,9 @@ ANSWERS = {
         [
             (lambda a, b: merge(a, b, corrects=False), "for 3 and 3 keys: total is"),
             (lambda a, b: merge(a, b, divides=True), "for 3 and 3 keys: mine is"),
-            (lambda a, b: merge(a, b, safe=False), "for no keys on either side: total is [nan"),
+            (lambda a, b: merge(a, b, safe=False), "for no keys on either side: total is nan"),
             (lambda a, b: merge(a, b, turned=False), "for 3 and 3 keys: mine is"),
-            (merge_without_top, "for scores near 1,000: total is [nan"),
+            (merge_without_top, "for scores near 1,000: total is nan"),
             (lambda a, b: merge(a, b)[1:], "expected a state (top, total, mine)"),
             (lambda a, b: (a[0].max(), *a[1:]), "top has shape ()"),
         ],

@@ -650,7 +650,7 @@ ANSWERS = {
         subtracting(),
         [
             (subtracting(minus=""), "bad operand type for unary -"),
-            (subtracting(difference="other + self * -1"), "`a - b` is [-4.0, -4.0]"),
+            (subtracting(difference="other + self * -1"), "`a - b` is -4 at [0] instead of 4"),
             (
                 subtracting(difference="NDArray(self.data - getattr(other, 'data', other))"),
                 "nothing is on the tape",
@@ -668,7 +668,7 @@ ANSWERS = {
             (exp_with("(y,)"), "doesn't use g"),
             (exp_with("(g * a,)"), "what is the derivative of exp"),
             (exp_with("g * y"), "add a comma"),
-            (exp_with("(g * y,)", "np.exp2"), "exp of [0, 1, 2] is [1.0, 2.0, 4.0]"),
+            (exp_with("(g * y,)", "np.exp2"), "exp of [0, 1, 2] is 2 at [1] instead of 2.71828"),
             (with_nano("exp = Op('exp', np.exp, ...)", "exp"), "the dots are still there"),
             (np.exp, "pass an Op with its gradient rule instead of the function exp"),
         ],

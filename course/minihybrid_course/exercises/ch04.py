@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from minihybrid_course import HERE
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, Part, Parts, equal, kind, need, tried
 
 NANO = HERE / "data/nano.txt"
 REPLACED = "a second backward replaces x.grad instead of adding to it"
@@ -51,10 +51,7 @@ def subtracts(arrays):
     need(isinstance(a, n.NDArray), f"pass your class NDArray: {what}")
     for text, (sign, expected) in SIGNS.items():
         actual = numbers_of(n, text, sign, a, b)
-        need(
-            np.array_equal(actual, expected),
-            f"for a = [5, 6] and b = [1, 2], `{text}` is {actual.tolist()} instead of {expected}",
-        )
+        equal(actual, expected, f"for a = [5, 6] and b = [1, 2], `{text}`")
     a.attach_grad()
     b.attach_grad()
     with n.record():
@@ -88,10 +85,7 @@ def exponential(op):
     )
     x, once = n.NDArray([0, 1, 2]), np.exp(np.float32([0, 1, 2]))
     actual = numbers_of(n, "exp([0, 1, 2])", op, x)
-    need(
-        np.allclose(actual, once),
-        f"exp of [0, 1, 2] is {actual.tolist()} instead of {once.tolist()}",
-    )
+    equal(actual, once, "exp of [0, 1, 2]")
     need(isinstance(op, n.Op), record)
     rule = tried("the gradient rule", op.grad, n.NDArray([1, 1, 1]), op(x), x)
     need(

@@ -9,7 +9,16 @@ import numpy as np
 
 from minihybrid.simt.errors import RaceError
 from minihybrid_course.exercises.ch25 import does
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
+from minihybrid_course.exercises.judging import (
+    Exercise,
+    Part,
+    Parts,
+    Refusal,
+    equal,
+    kind,
+    need,
+    tried,
+)
 
 
 def state_of(scores, values):
@@ -43,15 +52,7 @@ def compared(case, state, expected):
         f"{case}: expected a state (top, total, mine), but got {kind(state)}",
     )
     for name, actual, right in zip(("top", "total", "mine"), state, expected, strict=True):
-        actual = np.asarray(actual)
-        need(
-            actual.shape == right.shape,
-            f"{case}: {name} has shape {actual.shape}, but {right.shape} is needed",
-        )
-        need(
-            np.allclose(actual, right, rtol=1e-9),
-            f"{case}: {name} is {actual.round(4).tolist()}, but must be {right.round(4).tolist()}",
-        )
+        equal(actual, right, f"{case}: {name}")
 
 
 def causally(q, k, v):

@@ -8,7 +8,7 @@ What is left out: 35.5, which measures.
 import numpy as np
 
 from minihybrid.core.nd import array
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, Part, Parts, equal, kind, need, tried
 
 KINDS = 61  # of letters
 
@@ -52,16 +52,6 @@ def finds_leaks(leaks):
     return "a change of the last character reaches no position but the last one"
 
 
-def compared(case, result, right):
-    """An array that is the right one."""
-    values = np.asarray(result, dtype=float)
-    need(values.shape == right.shape, f"{case}: the shape is {values.shape}, not {right.shape}")
-    need(
-        np.allclose(values, right, atol=1e-6),
-        f"{case}: the result is {values.round(4).tolist()}, but must be {right.round(4).tolist()}",
-    )
-
-
 def chances(scores, temperature, k):
     """The specification of 35.3."""
     k, temperature = (k, temperature) if temperature else (1, 1)
@@ -85,7 +75,7 @@ def draws_from_the_top(function):
     for case, values, temperature, k in cases:
         handed = values.copy()
         result = tried("chances", function, handed, temperature, k)
-        compared(case, result, chances(values, temperature, k))
+        equal(result, chances(values, temperature, k), f"{case}: the result")
         need(np.array_equal(handed, values), f"{case}: chances changes the scores; copy them")
     return "likely characters stay likely, and the others are out"
 
@@ -100,7 +90,7 @@ def steps_with_a_cache(step):
         seen = slice(max(0, place + 1 - slots), place + 1)
         weights = np.exp(k[seen] @ q[place] / np.sqrt(size))
         result = tried("step", step, q[place], k[place], v[place], keys, values, place)
-        compared(case, result, weights @ v[seen] / weights.sum())
+        equal(result, weights @ v[seen] / weights.sum(), f"{case}: the result")
         stored = keys[place % slots]
         need(
             np.array_equal(stored, k[place]),

@@ -175,6 +175,20 @@ def tried(what, function, *args, **kwargs):
     return result
 
 
+def equal(actual, expected, what):
+    """Compare arrays, and name the first wrong element."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    need(
+        actual.shape == expected.shape,
+        f"{what} has shape {actual.shape} instead of {expected.shape}",
+    )
+    equal = np.isclose(actual, expected, rtol=1e-4, atol=1e-5)
+    if not equal.all():
+        k = tuple(map(int, np.argwhere(~equal)[0]))
+        where = f" at [{', '.join(map(str, k))}]" if k else ""
+        raise NotYet(f"{what} is {actual[k]:g}{where} instead of {expected[k]:g}")
+
+
 def kind(answer):
     """Describe an answer's type for messages.
 
