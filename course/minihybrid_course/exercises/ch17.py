@@ -58,14 +58,6 @@ def softsign(kernel):
     return "the same loops as the generator's, in float32 throughout"
 
 
-def ran(result):
-    """The message if 17.2 raised no error."""
-    return (
-        "the text ran to the end: make the last iteration read one element too far, and call "
-        "py_func, because machine code doesn't check indices"
-    )
-
-
 EXERCISES = {
     "17.1": Parts(
         'a pair: "rows" or "columns", and how many products with a half (or divisions) are made',
@@ -93,7 +85,8 @@ EXERCISES = {
         "NumPy checks each index; machine code would have read past the end of the array",
         IndexError,
         r"out of bounds",
-        ran,
+        "the text ran to the end: make the last iteration read one element too far, and call "
+        "py_func, because machine code doesn't check indices",
         {
             r"positional argument": "the kernel takes two arrays, a and out",
             r"not subscriptable|has no len|has no attribute": "the kernel takes NumPy arrays",
