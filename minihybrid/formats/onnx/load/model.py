@@ -193,8 +193,9 @@ def _apply(call, wanted):
         made = fold(call) or OPERATORS[node.op](call)
         parts = made if isinstance(made, tuple) else (made,)
         symbols = [part for part in parts if isinstance(part, Symbol)]
-        for last in {s.refs[0][0] for s in symbols} - scope.specs.keys():
-            last.name = scope.unique(node.outputs[0])  # the name that the file gives the result
+        for last in dict.fromkeys(s.refs[0][0] for s in symbols):
+            if last not in scope.specs:  # it is new
+                last.name = scope.unique(node.outputs[0])  # as the file calls the result
         for symbol in symbols:
             scope.spec(symbol)
     except FileError:
