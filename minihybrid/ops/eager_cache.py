@@ -138,7 +138,7 @@ def specialize(step):
     if any(spec.known and spec.nbytes >= LARGE for spec in (*specs, *outs)):
         keep_freed_memory()
     if op.view:
-        return methodcaller("reshape", outs[0].shape)
+        return methodcaller("reshape", outs[0].shape) if outs[0].shape else ndarray.squeeze
     run = op.settled and QUIET.copy().run(partial(op.settled, *specs, **attrs))
     return run or (partial(op.eager, **attrs) if attrs else op.eager)
 

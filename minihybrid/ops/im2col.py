@@ -17,9 +17,10 @@ move whole rows. Small images are batched, with the batch as the last axis, to m
 copies and products long.
 
 With stride 1, the columns of one kernel row are those of the row above, shifted down the
-image. Where it pays, only one row's columns are copied, for a few extra positions, and each
-kernel row multiplies a shifted slice of them: above, rows c and d are rows a and b from
-position 3 on.
+image. Where it pays, only one row's columns are copied, without padding, and one product
+multiplies them with the weights of all kernel rows. Its rows are added with shifts: above,
+rows c and d are rows a and b, from one line of outputs further on. In three dimensions, the
+rows of the second axis are shared.
 Limits: direct loops without copies are left to the compiled kernels (`ops/cpu`).
 """
 
@@ -29,7 +30,7 @@ import numpy as np
 
 BLOCK = 2**21  # bytes of columns, so that the product reads them from the cache
 SMALL = 256  # outputs per channel; images with fewer are batched
-DEEP = 128  # minimum rows of columns per product for shifts to pay
+DEEP = 96  # minimum rows of columns for shifts to pay, unless groups have one filter
 THIN = 128  # filters from which a weight's gradient puts the columns first in its product
 LONG = 1024  # minimum positions that one product of a weight's gradient reduces over
 
@@ -84,16 +85,21 @@ def gathered(data, starts, stride, out):
         shape = (*data.shape[1:axis], length, *data.shape[axis + 1 :])
         columns = np.empty((len(data), len(first), *shape), data.dtype)
         for t, start in enumerate(first):
-            low = min(max(-(start // step), 0), length)
-            high = max(min(-((start - size) // step), length), low)
+            at, seen = overlap(start, step, length, size)
             into, lead = columns[:, t], (slice(None),) * axis
-            into[(*lead, slice(low))] = into[(*lead, slice(high, None))] = 0
-            if low < high:
-                begin = start + step * low
-                seen = slice(begin, begin + step * (high - low - 1) + 1, step)
-                into[(*lead, slice(low, high))] = data[(*lead, seen)]
+            into[(*lead, slice(at.start))] = into[(*lead, slice(at.stop, None))] = 0
+            into[(*lead, at)] = data[(*lead, seen)]
         data = columns
     return data
+
+
+def overlap(start, step, length, size):
+    """Return the outputs y, of `length`, whose start + step y is one of `size` positions, and
+    these positions, as slices."""
+    low = min(max(-(start // step), 0), length)
+    high = max(min(-((start - size) // step), length), low)
+    begin = start + step * low
+    return slice(low, high), slice(begin, begin + max(step * (high - low - 1) + 1, 0), step)
 
 
 def blocks(n, out, nbytes, least=SMALL):
@@ -120,45 +126,40 @@ def _even(length, most):
     return max(-(-length // n_parts), 1)
 
 
-def shifts(weight, starts, stride):
-    """Return how many taps of the first axis share columns; 1 if they don't.
+def pays(weight, n_shifts, positions):
+    """Return whether sharing columns among taps saves more than moving weights and sums costs."""
+    filters = weight.shape[1]
+    deep = filters == 1 or weight[0, 0].size // n_shifts >= max(DEEP, 3 * filters)
+    return deep and n_shifts > 1 and positions >= 16 * filters
+
+
+def sharing(weight, factors, starts, stride, shape, out):
+    """Choose the axis whose taps share columns: the one before the last, if it pays.
 
     weight:  (groups, O / groups, C / groups, *taps).
+    factors: arrays that the padding's zeros may multiply, which sharing skips or adds.
+    shape:   of the data (N, C, *size).
 
-    Sharing saves copies, but adds one accumulation per filter and shift.
+    Returns: (the weight with that axis third, axis, shifts, starts and lengths of the columns).
+    Without sharing, the only shift is 0, and the weight is as it was.
     """
-    depth = weight[0, 0].size // len(starts[0])
-    return len(starts[0]) if stride[0] == 1 and depth >= max(DEEP, 4 * weight.shape[1]) else 1
+    axis = max(len(stride) - 2, 0)
+    shifts, own, lengths = starts[axis], [*starts], [*out]
+    can = stride[axis] == 1 and pays(weight, len(shifts), shape[0] * prod(out))
+    if not (can and np.isfinite([np.vdot(a, a) for a in factors]).all()):
+        return weight, 0, [0], starts, out
+    own[axis], lengths[axis] = [0], shape[2 + axis]
+    return np.moveaxis(weight, 3 + axis, 2), axis, shifts, own, lengths
 
 
-def columns_of(data, part, starts, stride, out, n_shifts):
-    """Return the columns (C, taps, positions) of a block of data (N, C, *size), and the slice
-    of positions that each shift reads."""
-    images, rows = part
-    step, first = stride[0], min(starts[0]) + stride[0] * rows.start
-    low = max(first, 0)  # the first row that the block reads
+def columns_of(data, images, rows, starts, stride, out):
+    """Return the columns (C, *taps, rows, *out[1:], n) of a block of data (N, C, *size)."""
+    step = stride[0]
+    low = max(min(starts[0]) + step * rows.start, 0)  # the first row that the block reads
     high = max(max(starts[0]) + step * (rows.stop - 1) + 1, low)
     starts = [[start + step * rows.start - low for start in starts[0]], *starts[1:]]
     data = np.moveaxis(computed(data[images, :, low:high]), 0, -1)
-    n_rows, width, begins = rows.stop - rows.start, prod(out[1:]) * data.shape[-1], [0]
-    length = n_rows * width
-    if n_shifts > 1:
-        begins = [(start - min(starts[0])) * width for start in starts[0]]
-        n_rows += max(starts[0]) - min(starts[0])
-        as_is = [[0]] * len(out[1:])  # all other axes
-        shape = (n_rows, *data.shape[2:])
-        data = gathered(data, [[min(starts[0])], *as_is], (1,) * len(out), shape[:-1])
-        data, starts = data.reshape(len(data), *shape), [[0], *starts[1:]]
-    columns = gathered(data, starts, stride, (n_rows, *out[1:]))
-    columns = columns.reshape(len(data), prod(map(len, starts)), -1)
-    return columns, [slice(begin, begin + length) for begin in begins]
-
-
-def positions_of(values, part):
-    """Return a block of values (N, C, *out) as (C, positions)."""
-    images, rows = part
-    values = np.moveaxis(computed(values[images, :, rows]), 0, -1)
-    return values.reshape(len(values), -1)
+    return gathered(data, starts, stride, (rows.stop - rows.start, *out[1:]))
 
 
 def computed(data):
@@ -171,18 +172,26 @@ def correlate(data, weight, starts, stride, into):
 
     weight:  (groups, O / groups, C / groups, *taps).
     """
-    out, (groups, filters, channels) = into.shape[2:], weight.shape[:3]
-    n_shifts = shifts(weight, starts, stride)
-    rows = np.moveaxis(weight.reshape(groups, filters, channels, n_shifts, -1), 3, 0)
-    first, *others = rows.reshape(n_shifts, groups, filters, -1)
-    for images, part in blocks(len(data), out, first[0, 0].nbytes * groups):
-        columns, (at, *more) = columns_of(data, (images, part), starts, stride, out, n_shifts)
-        columns = columns.reshape(groups, first.shape[-1], -1)
-        product = np.matmul(first, columns[..., at])
-        for row, at in zip(others, more, strict=True):
-            product += np.matmul(row, columns[..., at])
-        product = product.reshape(into.shape[1], -1, *out[1:], images.stop - images.start)
-        into[images, :, part] = np.moveaxis(product, -1, 0)
+    out, groups = into.shape[2:], len(weight)
+    rows, axis, shifts, starts, read = sharing(weight, [weight], starts, stride, data.shape, out)
+    rows = rows.reshape(groups, weight.shape[1] * len(shifts), -1)
+    for images, part in blocks(len(data), out, rows[0, 0].nbytes * groups):
+        lines, shift = part, 0
+        if shifts[1:] and not axis:  # with some rows above and below
+            length = part.stop - part.start + max(shifts) - min(shifts)
+            lines = overlap(part.start + min(shifts), 1, length, data.shape[2])[1]
+            shift = part.start - lines.start
+        columns = columns_of(data, images, lines, starts, stride, read)
+        product = np.matmul(rows, columns.reshape(groups, rows.shape[-1], -1))
+        product = product.reshape(into.shape[1], len(shifts), *columns.shape[-1 - len(out) :])
+        total = product[:, 0]
+        if shifts[1:]:
+            total = np.zeros_like(np.moveaxis(into[images, :, part], 0, -1), product.dtype, "C")
+            sums, terms = np.moveaxis(total, 1 + axis, 0), np.moveaxis(product, 2 + axis, 0)
+            for t, start in enumerate(shifts):
+                at, seen = overlap(start + shift, 1, len(sums), len(terms))
+                sums[at] += terms[seen, :, t]
+        into[images, :, part] = np.moveaxis(total, -1, 0)
 
 
 # -- the three sums --------------------------------------------------------------------
@@ -237,7 +246,7 @@ def scatter(grad, split, kernel, stride, dilate, pad, into):
     nbytes = groups * rows[0, :, 0].nbytes * prod(out)  # of one image's contributions
     step = _even(len(grad), BLOCK // nbytes)
     for images in (slice(i, i + step) for i in range(0, len(grad), step)):
-        values = positions_of(grad, (images, slice(0, out[0]))).reshape(groups, filters, -1)
+        values = np.moveaxis(computed(grad[images]), 0, -1).reshape(groups, filters, -1)
         added = np.matmul(rows, values).reshape(into.shape[1], n_taps, *out, -1)
         around = (n + 2 * p for n, p in zip(into.shape[2:], pad, strict=True))
         sums = np.zeros((into.shape[1], *around, added.shape[-1]), added.dtype)
@@ -248,25 +257,17 @@ def scatter(grad, split, kernel, stride, dilate, pad, into):
 
 def weight_sums(data, grad, *, size, kernel, stride, dilate, pad, num_group):
     """Return the gradient of the weights, summed over images and outputs."""
-    (n, filters), out, channels = grad.shape[:2], grad.shape[2:], data.shape[1]
-    filters, kind = filters // num_group, computed(data[:0]).dtype
-    shape, starts = (
-        (num_group, filters, channels // num_group, *kernel),
-        windows(kernel, dilate, pad),
-    )
-    n_shifts = shifts(np.broadcast_to(kind.type(0), shape), starts, stride)
-    depth, is_thin = prod(shape[2:]) // n_shifts, filters <= THIN
-    sums = np.zeros(
-        (n_shifts, num_group, *((depth, filters) if is_thin else (filters, depth))), kind
-    )
-    for part in blocks(n, out, depth * num_group * kind.itemsize, LONG):
-        columns, places = columns_of(data, part, starts, stride, out, n_shifts)
-        columns = columns.reshape(num_group, depth, -1)
-        rows = positions_of(grad, part).reshape(num_group, filters, -1)
-        for total, at in zip(sums, places, strict=True):
-            some = columns[..., at]
-            total += some @ rows.swapaxes(1, 2) if is_thin else rows @ some.swapaxes(1, 2)
-    sums = sums.swapaxes(2, 3) if is_thin else sums
-    sums = sums.reshape(n_shifts, num_group, filters, shape[2], -1)
-    sums = np.moveaxis(sums, 0, 3).reshape(num_group * filters, *shape[2:])
-    return sums.astype(data.dtype, order="C")
+    filters, channels, out = grad.shape[1] // num_group, data.shape[1] // num_group, grad.shape[2:]
+    total = np.zeros((num_group, filters, channels, *kernel), computed(data[:0]).dtype)
+    starts, is_thin, sums = windows(kernel, dilate, pad), filters <= THIN, 0
+    into, axis, shifts, starts, read = sharing(total, (data, grad), starts, stride, data.shape, out)
+    back = [[0]] * axis + [[-start for start in shifts]] + [[0]] * (len(out) - 1 - axis)
+    depth = total[0, 0].size // len(shifts)
+    for images, part in blocks(len(data), read, depth * num_group * total.itemsize, LONG):
+        columns = columns_of(data, images, part, starts, stride, read).reshape(num_group, depth, -1)
+        rows = columns_of(grad, images, part, back, (1,) * len(out), read)
+        rows = rows.reshape(num_group, filters * len(shifts), -1)
+        sums += columns @ rows.swapaxes(1, 2) if is_thin else rows @ columns.swapaxes(1, 2)
+    if len(data):
+        into[...] = (sums.swapaxes(1, 2) if is_thin else sums).reshape(into.shape)
+    return total.reshape(grad.shape[1], channels, *kernel).astype(data.dtype, order="C")

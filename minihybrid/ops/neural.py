@@ -355,10 +355,8 @@ def _softmax_infer(specs, axis, temperature, dtype=None, use_length=False):
     (data,), (out,) = same_shape("softmax", specs[:1])
     if out.shape is not None:
         axis = axis_of("softmax", axis, len(out.shape))
-    given, length = (
-        list(specs[1:]),
-        None if out.shape is None else (*out.shape[:axis], *out.shape[axis + 1 :]),
-    )
+    given = list(specs[1:])
+    length = None if out.shape is None else (*out.shape[:axis], *out.shape[axis + 1 :])
     if given and length is not None and given[0].shape not in (None, length, length or (1,)):
         raise ShapeError(
             f"softmax: length has shape {given[0].shape}, but {length} is needed: how many "
@@ -383,10 +381,16 @@ def _below_zero(data, axis, temperature, dtype):
 
 
 def _softmax_settled(data, length=None, *, axis, temperature, dtype=None, use_length=False):
-    below_zero = _below_zero(data, axis, temperature, dtype)
+    below_zero, ones = _below_zero(data, axis, temperature, dtype), None
     exp, add, multiply, reciprocal = np.exp, np.add.reduce, np.multiply, np.reciprocal
+    if data.dtype in (np.float32, np.float64) and temperature is dtype is None and not use_length:
+        if len(data.shape) == 2 and axis % 2 == 1 and data.shape[1] <= 64:
+            ones = np.ones((data.shape[1], data.shape[1]), data.dtype)
 
     def run(data, length=None):
+        if ones is not None and np.vdot(data, data) < 6400:  # all within 80 of 0: exp is safe
+            out = exp(data)
+            return np.divide(out, out.dot(ones), out)  # fewer calls, and no broadcasting
         if length is not None:
             places = np.arange(data.shape[axis])
             places = np.expand_dims(places, [i for i in range(data.ndim) if i != axis % data.ndim])
@@ -423,15 +427,12 @@ def _log_softmax_eager(data, **attrs):
 
 
 def _softmax_grad(g, out, data, *length, axis, temperature, dtype, use_length):
-    if not length:
-        inner = sum_(g * out, axis=axis, keepdims=True)
-        return (_scaled(out * g.broadcast_sub(inner), data, temperature, dtype),)
-    # Elements beyond a length are excluded, even if their gradient is NaN.
-    counts = softmax(data.zeros_like(), *length, axis=axis, use_length=True)
-    g = choose(counts, g, g.zeros_like())
+    if length:  # elements beyond a length are excluded, even if their gradient is NaN
+        counts = softmax(data.zeros_like(), *length, axis=axis, use_length=True)
+        g = choose(counts, g, g.zeros_like())
     inner = sum_(g * out, axis=axis, keepdims=True)
     grad = _scaled(out * g.broadcast_sub(inner), data, temperature, dtype)
-    return choose(counts, grad, grad.zeros_like()), None
+    return (choose(counts, grad, grad.zeros_like()), None) if length else (grad,)
 
 
 def _log_softmax_grad(g, out, data, axis, temperature, dtype):

@@ -93,7 +93,7 @@ def reduction(name, function, ufunc, reduce, grad, doc, aliases=(), **more):
             return lambda data: reduce(data.reshape(rows), -1)
 
         def run(data):
-            out = np.asarray(function(data, axis=gone, keepdims=keepdims), data.dtype)
+            out = np.asarray(function(data, axis=gone, keepdims=keepdims), data.dtype, "C")
             return out if out.ndim else out.reshape(1)
 
         return run
@@ -110,6 +110,7 @@ def reduction(name, function, ufunc, reduce, grad, doc, aliases=(), **more):
         settled=settled,
         reduce=reduce,
         grad=grad,
+        gives_own=True,
         doc=doc,
         **more,
     )

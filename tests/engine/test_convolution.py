@@ -76,18 +76,13 @@ def sums_of_taps(data, weight, *, size, kernel, stride, dilate, pad, num_group):
     return total.reshape(n, len(weight), *out)
 
 
-def always_shifted(weight, starts, stride):
-    """`im2col.shifts`, wherever it's possible."""
-    return len(starts[0]) if stride[0] == 1 else 1
-
-
 @pytest.mark.parametrize("block", [1, 2**10, 2**21])
 @pytest.mark.parametrize("small", [1, 256])
-@pytest.mark.parametrize("shifts", [im2col.shifts, always_shifted])
-def test_eager_sums_do_not_depend_on_the_blocks(monkeypatch, block, small, shifts):
+@pytest.mark.parametrize("pays", [im2col.pays, lambda weight, n_shifts, n: n_shifts > 1])
+def test_eager_sums_do_not_depend_on_the_blocks(monkeypatch, block, small, pays):
     """Forward as defined; both gradients by <conv(x, w), g> = <x, back> = <w, weight_sums>."""
     sizes = [("BLOCK", block), ("SMALL", small), ("LONG", small), ("THIN", small)]
-    for name, value in (*sizes, ("shifts", shifts)):
+    for name, value in (*sizes, ("pays", pays)):
         monkeypatch.setattr(im2col, name, value)
     rng = np.random.default_rng(block + small)
     for _ in range(30):
@@ -102,6 +97,22 @@ def test_eager_sums_do_not_depend_on_the_blocks(monkeypatch, block, small, shift
         product = (out * grad).sum()
         assert (back * data).sum() == pytest.approx(product, 1e-9, 1e-9), geometry
         assert (sums * weight).sum() == pytest.approx(product, 1e-9, 1e-9), geometry
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("name", ["convolved", "convolved_back", "weight_sums"])
+@pytest.mark.parametrize("infinite", [0, 1])
+def test_zeros_of_the_padding_times_infinity_are_nan(monkeypatch, name, infinite):
+    """Whether columns are shared or not."""
+    three = (3, 3)
+    geometry = dict(size=(4, 4), kernel=three, stride=(1, 1), dilate=(1, 1), pad=(1, 1))
+    arrays = [np.ones((2, 2, 4, 4)), np.ones((2, 2, *(three if name != "weight_sums" else (4, 4))))]
+    arrays[infinite][0, 0, 0, 0] = np.inf
+    results = []
+    for value in (True, False):
+        monkeypatch.setattr(im2col, "pays", lambda *_, value=value: value)
+        results.append(getattr(im2col, name)(*arrays, **geometry, num_group=1))
+    np.testing.assert_array_equal(*results)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32"])
