@@ -153,12 +153,12 @@ def sharing(weight, factors, starts, stride, shape, out):
 
 
 def columns_of(data, images, rows, starts, stride, out):
-    """Return the columns (C, *taps, rows, *out[1:], n) of a block of data (N, C, *size)."""
+    """Return the columns (C, *taps, rows, *out[1:], n) of a block of data (C, *size, N)."""
     step = stride[0]
     low = max(min(starts[0]) + step * rows.start, 0)  # the first row that the block reads
     high = max(max(starts[0]) + step * (rows.stop - 1) + 1, low)
     starts = [[start + step * rows.start - low for start in starts[0]], *starts[1:]]
-    data = np.moveaxis(computed(data[images, :, low:high]), 0, -1)
+    data = computed(data[:, low:high, ..., images])
     return gathered(data, starts, stride, (rows.stop - rows.start, *out[1:]))
 
 
@@ -175,23 +175,24 @@ def correlate(data, weight, starts, stride, into):
     out, groups = into.shape[2:], len(weight)
     rows, axis, shifts, starts, read = sharing(weight, [weight], starts, stride, data.shape, out)
     rows = rows.reshape(groups, weight.shape[1] * len(shifts), -1)
-    for images, part in blocks(len(data), out, rows[0, 0].nbytes * groups):
+    data, into = np.moveaxis(data, 0, -1), np.moveaxis(into, 0, -1)  # images last
+    for images, part in blocks(data.shape[-1], out, rows[0, 0].nbytes * groups):
         lines, shift = part, 0
         if shifts[1:] and not axis:  # with some rows above and below
             length = part.stop - part.start + max(shifts) - min(shifts)
-            lines = overlap(part.start + min(shifts), 1, length, data.shape[2])[1]
+            lines = overlap(part.start + min(shifts), 1, length, data.shape[1])[1]
             shift = part.start - lines.start
         columns = columns_of(data, images, lines, starts, stride, read)
         product = np.matmul(rows, columns.reshape(groups, rows.shape[-1], -1))
-        product = product.reshape(into.shape[1], len(shifts), *columns.shape[-1 - len(out) :])
+        product = product.reshape(len(into), len(shifts), *columns.shape[-1 - len(out) :])
         total = product[:, 0]
         if shifts[1:]:
-            total = np.zeros_like(np.moveaxis(into[images, :, part], 0, -1), product.dtype, "C")
-            sums, terms = np.moveaxis(total, 1 + axis, 0), np.moveaxis(product, 2 + axis, 0)
+            total = np.zeros(into[:, part, ..., images].shape, product.dtype)
+            sums, terms = total.swapaxes(0, 1 + axis), product.swapaxes(0, 2 + axis)
             for t, start in enumerate(shifts):
                 at, seen = overlap(start + shift, 1, len(sums), len(terms))
-                sums[at] += terms[seen, :, t]
-        into[images, :, part] = np.moveaxis(total, -1, 0)
+                sums[at] += terms[seen, t]
+        into[:, part, ..., images] = total
 
 
 # -- the three sums --------------------------------------------------------------------
@@ -263,11 +264,12 @@ def weight_sums(data, grad, *, size, kernel, stride, dilate, pad, num_group):
     into, axis, shifts, starts, read = sharing(total, (data, grad), starts, stride, data.shape, out)
     back = [[0]] * axis + [[-start for start in shifts]] + [[0]] * (len(out) - 1 - axis)
     depth = total[0, 0].size // len(shifts)
-    for images, part in blocks(len(data), read, depth * num_group * total.itemsize, LONG):
+    data, grad = np.moveaxis(data, 0, -1), np.moveaxis(grad, 0, -1)  # images last
+    for images, part in blocks(data.shape[-1], read, depth * num_group * total.itemsize, LONG):
         columns = columns_of(data, images, part, starts, stride, read).reshape(num_group, depth, -1)
         rows = columns_of(grad, images, part, back, (1,) * len(out), read)
         rows = rows.reshape(num_group, filters * len(shifts), -1)
         sums += columns @ rows.swapaxes(1, 2) if is_thin else rows @ columns.swapaxes(1, 2)
-    if len(data):
+    if data.shape[-1]:
         into[...] = (sums.swapaxes(1, 2) if is_thin else sums).reshape(into.shape)
-    return total.reshape(grad.shape[1], channels, *kernel).astype(data.dtype, order="C")
+    return total.reshape(len(grad), channels, *kernel).astype(data.dtype, order="C")

@@ -368,8 +368,7 @@ def _softmax_infer(specs, axis, temperature, dtype=None, use_length=False):
 
 def _below_zero(data, axis, temperature, dtype):
     """Return data / temperature minus its maximum, so that exp is at most 1."""
-    kind = floating(data.dtype)
-    kind = kind if dtype is None else np.promote_types(kind, dtype)
+    kind = np.promote_types(floating(data.dtype), dtype or floating(data.dtype))
     heat, largest = None if temperature is None else kind.type(temperature), np.maximum.reduce
 
     def run(data):
@@ -382,14 +381,13 @@ def _below_zero(data, axis, temperature, dtype):
 
 def _softmax_settled(data, length=None, *, axis, temperature, dtype=None, use_length=False):
     below_zero, ones = _below_zero(data, axis, temperature, dtype), None
-    exp, add, multiply, reciprocal = np.exp, np.add.reduce, np.multiply, np.reciprocal
     if data.dtype in (np.float32, np.float64) and temperature is dtype is None and not use_length:
         if len(data.shape) == 2 and axis % 2 == 1 and data.shape[1] <= 64:
             ones = np.ones((data.shape[1], data.shape[1]), data.dtype)
 
     def run(data, length=None):
         if ones is not None and np.vdot(data, data) < 6400:  # all within 80 of 0: exp is safe
-            out = exp(data)
+            out = np.exp(data)
             return np.divide(out, out.dot(ones), out)  # fewer calls, and no broadcasting
         if length is not None:
             places = np.arange(data.shape[axis])
@@ -397,9 +395,9 @@ def _softmax_settled(data, length=None, *, axis, temperature, dtype=None, use_le
             counts = places < np.expand_dims(length, axis)
             data = np.where(counts, data.astype(floating(data.dtype)), -np.inf)
         out = below_zero(data)
-        exp(out, out)
-        total = add(out, axis, None, None, True)
-        multiply(out, reciprocal(total, total), out)
+        np.exp(out, out)
+        total = np.add.reduce(out, axis, None, None, True)
+        np.multiply(out, np.reciprocal(total, total), out)
         out = out if length is None else np.where(counts, out, 0)
         return out if dtype in (None, out.dtype) else out.astype(dtype)
 
