@@ -135,7 +135,7 @@ def amounts(slug):
     stem, _, text, n_cells = chapters()[slug]
     cells = json.loads((ROOT / f"notebooks/{stem}.ipynb").read_text(encoding="utf-8"))["cells"]
     exercises = [number for number, *_ in EXERCISE.findall(text)]
-    steps = {source.partition(":")[0] for source in tagged(cells, r"nano-\d\d")}
+    steps = {re.search(r"# step \d+", source)[0] for source in tagged(cells, r"nano-\d\d")}
     return {
         "lines of nano": sum(map(count, tagged(cells, r"nano-\d+"))),
         "cells": n_cells,

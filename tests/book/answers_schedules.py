@@ -25,7 +25,7 @@ def held(loops):
 
 
 ANSWERS = {
-    "34.1": (
+    "34.2": (
         (8, 7, 13),
         [
             ((12, 7, 13), "stay in registers"),
@@ -34,7 +34,7 @@ ANSWERS = {
             ((8, 7, 11), "an element for each row, and a vector for each column"),
         ],
     ),
-    "34.2": (
+    "34.3": (
         scheduled(lambda loops: loops.vectorize("k", 8)),
         [
             (scheduled(lambda loops: loops.vectorize("j", 8).parallel("i")), "accepted this"),
@@ -44,7 +44,7 @@ ANSWERS = {
             (lambda: naivee, "run the cells above"),  # noqa: F821
         ],
     ),
-    "34.3": (
+    "34.4": (
         lambda loops: held(loops).jam("x").split("y", 4).jam("y_in"),
         [
             (lambda loops: loops, "10240 stores, and 128 are enough"),

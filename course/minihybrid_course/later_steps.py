@@ -1,0 +1,160 @@
+"""Chapter 34. Checks of the steps of nano in the chapters after 31.
+
+Uses:    the names defined by a step in a notebook.
+Defines: `STEPS`, from a step to its names, its check, and the message if it's right.
+
+The checks simulate caches and devices themselves. Not supported: compiled kernels.
+"""
+
+import itertools
+import re
+
+import numpy as np
+
+from minihybrid_course.exercises.judging import equal, need
+from minihybrid_course.steps import called, raised
+
+
+def refused(what, error, words, f, *args, **attrs):
+    """Check that a call raises an error of a type, whose message contains some words."""
+    text = raised(error, what, f, *args, **attrs)
+    missing = [word for word in words if word not in text]
+    need(not missing, f"the error of {what} doesn't contain {missing}: {text}")
+
+
+# -- step 20: a loop nest ------------------------------------------------------------------
+PRODUCT = "out[i, j] += a[i, k] * b[k, j]"
+TWO = {"i": 3, "j": 4}
+THREE = {"i": 2, "j": 6, "k": 2}
+LEGAL = [  # loops, body, another order in which each element's uses keep theirs
+    *((THREE, PRODUCT, order) for order in ("ikj", "kji", "jki")),
+    (TWO, "out[i, j] = a[j, i] + 1", "ji"),
+    (TWO, "x[i + 1, j + 1] = x[i, j]", "ji"),
+    (TWO, "last[0, j] = a[i, j]", "ji"),
+    (TWO, "out[i, j] = a[0, 0] + b[j, i]", "ji"),
+]
+ILLEGAL = [  # loops, body, order, array, what goes wrong
+    (TWO, "x[i + 1, j] = x[i, j + 1] + 1", "ji", "x", "an element would be loaded too early"),
+    (TWO, "x[i, j + 1] = x[i + 1, j]", "ji", "x", "an element would be stored too early"),
+    (TWO, "y[0, 0] = a[i, j]", "ji", "y", "another value would be stored last"),
+    ({"i": 2, "k": 2, "k_in": 2}, "s[0, i] += a[i, 2 * k + k_in]", ("i", "k_in", "k"), "s",
+     "the terms of a sum would be added in another order"),
+]  # fmt: skip
+
+
+class Logged:
+    """Stands for an array, and logs each access."""
+
+    def __init__(self, name, log):
+        self.name, self.log = name, log
+
+    def __getitem__(self, index):
+        self.log.append((self.name, np.index_exp[index], False))
+        return 1
+
+    def __setitem__(self, index, value):
+        self.log.append((self.name, np.index_exp[index], True))
+
+
+def uses(body, loops):
+    """Return the accesses of a body in loops, or of a program without any, in order."""
+    log = []
+    arrays = {name: Logged(name, log) for name in re.findall(r"(\w+)\[", body)}
+    for point in itertools.product(*map(range, loops.values())):
+        try:
+            exec(body, arrays | dict(zip(loops, point, strict=True)))
+        except Exception as error:
+            need(False, f"`{body}` raises {type(error).__name__}: {error}")
+    return log
+
+
+def same_uses(nest, expected, what):
+    """Check the accesses of a nest, and that its text makes them in the same order."""
+    actual = uses(nest.body, dict(nest.loops))
+    k = next((k for k, (a, b) in enumerate(zip(actual, expected, strict=False)) if a != b), None)
+    need(len(actual) == len(expected), f"{what} has {len(actual)} accesses, not {len(expected)}")
+    if k is not None:
+        (a, i, _), (b, j, _) = actual[k], expected[k]
+        need(False, f"{what}: access {k + 1} is {a}{[*i]} instead of {b}{[*j]}: `{nest.body}`")
+    text = str(nest)
+    loops = "[" in text and uses(text, {}) == expected
+    need(loops, f"{what}: its text must run its own loops, in their order, but it's `{text}`")
+
+
+def loaded(log, lines, width, renew=True, whole=True, apart=True):
+    """Count the cache lines that some accesses load, or what typical mistakes count."""
+    cache, n = [], 0
+    for array, (row, column), _ in log:
+        line = apart and array, row, column // width if whole else column
+        n += line not in cache
+        if line in cache and renew:
+            cache.remove(line)
+        cache = [*cache, line][-lines:] if line not in cache else cache
+    return n
+
+
+def _split(n):
+    nest = n.Nest(THREE, PRODUCT)
+    one, what = called("split", n.split, nest, "j", 3), 'split(nest, "j", 3)'
+    right = [("i", 2), ("j", 2), ("j_in", 3), ("k", 2)]
+    need([*one.loops.items()] == right, f"{what} has the loops {one.loops} instead of {right}")
+    same_uses(one, uses(PRODUCT, THREE), what)
+    kept = [*nest.loops] == [*THREE] and nest.body == PRODUCT
+    need(kept, "split changes its argument: return a new Nest")
+    words = n.Nest({"i": 4}, "i_max[0, 2 * i] = pi[i, 0] + i")
+    what = f'split(nest, "i", 2) of `{words.body}`'
+    same_uses(called(what, n.split, words, "i", 2), uses(words.body, words.loops), what)
+    what = 'split(nest, "j", 4), for a loop of 6 iterations,'
+    refused(what, ValueError, ["6"], n.split, nest, "j", 4)
+    try:
+        again = n.split(one, "j", 2)
+    except ValueError:
+        return
+    same_uses(again, uses(PRODUCT, THREE), 'the second split of "j"')
+
+
+def _reorder(n):
+    for loops, body, order in LEGAL:
+        what = f"reorder{tuple(order)} of `{body}`"
+        nest = n.Nest(loops, body)
+        result = called(what, n.reorder, nest, *order)
+        need([*result.loops] == [*order], f"{what} has the loops {[*result.loops]}")
+        same_uses(result, uses(body, {name: loops[name] for name in order}), what)
+        need([*nest.loops] == [*loops], "reorder changes its argument: return a new Nest")
+    for loops, body, order, array, why in ILLEGAL:
+        what = f"reorder{tuple(order)} of `{body}`: {why}, so it"
+        refused(what, ValueError, [array], n.reorder, n.Nest(loops, body), *order)
+    refused("reorder without one of the loops", ValueError, [], n.reorder, nest, "i")
+
+
+def _step_20(n):
+    _split(n)
+    _reorder(n)
+    cube = n.Nest(dict.fromkeys("ijk", 4), PRODUCT)
+    tiled = n.split(n.split(cube, "j", 2), "k", 2)
+    tiled = called("reorder", n.reorder, tiled, "j", "k", "i", "k_in", "j_in")
+    a, b = np.random.default_rng(0).integers(-4, 5, (2, 4, 4))
+    out = np.zeros((4, 4), int)
+    exec(str(tiled), {"a": a, "b": b, "out": out})
+    equal(out, a @ b, "the tiled product")
+    for nest, lines, width in itertools.product((tiled, cube), (4, 6), (3,)):
+        log = uses(nest.body, dict(nest.loops))
+        what = f"traffic(nest, {lines}, {width})"
+        actual, right = called(what, n.traffic, nest, lines, width), loaded(log, lines, width)
+        why = {
+            len(log): "count only lines that aren't in the cache",
+            loaded(log, lines, width, whole=False): "an access loads a whole line of elements",
+            loaded(log, lines, width, renew=False): "a line that's used again is the newest",
+            loaded(log, lines, width, apart=False): "two arrays never share a line",
+            loaded(log, lines + 1, width): "the cache has one line more than it may",
+        }.get(actual, f"simulate the accesses of `{nest.body}` one by one")
+        need(actual == right, f"{what} is {actual} instead of {right}: {why}")
+
+
+STEPS = {
+    20: (
+        "Nest split reorder traffic",
+        _step_20,
+        "each illegal order is rejected, and traffic counts like the cache",
+    )
+}
