@@ -8,6 +8,7 @@ The checks simulate caches and devices themselves. Not supported: compiled kerne
 
 import itertools
 import re
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -151,10 +152,156 @@ def _step_20(n):
         need(actual == right, f"{what} is {actual} instead of {right}: {why}")
 
 
+# -- step 21: writes -----------------------------------------------------------------------
+def _parts(m, x, y):
+    a = x * 10
+    v, w = a[0:2], a[1:3]
+    s = w * 2
+    v += 1
+    return s * w
+
+
+def _names(m, x, y):
+    z = x * 1
+    also, before = z, z + 1
+    z[:] = y * 2
+    return also * before
+
+
+def _argument(m, x, y):
+    x += y
+    x[0] = 5
+    return x * y
+
+
+def _nested(m, x, y):
+    v = x[1:3]
+    u = v[1:2]
+    u += y[0:1]
+    v[0:1] = u * 3
+    return x + v[0]
+
+
+def _exchanged(m, x, y):
+    t = x * 1
+    x[:] = y
+    y[0:2] = t[1:3]
+    return t * y
+
+
+def _temporary(m, x, y):
+    s = (x * y).sum(0)
+    s += 1
+    return s * m.reshape(x, shape=(3, 1))
+
+
+WRITES = {  # program, of two arrays of shape (3,) -> what it's about
+    _parts: "a view is read after a write through another one",
+    _names: "two names for an array, and an older value",
+    _argument: "an argument is written",
+    _nested: "a part of a part is written",
+    _exchanged: "two arguments are written",
+    _temporary: "the result of `sum`, which nothing else reads, is written",
+}
+
+
+def _stale(m, x):
+    h = x * 1
+    flat = m.reshape(h, shape=(4,))
+    h += 1
+    return flat * 1
+
+
+def _through(m, x):
+    h = x * 1
+    m.transpose(h)[0] = 7
+    return h * 2
+
+
+def _lost(m, x):
+    flat = m.reshape(x, shape=(4,))
+    flat += 1
+    return flat * 1
+
+
+def _returned(m, x):
+    x += 1
+    return x
+
+
+REFUSED = {  # program, of an array of shape (2, 2) -> what must be refused
+    _stale: "the read of a reshaped array after a write to the original",
+    _through: "the read of an array after a write to its transpose",
+    _lost: "a write to an argument through `reshape`",
+    _returned: "the return of an argument",
+}
+
+
+NUMPY = SimpleNamespace(reshape=lambda a, shape: a.reshape(shape))  # as nano calls it
+
+
+def _step_21(n):
+    start = np.float32([[1, 2, 3], [4, -1, 2]])
+    for f, what in WRITES.items():
+        what = f"a program in which {what}:"
+        graph, written = called(
+            f"{what} functionalize", n.functionalize, lambda x, y, f=f: f(n, x, y), x=(3,), y=(3,)
+        )
+        x, y = start.copy()
+        expected = f(NUMPY, x, y), x, y
+        need(len(graph.variables) == 2, f"{what} the graph needs a new trace, with two variables")
+        for one in (graph, n.dce(n.cse(graph))):
+            memory = start.copy()
+            arrays = [n.NDArray(a) for a in memory]
+            n.run(one, *arrays)
+            need(
+                np.array_equal(memory, start),
+                f"{what} the graph overwrites an input; only replay may",
+            )
+            result = called(f"{what} replay", n.replay, one, written, *arrays)
+            for name, z, a in zip(("result", "x", "y"), [result, *arrays], expected, strict=True):
+                equal(z.data, a, f"{what} {name}")
+            same = np.array_equal(memory, expected[1:])
+            need(same, f"{what} replay must overwrite the memory of its arguments, not replace it")
+    for f, what in REFUSED.items():
+        call = lambda x, f=f: f(n, x)  # noqa: E731
+        what = f"functionalize, for {what},"
+        refused(what, TypeError, ["x * 1"], n.functionalize, call, x=(2, 2))
+    memory = np.ones((2, 3), "f")
+    x, y = n.NDArray(memory[0]), n.NDArray(memory[0])
+    graph, written = n.functionalize(lambda x, y: _argument(n, x, y), x=(3,), y=(3,))
+    what = "replay, for a written argument that shares memory with another one,"
+    refused(what, TypeError, ["x * 1"], n.replay, graph, written, x, y)
+    need((memory == 1).all(), f"{what} must raise its error before it writes")
+    graph, written = n.functionalize(lambda x, y: x * y, x=(3,), y=(3,))
+    y = called("replay of a program that writes no argument", n.replay, graph, written, x, x)
+    equal(y.data, np.ones(3), "x * y, of one array")
+    _gradients(n)
+
+
+def _gradients(n):
+    """Check the gradient of a program that writes into its own array."""
+
+    def program(x):
+        y = x * x
+        y[0] = 7
+        y[1:3] += x[0:2]
+        return y
+
+    graph = n.with_gradient(n.functionalize(program, x=(3,))[0])
+    _, actual = n.run(graph, n.NDArray([1, 2, 3]), n.NDArray([1, 1, 1]))
+    equal(actual.data, [1, 5, 6], "the gradient of a program that writes")
+
+
 STEPS = {
     20: (
         "Nest split reorder traffic",
         _step_20,
         "each illegal order is rejected, and traffic counts like the cache",
-    )
+    ),
+    21: (
+        "Place part put current overwrite functionalize replay",
+        _step_21,
+        "6 programs with writes, and a graph or an error for each alias",
+    ),
 }

@@ -46,16 +46,16 @@ def in_place(steps, results, look=2, inputs=False, alive=True):
 
 
 ANSWERS = {
-    "36.1": (
-        (3, 2, 4),
+    "36.2": (
+        (6, 3, 4),
         [
-            ((2, 2, 4), "both views"),
-            ((3, 3, 4), "step 4 wrote"),
-            ((3, 4, 4), "a definition of a view is no step"),
-            ((3, 2, 3), "a.0 counts as well"),
+            ((3, 3, 4), "and then a part of its base"),
+            ((6, 6, 4), "merges the two reads"),
+            ((6, 2, 4), "at two versions"),
+            ((6, 3, 3), "the product is the first value"),
         ],
     ),
-    "36.2": (
+    "36.3": (
         taped(through_view),
         [
             (taped(view_again), "the tape could follow this"),
@@ -64,7 +64,7 @@ ANSWERS = {
             (lambda: bufferr, "this is a different error"),  # noqa: F821
         ],
     ),
-    "36.3": (
+    "36.4": (
         in_place,
         [
             (lambda steps, results: in_place(steps, results, look=9), "a later step reads a.0"),

@@ -30,6 +30,7 @@ ELSE = {
         "22_files",
         "26_from_two_kernels_to_one",
         "29_guards_and_shapes",
+        "36_effects_and_aliasing",
     )
 }
 
