@@ -20,7 +20,7 @@ OWN = re.compile(r"# (?:step \d+|names): ")  # the first line of a cell of nano
 
 
 def stage(step):
-    """Return the source of nano after a step, 1 to 21, from the chapters' cells.
+    """Return the source of nano after a step, 1 to 22, from the chapters' cells.
 
     >>> "class NDArray" in stage(2), "class Symbol" in stage(2)
     (True, False)

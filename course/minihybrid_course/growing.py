@@ -73,7 +73,7 @@ def defined(statement):
 
 
 def check(step):
-    """Check an upgrade of nano, 10 to 21, as defined in the notebook."""
+    """Check an upgrade of nano, 10 to 22, as defined in the notebook."""
     return tried(step, sys._getframe(1).f_globals, STEPS)
 
 

@@ -6,13 +6,14 @@ Defines: `STEPS`, from a step to its names, its check, and the message if it's r
 The checks simulate caches and devices themselves. Not supported: compiled kernels.
 """
 
+import copy
 import itertools
 import re
 from types import SimpleNamespace
 
 import numpy as np
 
-from minihybrid_course.exercises.judging import equal, need
+from minihybrid_course.exercises.judging import equal, kind, need
 from minihybrid_course.steps import called, raised
 
 
@@ -293,6 +294,121 @@ def _gradients(n):
     equal(actual.data, [1, 5, 6], "the gradient of a program that writes")
 
 
+# -- step 22: devices ----------------------------------------------------------------------
+class Ring:
+    """Links of a ring, which may add a number to everything that they deliver."""
+
+    def __init__(self, n, plus=0):
+        self.sent, self.plus, self.wrong = [0] * n, plus, ""
+
+    def send(self, source, target, data):
+        """Count the bytes, and return a copy for the target."""
+        n = len(self.sent)
+        right = (source + 1) % n
+        if target != right:
+            self.wrong = f"device {source} sends to {target}; its right neighbor is {right}"
+        self.sent[source] += data.nbytes
+        return data + data.dtype.type(self.plus)
+
+
+def same_arrays(actual, expected, what):
+    """Check one array for each device."""
+    need(isinstance(actual, (list, tuple)), f"{what} must return a list, not {kind(actual)}")
+    need(len(actual) == len(expected), f"{what} returns {len(actual)} arrays: one for each device")
+    for i, (a, b) in enumerate(zip(actual, expected, strict=True)):
+        equal(a, b, f"{what} the result of device {i}")
+
+
+def sends(links, right, what):
+    """Check that the devices send as many bytes as a ring needs."""
+    need(not links.wrong, f"{what} {links.wrong}")
+    total = sum(links.sent)
+    need(total >= right, f"{what} the devices send {total} bytes, but {right} are necessary")
+    why = "send one chunk per step, n - 1 times, not a whole array"
+    need(total == right, f"{what} the devices send {total} bytes, but {right} are enough: {why}")
+
+
+def _ring(n):
+    for devices, plus in itertools.product((2, 3, 4), (0, 1)):
+        adds = " and links that add 1 to everything" * plus
+        what = f"reduce_scatter, for {devices} devices{adds}:"
+        arrays = [np.arange(7, dtype="f") * 3**i + i for i in range(devices)]
+        before, links = [a.copy() for a in arrays], Ring(devices, plus)
+        actual = called(what, n.reduce_scatter, arrays, links)
+        need(not links.wrong, f"{what} {links.wrong}")
+        total = sum(before) + plus * (devices - 1)
+        same_arrays(actual, np.array_split(total, devices), what)
+        sends(links, (devices - 1) * total.nbytes, what)
+        kept = np.array_equal(arrays, before)
+        need(kept, f"{what} the arrays of its argument change: add without `+=`")
+        for axis in (0, 1):
+            what = f"all_gather, for {devices} devices{adds}, and axis {axis}:"
+            whole, links = np.arange(24, dtype="f").reshape(4, 6) + 1, Ring(devices, plus)
+            shards = np.array_split(whole, devices, axis)
+            expected = [  # a shard has taken as many links as its device is away
+                np.concatenate([a + plus * ((i - k) % devices) for k, a in enumerate(shards)], axis)
+                for i in range(devices)
+            ]
+            same_arrays(called(what, n.all_gather, shards, links, axis), expected, what)
+            sends(links, (devices - 1) * whole.nbytes, what)
+
+
+def _step_22(n):
+    a, links = np.ones(3, "f"), n.Links(2)
+    equal(called("Links.send", links.send, 0, 1, a), a, "the array that Links.send delivers")
+    need(links.sent == [12, 0], f"after 12 bytes from device 0, links.sent is {links.sent}")
+    _ring(n)
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(8, 3)).astype("f"), rng.normal(size=(8, 2)).astype("f")
+    seen = []
+
+    class Net(n.Block):
+        def __init__(self):
+            self.first, self.last = n.Dense(4, activation="relu"), n.Dense(2)
+
+        def forward(self, x):
+            seen.append(x.shape)
+            return self.last(self.first(x))
+
+    def loss(out, y):
+        return (out - y) * (out - y)
+
+    one = Net()
+    one.initialize(n.Xavier())
+    one(n.NDArray(x))
+    for devices in (2, 4):
+        nets, links = [copy.deepcopy(one) for _ in range(devices)], Ring(devices)
+        alone = copy.deepcopy(one)
+        with n.record():
+            losses = loss(alone(n.NDArray(x)), n.NDArray(y))
+        losses.backward()
+        start = _flat(alone)
+        n.Trainer(alone.collect_params(), "sgd", {"learning_rate": 0.1}).step(8)
+        seen.clear()
+        what = f"parallel_step, for {devices} devices:"
+        uncalled = lambda *args: (n.parallel_step(*args), True)[1]  # noqa: E731, returns nothing
+        called(what, uncalled, nets, loss, n.NDArray(x), n.NDArray(y), 0.1, links)
+        right = [(8 // devices, 3)] * devices
+        need(seen == right, f"{what} it calls networks with the shapes {seen} instead of {right}")
+        actual, expected = [_flat(net) - start for net in nets], _flat(alone) - start
+        need(any(map(np.any, actual)), f"{what} the parameters stay as they are")
+        same = all(np.array_equal(actual[0], a) for a in actual)
+        need(same, f"{what} the copies differ: each needs the sum of all gradients")
+        longer = np.linalg.norm(actual[0]) / np.linalg.norm(expected)
+        length = abs(longer - 1) < 1e-3
+        need(length, f"{what} the step is {longer:.2f} times as long as on one device")
+        equal(actual[0], expected, f"{what} the change of the parameters")
+        sends(links, 2 * (devices - 1) * start.nbytes, what)
+    what = "parallel_step, for 8 examples on 3 devices,"
+    nets, arrays = [copy.deepcopy(one) for _ in range(3)], (n.NDArray(x), n.NDArray(y))
+    refused(what, ValueError, [], n.parallel_step, nets, loss, *arrays, 0.1, Ring(3))
+
+
+def _flat(net):
+    """Return all parameters of a network in one array."""
+    return np.concatenate([p.array.data.ravel() for p in net.collect_params().values()])
+
+
 STEPS = {
     20: (
         "Nest split reorder traffic",
@@ -303,5 +419,10 @@ STEPS = {
         "Place part put current overwrite functionalize replay",
         _step_21,
         "6 programs with writes, and a graph or an error for each alias",
+    ),
+    22: (
+        "Links reduce_scatter all_gather parallel_step",
+        _step_22,
+        "the step of one device, with the fewest bytes that a ring can send",
     ),
 }

@@ -41,7 +41,7 @@ def sends_nothing_that_counts(arrays, links):
 
 
 ANSWERS = {
-    "37.1": (
+    "37.2": (
         (960, 120, 60),
         [
             ((1024, 120, 60), "doesn't send to itself"),
@@ -51,7 +51,7 @@ ANSWERS = {
             ((64, 120, 60), "what the others send"),
         ],
     ),
-    "37.2": (
+    "37.3": (
         split(10),
         [
             (split(12), "divided into 4 equal parts"),
@@ -60,7 +60,7 @@ ANSWERS = {
             (lambda: splitt(10), "run the cells above"),  # noqa: F821
         ],
     ),
-    "37.3": (
+    "37.4": (
         doubling,
         [
             (lambda a, links: doubling(a, links, partner=lambda i, k: i ^ 1), "for 4 devices, dev"),

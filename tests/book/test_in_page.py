@@ -31,6 +31,7 @@ ELSE = {
         "26_from_two_kernels_to_one",
         "29_guards_and_shapes",
         "36_effects_and_aliasing",
+        "37_many_devices",
     )
 }
 
