@@ -12,7 +12,7 @@ from numbers import Integral
 
 from minihybrid.core.checked_call import Settings
 from minihybrid.core.hooks import own_names
-from minihybrid.core.op import AttrError, checked, finite, integer
+from minihybrid.core.op import AttrError, checked, choice, count, finite, length
 
 
 class LRScheduler(Settings):
@@ -26,7 +26,8 @@ class LRScheduler(Settings):
     KINDS = {
         "base_lr": finite,
         "warmup_begin_lr": finite,
-        "warmup_steps": integer,
+        "warmup_steps": length,
+        "warmup_mode": choice("linear", "constant"),
         "factor": finite,
         "stop_factor_lr": finite,
         "final_lr": finite,
@@ -39,15 +40,8 @@ class LRScheduler(Settings):
         self.warmup_steps, self.warmup_begin_lr = warmup_steps, warmup_begin_lr
         self.warmup_mode = warmup_mode
         self.require(
-            self.warmup_steps >= 0, f"warmup_steps={warmup_steps!r}, but a whole number from 0 on"
-        )
-        self.require(
             warmup_begin_lr <= base_lr,
             f"warmup_begin_lr={warmup_begin_lr}, but at most base_lr={base_lr}",
-        )
-        self.require(
-            warmup_mode in ("linear", "constant"),
-            f"warmup_mode={warmup_mode!r}, but 'linear' or 'constant'",
         )
 
     def require(self, condition, mismatch):
@@ -83,9 +77,8 @@ class FactorScheduler(LRScheduler):
 
     def __init__(self, step, factor=1, stop_factor_lr=1e-8, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.step = checked("FactorScheduler", "step", step, integer)
+        self.step = checked("FactorScheduler", "step", step, count)
         self.factor, self.stop_factor_lr = factor, stop_factor_lr
-        self.require(self.step >= 1, f"step={step}, but at least 1")
         self.require(self.factor <= 1, f"factor={factor}, but at most 1")
         self.count = 0  # the updates already included in base_lr
 
@@ -125,13 +118,9 @@ class _Decay(LRScheduler):
 
     def __init__(self, max_update, base_lr=0.01, final_lr=0, *args, **kwargs):
         super().__init__(base_lr, *args, **kwargs)
-        self.require(
-            isinstance(max_update, int) and max_update >= 1,
-            f"max_update={max_update!r}, but a whole number from 1 on",
-        )
         self.base_lr_orig, self.final_lr = base_lr, final_lr
-        self.max_update = max_update
-        self.max_steps = max_update - self.warmup_steps
+        self.max_update = checked(type(self).__name__, "max_update", max_update, count)
+        self.max_steps = self.max_update - self.warmup_steps
 
     def after_warmup(self, num_update):
         """Return the rate, which is constant after `max_update`."""

@@ -87,6 +87,13 @@ def _head_grad(
     return grad * g if out_grad else grad, None
 
 
+SOFTMAX = {
+    "grad_scale": (number, 1.0),
+    "ignore_label": (number, -1.0),
+    "use_ignore": (boolean, False),
+    "out_grad": (boolean, False),
+    "smooth_alpha": (number, 0.0),
+}
 softmax_head = register(
     "_softmax_head",
     inputs=("data", "label"),
@@ -94,12 +101,8 @@ softmax_head = register(
     attrs={
         "classes": (integer, REQUIRED),
         "divisor": (number, 1.0),
-        "grad_scale": (number, 1.0),
-        "ignore_label": (number, -1.0),
-        "use_ignore": (boolean, False),
         "valid": (boolean, False),
-        "out_grad": (boolean, False),
-        "smooth_alpha": (number, 0.0),
+        **SOFTMAX,
     },
     infer=lambda specs, **_: (specs, softmax.infer(specs[:1], axis=1, temperature=None)[1]),
     eager=lambda data, label, **_: softmax.eager(data, axis=1, temperature=None),
@@ -137,24 +140,12 @@ def _softmax_labels(shape, multi_output, preserve_shape, **_):
     return (shape[:-1] if preserve_shape else shape[:1], shape)
 
 
-def _softmax_output(
-    specs,
-    data,
-    label,
-    grad_scale,
-    ignore_label,
-    multi_output,
-    use_ignore,
-    preserve_shape,
-    normalization,
-    out_grad,
-    smooth_alpha,
-):
+def _softmax_output(specs, data, label, multi_output, preserve_shape, normalization, **attrs):
     n, classes, inner = _softmax_parts(specs[0].shape, multi_output, preserve_shape)
     values = _floats(specs, data).reshape((n, classes, inner))
     if specs[1].shape == specs[0].shape:
         label = label.reshape((n, classes, inner))
-        out = softmax_to(values, label, grad_scale=grad_scale)
+        out = softmax_to(values, label, grad_scale=attrs["grad_scale"])
     else:
         positions = {"null": inner, "batch": n * inner, "valid": 1}[normalization]
         out = softmax_head(
@@ -162,12 +153,8 @@ def _softmax_output(
             label.reshape((n, 1, inner)),
             classes=classes,
             divisor=max(positions, 1),
-            grad_scale=grad_scale,
-            ignore_label=ignore_label,
-            use_ignore=use_ignore,
             valid=normalization == "valid",
-            out_grad=out_grad,
-            smooth_alpha=smooth_alpha,
+            **attrs,
         )
     return out.reshape_like(data)
 

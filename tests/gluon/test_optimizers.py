@@ -335,11 +335,15 @@ def test_every_schedule_has_golden_numbers():
 @pytest.mark.parametrize(
     "name, settings, message",
     [
-        ("FactorScheduler", {"step": 0}, "step=0, but at least 1 is needed"),
+        (
+            "FactorScheduler",
+            {"step": 0},
+            "step=0 does not fit; needed: a whole number of at least 1",
+        ),
         ("FactorScheduler", {"step": 1, "factor": 2}, "factor=2, but at most 1"),
         ("MultiFactorScheduler", {"step": [3, 3]}, "rising whole numbers"),
-        ("PolyScheduler", {"max_update": 0}, "max_update=0, but a whole number from 1 on"),
-        ("CosineScheduler", {"max_update": 9, "warmup_mode": "slow"}, "'linear' or"),
+        ("PolyScheduler", {"max_update": 0}, "max_update=0 does not fit; needed: a whole number"),
+        ("CosineScheduler", {"max_update": 9, "warmup_mode": "slow"}, "one of linear, constant"),
         ("CosineScheduler", {"max_update": 9, "warmup_begin_lr": 1}, "at most base_lr=0"),
     ],
 )
