@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from minihybrid.core.graph import Graph, apply
-from minihybrid.core.op import Checked, Node, Op, Spec
+from minihybrid.core.op import Node, Spec
 from minihybrid.core.passes import dce, plan_memory
 from minihybrid.core.passes.gradient import gradient_of, kept_name, seed_names
 from minihybrid.core.passes.memory import Memory
@@ -30,10 +30,10 @@ from minihybrid.ops.elementwise import choose, nothing_like
 from minihybrid.ops.infix import Value
 from minihybrid.ops.layout import view_as
 from minihybrid.passes.reduction_schedule import scratch_of
-from minihybrid.passes.scan import as_tuple, constants, products_of, whole_lines
+from minihybrid.passes.scan import GraphOp, as_tuple, constants, products_of, whole_lines
 
 
-class If(Op):
+class If(GraphOp):
     """One of two graphs of primitives with the same outputs.
 
     graphs:  the side for a true predicate, then the other.
@@ -41,16 +41,12 @@ class If(Op):
              predicate.
     """
 
-    name, doc = "_if", __doc__
-    inputs, variadic, attrs, nested, any_dtype = ("data",), True, {}, True, True
-    checked: Checked
-    readers: dict
+    name, doc, nested = "_if", __doc__, True
     gradients: dict[tuple, tuple]  # outputs with an output gradient -> result of `_backward`
-    __setattr__ = object.__setattr__  # unlike other operators, it belongs to one node
 
     def __init__(self, graphs: Iterable[Graph], places: Iterable[Mapping[str, int]]) -> None:
-        self.graphs, self.places = tuple(graphs), tuple(places)
-        self.checked, self.readers, self.gradients = Checked(), {}, {}
+        super().__init__()
+        self.graphs, self.places, self.gradients = tuple(graphs), tuple(places), {}
 
     @property
     def n_outputs(self) -> int:

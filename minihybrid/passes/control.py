@@ -13,7 +13,6 @@ Limits: a compiled loop doesn't exit early; each iteration after the end costs a
 kernel.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -21,43 +20,28 @@ from typing import Any
 from minihybrid.core.files import FileError
 from minihybrid.core.graph import Graph, auxiliary, infer, refine
 from minihybrid.core.name import NameManager, Prefix
-from minihybrid.core.op import (
-    AttrError,
-    Checked,
-    DTypeError,
-    Node,
-    Op,
-    ShapeError,
-    Spec,
-    integer,
-    parsed,
-    shape,
-)
+from minihybrid.core.op import AttrError, DTypeError, Node, ShapeError, Spec, integer, parsed, shape
 from minihybrid.core.passes import cse, dce, fold
 from minihybrid.core.passes.expand import expand
-from minihybrid.core.serial import NOW, tojson
-from minihybrid.core.sym import Group, Symbol, fromjson, replay, var
+from minihybrid.core.sym import Group, Symbol, replay, var
 from minihybrid.core.tracing import CURRENT, tracing
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value
 from minihybrid.ops.layout import view_as
 from minihybrid.passes.branches import branch
-from minihybrid.passes.foreach import Foreach, only, typed
-from minihybrid.passes.scan import as_tuple, stacked
+from minihybrid.passes.foreach import Foreach, in_json, only, subgraphs_of, typed
+from minihybrid.passes.scan import GraphOp, as_tuple, stacked
 
 
-class Control(Op):
+class Control(GraphOp):
     """The base class: subgraphs, and for each the inputs that its variables stand for."""
 
-    inputs, variadic, attrs, modal, any_dtype = ("data",), True, {}, True, True
-    checked: Checked
-    readers: dict
+    modal = True
     keys: tuple[str, ...]  # prefixes of the attributes with index lists in files
-    __setattr__ = object.__setattr__  # unlike other operators, it belongs to one node
 
     def __init__(self, graphs: Iterable[Graph], locs: Iterable[Sequence[int]]) -> None:
+        super().__init__()
         self.graphs, self.locs = tuple(graphs), tuple(map(tuple, locs))
-        self.checked, self.readers = Checked(), {}
 
     @property
     def n_outputs(self) -> int:
@@ -126,10 +110,7 @@ class Control(Op):
     @property
     def more(self) -> dict[str, list]:
         """The node's additional fields in files: the subgraphs."""
-        subgraphs = [json.loads(tojson(Symbol(graph.heads))) for graph, _ in self.in_file()]
-        for each in subgraphs:
-            del each["attrs"]
-        return {"subgraphs": subgraphs}
+        return {"subgraphs": [in_json(graph) for graph, _ in self.in_file()]}
 
 
 class Cond(Control):
@@ -394,19 +375,8 @@ def of_entry(entry: dict) -> Cond | While | None:
     if "subgraphs" not in entry:
         return None
     kind = Cond if entry["op"] == "_cond" else While
-    attrs, subgraphs, who = (
-        entry.get("attrs"),
-        entry["subgraphs"],
-        f"{kind.name} {entry['name'][:60]!r}",
-    )
-    if not (
-        isinstance(attrs, dict)
-        and isinstance(subgraphs, list)
-        and [*map(type, subgraphs)] == [dict] * len(kind.keys)
-    ):
-        raise FileError(f"{who}: attributes and {len(kind.keys)} graphs in 'subgraphs' are needed")
-    versions = {"attrs": {"mxnet_version": ["int", NOW]}}
-    graphs = [Graph.of(fromjson(json.dumps({**each, **versions}), who)) for each in subgraphs]
+    who = f"{kind.name} {entry['name'][:60]!r}"
+    attrs, graphs = subgraphs_of(entry, who, len(kind.keys))
     n_inputs = len(entry.get("inputs", ()))
     try:
         locs = [shape(parsed(attrs.get(f"{key}_input_locs"))) for key in kind.keys]

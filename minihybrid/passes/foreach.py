@@ -148,9 +148,27 @@ class Foreach(Loop):
     @property
     def more(self) -> dict[str, list]:
         """The node's additional fields in files: the body."""
-        graph = json.loads(tojson(Symbol(self.in_file[0].heads)))
-        del graph["attrs"]
-        return {"subgraphs": [graph]}
+        return {"subgraphs": [in_json(self.in_file[0])]}
+
+
+def in_json(graph: Graph) -> dict:
+    """Return a subgraph as the JSON value of files."""
+    value = json.loads(tojson(Symbol(graph.heads)))
+    del value["attrs"]
+    return value
+
+
+def subgraphs_of(entry: dict, who: str, count: int) -> tuple[dict, list[Graph]]:
+    """Return (attributes, subgraphs) of a node of a file.
+
+    Raises:  FileError unless there are `count` graphs.
+    """
+    attrs, graphs = entry.get("attrs"), entry["subgraphs"]
+    is_list = isinstance(graphs, list) and [*map(type, graphs)] == [dict] * count
+    if not isinstance(attrs, dict) or not is_list:
+        raise FileError(f"{who}: attributes and a list 'subgraphs' of {count} are needed")
+    versions = {"attrs": {"mxnet_version": ["int", NOW]}}
+    return attrs, [Graph.of(fromjson(json.dumps({**each, **versions}), who)) for each in graphs]
 
 
 def of_entry(entry: dict) -> Foreach | None:
@@ -161,14 +179,8 @@ def of_entry(entry: dict) -> Foreach | None:
     """
     if "subgraphs" not in entry:
         return None
-    attrs, graphs = entry.get("attrs"), entry["subgraphs"]
     who = f"_foreach {entry['name'][:60]!r}"
-    if not (
-        isinstance(attrs, dict) and isinstance(graphs, list) and [*map(type, graphs)] == [dict]
-    ):
-        raise FileError(f"{who}: attributes and one graph in 'subgraphs' are needed")
-    now = {**graphs[0], "attrs": {"mxnet_version": ["int", NOW]}}
-    body = Graph.of(fromjson(json.dumps(now), who))
+    attrs, (body,) = subgraphs_of(entry, who, 1)
     try:
         n_outs = integer(parsed(attrs.get("num_out_data")))
         lists = [

@@ -45,7 +45,19 @@ from minihybrid.passes.reduction_schedule import Ref, scratch_of
 PRODUCTS, SUM = (matmul, batch_dot, fully_connected, conv), "{a} + {b}"
 
 
-class Loop(Op):
+class GraphOp(Op):
+    """The base class of operators with subgraphs; unlike others, each belongs to one node."""
+
+    variadic, attrs, any_dtype = True, {}, True
+    checked: Checked
+    readers: dict
+    __setattr__ = object.__setattr__
+
+    def __init__(self) -> None:
+        self.checked, self.readers = Checked(), {}
+
+
+class Loop(GraphOp):
     """The base class of loop operators. Each loop is its own operator, as it has its own body.
 
     body:    the graph of one iteration. Its heads are a row of each output, then the states of
@@ -54,14 +66,12 @@ class Loop(Op):
     n_rows, n_states: how many of `ins` these are;  n_outs: how many outputs are stacked.
     """
 
-    inputs, variadic, attrs, nested, any_dtype = ("data",), True, {}, True, True
-    checked: Checked
-    readers: dict
-    __setattr__ = object.__setattr__  # unlike other operators, it belongs to one node
+    nested = True
 
     def __init__(self, body: Graph, ins: Iterable[Node], n_rows: int, n_states: int) -> None:
+        super().__init__()
         self.body, self.ins, self.n_rows, self.n_states = body, tuple(ins), n_rows, n_states
-        self.n_outs, self.checked, self.readers = len(body.heads) - n_states, Checked(), {}
+        self.n_outs = len(body.heads) - n_states
 
     def sorted(self, values: Sequence) -> tuple[list, list, list]:
         """Split values, one per input, into (rows, states, others)."""
