@@ -15,14 +15,6 @@ from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import AttrError, boolean, checked, choice, count, length, optional, rate
 from minihybrid.core.sym import Symbol
-from minihybrid.gluon.rnn.rnn_cell import (
-    BidirectionalCell,
-    DropoutCell,
-    GRUCell,
-    HybridSequentialRNNCell,
-    LSTMCell,
-    RNNCell,
-)
 from minihybrid.gluon.rnn.steps import is_whole, made_states
 from minihybrid.ops.recurrent import CELLS, packed
 
@@ -191,29 +183,6 @@ class _Layer(HybridBlock):
         if self._layout == "NTC":
             outputs = F.swapaxes(outputs, dim1=0, dim2=1)
         return outputs if alone else (outputs, states)
-
-    def _unfuse(self):
-        """Return the layers as cells, which share the parameters."""
-        attrs = self._attrs
-        if attrs["projection_size"] or attrs["lstm_state_clip_min"] is not None:
-            raise AttrError(f"{self.name}: cells have no projection, and no clipping of states")
-        stack = HybridSequentialRNNCell(prefix=self.prefix, params=self.params)
-        with stack.name_scope():
-            for layer in range(attrs["num_layers"]):
-                cells = [
-                    self._cell(prefix=f"{side}{layer}_")
-                    for side in "lr"[: 1 + attrs["bidirectional"]]
-                ]
-                stack.add(cells[0] if len(cells) == 1 else BidirectionalCell(*cells))
-                if attrs["p"] and layer != attrs["num_layers"] - 1:
-                    stack.add(DropoutCell(attrs["p"]))
-        return stack
-
-    def _cell(self, **kwargs):
-        mode, units = self._attrs["mode"], self._attrs["state_size"]
-        if mode.startswith("rnn"):
-            return RNNCell(units, activation=mode[4:], **kwargs)
-        return {"lstm": LSTMCell, "gru": GRUCell}[mode](units, **kwargs)
 
 
 class RNN(_Layer):

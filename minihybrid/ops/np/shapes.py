@@ -25,8 +25,7 @@ from minihybrid.core.op import (
     optional,
     shape,
 )
-from minihybrid.ops.elementwise import choose, literal, zeros_like
-from minihybrid.ops.filled import made
+from minihybrid.ops.elementwise import choose, literal
 from minihybrid.ops.integers import scalar_number
 from minihybrid.ops.joining import concat
 from minihybrid.ops.layout import (
@@ -40,6 +39,7 @@ from minihybrid.ops.layout import (
     transpose,
     view,
 )
+from minihybrid.ops.linalg import triangle
 from minihybrid.ops.neural import batch_dot
 from minihybrid.ops.neural import dot as legacy_dot
 from minihybrid.ops.np.names import FLOAT, filling, promoted, renamed, to
@@ -353,24 +353,11 @@ register(
 renamed("_np_diagonal", diagonal)
 
 
-def _tril_expand(specs, data, k):
-    n, m = specs[0].shape[-2:]
-    rows = made(data, OPS["_arange"], start=n, dtype="int64").reshape((n, 1))
-    cols = made(data, OPS["_arange"], start=m, dtype="int64")
-    return choose(OPS["broadcast_greater_equal"](rows + k, cols), data, zeros_like(data))
-
-
-def _tril_rule(old, k):
-    if len(old) < 2:
-        raise ShapeError(f"tril: a matrix is needed, found shape {old}")
-    return old
-
-
 register(
     "_npi_tril",
     attrs={"k": (integer, 0)},
-    infer=forward(_tril_rule),
-    expand=_tril_expand,
+    infer=lambda specs, k: triangle.infer(specs),
+    expand=lambda specs, data, k: triangle(data, offset=k),
     doc="The lower triangle of matrices, zeros elsewhere.",
 )
 
