@@ -8,6 +8,7 @@ reused as soon as Python drops it: kernels that still read it run first.
 Not supported: copies concurrent with kernels, which would need a second stream.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -164,49 +165,34 @@ class Device:
             self.check(self.driver.cuMemFree(address), "giving memory back")
         return sum(size for size, _ in blocks)
 
+    def _queue(self, doing: str, function: Callable, to: int, source: int, nbytes: int) -> None:
+        """Queue a copy of bytes, or a fill with one, unless there are none."""
+        if nbytes:
+            self.enter()
+            self.check(function(to, source, nbytes, self.stream), doing.format(nbytes))
+
     def upload(self, address: int, array: np.ndarray) -> None:
         """Copy a contiguous NumPy array to an address, synchronously."""
-        if array.nbytes:
-            self.enter()
-            self.check(
-                self.driver.cuMemcpyHtoDAsync(
-                    address, array.ctypes.data, array.nbytes, self.stream
-                ),
-                f"copying {array.nbytes} bytes to the device",
-            )
-            self.synchronize()  # or Python might free the array before the copy
+        copy, source = self.driver.cuMemcpyHtoDAsync, array.ctypes.data
+        self._queue("copying {} bytes to the device", copy, address, source, array.nbytes)
+        self.synchronize()  # or Python might free the array before the copy
 
     def download(self, address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """Synchronize, and copy from an address into a new NumPy array."""
         array = np.empty(shape, dtype)
-        if array.nbytes:
-            self.enter()
-            self.check(
-                self.driver.cuMemcpyDtoHAsync(
-                    array.ctypes.data, address, array.nbytes, self.stream
-                ),
-                f"copying {array.nbytes} bytes from the device",
-            )
-            self.synchronize()
+        copy, to = self.driver.cuMemcpyDtoHAsync, array.ctypes.data
+        self._queue("copying {} bytes from the device", copy, to, address, array.nbytes)
+        self.synchronize()
         return array
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
         """Copy bytes from one address of this device to another."""
-        if nbytes:
-            self.enter()
-            self.check(
-                self.driver.cuMemcpyDtoDAsync(to, source, nbytes, self.stream),
-                f"copying {nbytes} bytes on the device",
-            )
+        copy = self.driver.cuMemcpyDtoDAsync
+        self._queue("copying {} bytes on the device", copy, to, source, nbytes)
 
     def fill(self, address: int, byte: int, nbytes: int) -> None:
         """Fill a region with one byte value."""
-        if nbytes:
-            self.enter()
-            self.check(
-                self.driver.cuMemsetD8Async(address, byte, nbytes, self.stream),
-                f"filling {nbytes} bytes",
-            )
+        self._queue("filling {} bytes", self.driver.cuMemsetD8Async, address, byte, nbytes)
 
     def synchronize(self, stream: Any = None) -> None:
         """Block until this device's stream, or the given one, has finished.
