@@ -59,7 +59,7 @@ LANES = 4  # float32 elements in a WebAssembly vector
 JAMMED = 4  # iterations of an outer loop that share their loads
 WHOLE = {*COMPARISONS, *"+ - * & | ^".split()}  # integer operations that vectors support
 FLOAT = {*COMPARISONS, *"+ - * / neg abs sqrt floor ceil copysign fma add_up multiply_up".split()}
-WIDE = {"float32", "int32"}  # element types of vectors
+VECTOR_TYPES = {"float32", "int32"}  # element types of vectors
 
 
 class ScheduleError(HybridError):
@@ -500,7 +500,7 @@ class Widener:
 
     def add(self, var: Var) -> None:
         """Make a variable a vector."""
-        if var.type.kind not in (*WIDE, "bool"):
+        if var.type.kind not in (*VECTOR_TYPES, "bool"):
             self.refuse(f"sets {var.name}, of {var.type}")
         self.vectors[var] = Var(self.new(var.name), Type(var.type.kind, self.lanes))
 
@@ -539,7 +539,7 @@ class Widener:
         of_data = any(v in parts(i) for i in index for v in self.vectors)
         if moving != [1] or straight != [1] or of_data:
             self.refuse(f"does not go through {buffer.name} side by side")
-        if buffer.kind not in WIDE:
+        if buffer.kind not in VECTOR_TYPES:
             self.refuse(f"goes through {buffer.name}, of {buffer.kind}")
         zero = {var: const(0)}
         return tuple(rebuilt(i, lambda e: zero.get(e, e)) for i in index)
@@ -563,7 +563,7 @@ class Widener:
                     return Call(name, (self.value(a), b), Type(type.kind, self.lanes))
             case Call("cast" | "bitcast" as name, (a,), type):
                 kinds = a.type.kind, type.kind
-                if kinds == ("int32", "float32") or name == "bitcast" and {*kinds} <= WIDE:
+                if kinds == ("int32", "float32") or name == "bitcast" and {*kinds} <= VECTOR_TYPES:
                     return Call(name, (self.value(a),), Type(type.kind, self.lanes))
             case Call(name, args, type) if can_be_wide(name, args):
                 return Call(name, tuple(map(self.wide, args)), Type(type.kind, self.lanes))
@@ -574,7 +574,7 @@ def can_be_wide(name: str, args: tuple) -> bool:
     """Return whether an operation has a vector form."""
     kinds = {a.type.kind for a in args}
     if name == "select":
-        return kinds <= {*WIDE, "bool"} and args[1].type.kind in WIDE
+        return kinds <= {*VECTOR_TYPES, "bool"} and args[1].type.kind in VECTOR_TYPES
     if kinds == {"bool"}:
         return name in ("and", "or", "not", "!=")
     if kinds == {"int32"}:

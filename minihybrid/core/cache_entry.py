@@ -16,8 +16,8 @@ from minihybrid.core.passes import expand
 from minihybrid.core.plan import active_plan
 from minihybrid.core.pytree import SLOT
 
-KEPT = 100  # cached signatures per function, each with a plan and machine code
-FEW = 4  # values of a scalar argument that get a plan each, before it becomes an input
+MAX_PLANS = 100  # cached signatures per function, each with a plan and machine code
+MAX_CONSTANTS = 4  # values of a scalar argument that get a plan each, before it becomes an input
 
 
 class CompiledGraph:

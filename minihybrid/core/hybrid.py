@@ -14,7 +14,7 @@ from typing import NamedTuple
 from minihybrid.core import hooks
 from minihybrid.core.arguments import arrays_in, restore
 from minihybrid.core.array import STATE, NDArray
-from minihybrid.core.cache_entry import KEPT, CacheEntry, CompiledGraph
+from minihybrid.core.cache_entry import MAX_PLANS, CacheEntry, CompiledGraph
 from minihybrid.core.fork_safe import ForkSafe
 from minihybrid.core.lengths import marked, marks_of, symbolic
 from minihybrid.core.lru_cache import LRUCache
@@ -110,9 +110,9 @@ class Hybrid(ForkSafe):
         self.target, self.wait, self.parts = target or best_target(), wait, parts
         self.marks = marks_of(dynamic)
         self.remat = remat
-        self.entries, self.warned, self.reasons = LRUCache(KEPT), set(), []
-        self.values = LRUCache(KEPT)  # signature without scalars -> traces so far
-        self.programs = LRUCache(KEPT)  # graphs whose scalars are inputs
+        self.entries, self.warned, self.reasons = LRUCache(MAX_PLANS), set(), []
+        self.values = LRUCache(MAX_PLANS)  # signature without scalars -> traces so far
+        self.programs = LRUCache(MAX_PLANS)  # graphs whose scalars are inputs
 
     def caller(self):
         """Return the function that runs plans for a tuple of arguments.

@@ -25,7 +25,7 @@ import numpy as np
 
 from minihybrid.core.pytree import EXACT, SLOT, reader
 
-LARGEST = 2**60  # elements of an array, so that its size in bytes fits 64 bits
+MAX_ELEMENTS = 2**60  # elements of an array, so that its size in bytes fits 64 bits
 DEEPEST = 32  # axes of an array
 
 
@@ -122,9 +122,9 @@ class Spec(NamedTuple):
         Raises:  ShapeError if the array could not be addressed.
         """
         shape = self.shape or ()
-        if math.prod(n for n in shape if n > 0) > LARGEST or len(shape) > DEEPEST:
+        if math.prod(n for n in shape if n > 0) > MAX_ELEMENTS or len(shape) > DEEPEST:
             raise ShapeError(
-                f"{owner}: an array of shape {_short(shape)} is too large; at most {LARGEST} "
+                f"{owner}: an array of shape {_short(shape)} is too large; at most {MAX_ELEMENTS} "
                 f"elements and {DEEPEST} axes are possible"
             )
         return self
@@ -161,7 +161,7 @@ _LITERAL = rf"{_ITEM}|{_tuple_of(_ITEM)}"  # compiled at first use
 _ITEMS = r"\([^()]*\)|\[[^\[\]]*\]|[^ ,]+"  # of text that matches _LITERAL
 _WORDS = {"None": None, "True": True, "False": False, "true": True, "false": False}
 LONGEST = 2**16  # characters of an attribute's text
-MOST = 2**12  # outputs of one node
+MAX_OUTPUTS = 2**12  # outputs of one node
 
 
 def parsed(value):
@@ -534,10 +534,10 @@ class Op:
         if given:
             known = self.attrs if callable(self.inputs) else (*self.inputs, *self.attrs)
             raise AttrError(unknown_argument(self.name, given, known))
-        if not 1 <= self.count_outputs(attrs) <= MOST:
+        if not 1 <= self.count_outputs(attrs) <= MAX_OUTPUTS:
             raise AttrError(
                 f"{self.name}: {self.count_outputs(attrs)} outputs were "
-                f"asked for; 1 to {MOST} are possible"
+                f"asked for; 1 to {MAX_OUTPUTS} are possible"
             )
         return attrs
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from minihybrid.core.attribute import DTYPES, TYPE_FLAGS
 from minihybrid.core.files import FileError, read_whole
-from minihybrid.core.op import DEEPEST, LARGEST
+from minihybrid.core.op import DEEPEST, MAX_ELEMENTS
 from minihybrid.core.op import dtype as dtype_kind
 from minihybrid.core.switches import is_np_shape
 
@@ -102,7 +102,7 @@ class Reader:
         shape = tuple(self.number(form, "an axis") for _ in range(ndim))
         if any(n < 0 for n in shape):
             self.fail(f"shape {shape} has a negative length")
-        if math.prod(n for n in shape if n) > LARGEST // 8:  # NumPy counts bytes so
+        if math.prod(n for n in shape if n) > MAX_ELEMENTS // 8:  # NumPy counts bytes so
             self.fail(f"shape {shape} is larger than any memory")
         return shape
 

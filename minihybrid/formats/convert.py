@@ -34,7 +34,7 @@ SUFFIXES = {
     ".wasm": "wasm",
     ".py": "numpy",
 }
-FEW = 4  # inputs; if there are more, the parameter file is missing
+MAX_INPUTS = 4  # inputs; if there are more, the parameter file is missing
 MAX_SIZE = 1 << 30  # elements of an input
 
 
@@ -80,7 +80,7 @@ class Model(NamedTuple):
         """
         unknown = [name for name in shapes if name not in self.inputs]
         lacking = [name for name in self.inputs if name not in shapes]
-        if len(lacking) > FEW:
+        if len(lacking) > MAX_INPUTS:
             raise AttrError(
                 f"{self.source}: {len(lacking)} variables have neither an array nor a shape, such "
                 f"as '{lacking[0]}' and '{lacking[1]}'; name the .params file that belongs to it"
@@ -227,8 +227,12 @@ def check(model: Model, shapes: dict[str, tuple[int, ...]]) -> Iterable[str]:
     yield f"{model.source}: {kinds.total():,} operators, {n_numbers:,} parameters"
     yield f"operators: {', '.join(f'{n} {name}' for name, n in kinds.most_common())}"
     inputs = model.inputs
-    more = f" and {len(inputs) - FEW} more variables without an array" if len(inputs) > FEW else ""
-    yield f"inputs: {', '.join(inputs[:FEW]) or 'none'}{more}"
+    more = (
+        f" and {len(inputs) - MAX_INPUTS} more variables without an array"
+        if len(inputs) > MAX_INPUTS
+        else ""
+    )
+    yield f"inputs: {', '.join(inputs[:MAX_INPUTS]) or 'none'}{more}"
     if model.labels:
         yield f"labels, unused in prediction: {', '.join(model.labels)}"
     yield f"outputs: {', '.join(model.symbol.list_outputs())}"

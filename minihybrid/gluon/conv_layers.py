@@ -12,7 +12,7 @@ from numbers import Integral
 
 from minihybrid.core.block import HybridBlock
 from minihybrid.core.layers import Activation, activation_of
-from minihybrid.core.op import LARGEST, AttrError, boolean, checked, length
+from minihybrid.core.op import MAX_ELEMENTS, AttrError, boolean, checked, length
 from minihybrid.ops.convolution import LAYOUTS
 
 
@@ -22,7 +22,7 @@ def _lengths(layer, name, value, n, lowest):
     if (
         not isinstance(given, (tuple, list))
         or len(given) != n
-        or any(not isinstance(v, Integral) or not lowest <= v < LARGEST for v in given)
+        or any(not isinstance(v, Integral) or not lowest <= v < MAX_ELEMENTS for v in given)
     ):
         raise AttrError(
             f"{layer}: {name}={value!r} does not fit; needed: an "

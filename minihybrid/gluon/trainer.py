@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from minihybrid.core import nd
-from minihybrid.core.cache_entry import FEW, KEPT
+from minihybrid.core.cache_entry import MAX_CONSTANTS, MAX_PLANS
 from minihybrid.core.checked_call import CheckedCall, signed
 from minihybrid.core.files import FileError
 from minihybrid.core.hooks import own_names
@@ -34,7 +34,7 @@ from minihybrid.gluon.optimizer import Optimizer, Updater, create, states_in
 from minihybrid.ops.infix import absent
 from minihybrid.passes import expand
 from minihybrid.passes.lift_constants import lift, same
-from minihybrid.runtime.launch import WIDE
+from minihybrid.runtime.launch import VECTOR_BYTES
 
 
 class CompiledUpdate:
@@ -91,7 +91,7 @@ class CompiledUpdate:
         Each has a row as wide as the widest vector load, aligned for any kernel.
         """
         places = [(i, name) for i, own in enumerate(numbers) for name in own]
-        self.host = np.zeros((len(places), WIDE), np.uint8)
+        self.host = np.zeros((len(places), VECTOR_BYTES), np.uint8)
         context = weights[0][0].context
         self.rows = self.host if context.device_type == "cpu" else copy_to(self.host, context)
         self.numbers = [{} for _ in numbers]  # written by each step
@@ -217,12 +217,12 @@ class Trainer(metaclass=CheckedCall):
         self._spread()
         self._updaters = [Updater(self._optimizer)]  # one per copy
         self._counts = [self._optimizer._index_update_count]  # one per copy
-        self._compiled = LRUCache(KEPT)  # copy and indices -> recent CompiledUpdates
-        self._programs = LRUCache(KEPT)  # plans with settings as inputs
+        self._compiled = LRUCache(MAX_PLANS)  # copy and indices -> recent CompiledUpdates
+        self._programs = LRUCache(MAX_PLANS)  # plans with settings as inputs
 
     def __getstate__(self):
         """Return the state for pickling and copying, without the compiled updates."""
-        return vars(self) | {"_compiled": LRUCache(KEPT), "_programs": LRUCache(KEPT)}
+        return vars(self) | {"_compiled": LRUCache(MAX_PLANS), "_programs": LRUCache(MAX_PLANS)}
 
     def __repr__(self):
         n = len(self._params)
@@ -400,9 +400,9 @@ class Trainer(metaclass=CheckedCall):
         for cached in made:
             if cached.settings == opt.settings(cached.names):
                 return cached
-        programs = self._programs if len(made) >= FEW else None
+        programs = self._programs if len(made) >= MAX_CONSTANTS else None
         made.append(CompiledUpdate(opt, weights, numbers, programs))
-        del made[: -2 * FEW]
+        del made[: -2 * MAX_CONSTANTS]
         return made[-1]
 
     # -- files

@@ -35,7 +35,7 @@ from minihybrid.ops.shapes import (
     same_shape,
 )
 
-MANY = 4096  # elements from which an alternative NumPy implementation may pay off
+MIN_ALTERNATIVE = 4096  # elements from which an alternative NumPy implementation may pay off
 PIECE = 2**16  # elements per chunk, so that intermediate results stay in cache
 
 
@@ -102,7 +102,7 @@ def settled(function, first, *others, scalar=None, reverse=False):
     if scalar is not None:
         if isinstance(function, np.ufunc):
             scalar = np.asarray(scalar, first.dtype)  # once, not in every call
-        if first.size >= MANY and function in (np.maximum, np.minimum):
+        if first.size >= MIN_ALTERNATIVE and function in (np.maximum, np.minimum):
             function = _of_arrays(function)
         run = partial(function, scalar) if reverse else lambda data: function(data, scalar)
     sample = run(*[np.ones(1, s.dtype) for s in (first, *others)])
@@ -520,7 +520,7 @@ ITSELF = "{a}", np.copy  # rounding is the identity on integers
 def _sigmoid_eager(data):
     limit = 11 if data.itemsize == 2 else 40
     # Beyond the limit it is 1; far below 0, its tail matters, as in a logarithm.
-    usual = data.size > MANY and data.max() < limit  # faster than an extra array
+    usual = data.size > MIN_ALTERNATIVE and data.max() < limit  # faster than an extra array
     power = np.asarray(np.exp(data if usual else np.minimum(data, limit)))
     return np.divide(power, power + 1, out=power)
 

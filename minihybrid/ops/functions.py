@@ -28,7 +28,7 @@ from minihybrid.core.op import (
 )
 from minihybrid.ops.elementwise import (
     ITSELF,
-    MANY,
+    MIN_ALTERNATIVE,
     Ufunc,
     binary,
     by_name,
@@ -199,7 +199,7 @@ ERF = (-1.991759e-05, 0.00018775949, -0.00061933935, -0.000110304514, 0.00966505
 
 
 def _erf_eager(data):
-    is_few = data.dtype != np.float32 or data.size < MANY
+    is_few = data.dtype != np.float32 or data.size < MIN_ALTERNATIVE
     return special("erf")(data) if is_few else _erf_of_many(data)
 
 

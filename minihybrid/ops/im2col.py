@@ -28,7 +28,7 @@ from math import prod
 
 import numpy as np
 
-BLOCK = 2**21  # bytes of columns, so that the product reads them from the cache
+BLOCK_BYTES = 2**21  # bytes of columns, so that the product reads them from the cache
 SMALL = 256  # outputs per channel; images with fewer are batched
 DEEP = 96  # minimum rows of columns for shifts to pay, unless groups have one filter
 THIN = 128  # filters from which a weight's gradient puts the columns first in its product
@@ -108,9 +108,9 @@ def blocks(n, out, nbytes, least=SMALL):
     nbytes:  the size of one column.
     least:   the minimum positions per block, if there are that many.
     """
-    positions = max(BLOCK // max(nbytes, 1), least)
+    positions = max(BLOCK_BYTES // max(nbytes, 1), least)
     (rows, *rest), size = out, prod(out)
-    many = size < SMALL or size * nbytes < BLOCK // 8
+    many = size < SMALL or size * nbytes < BLOCK_BYTES // 8
     n_images = _even(n, positions // size) if many else 1
     n_rows = rows if many else _even(rows, positions // prod(rest))
     return [
@@ -245,7 +245,7 @@ def scatter(grad, split, kernel, stride, dilate, pad, into):
     (groups, filters), n_taps, out = split.shape[:2], prod(kernel), grad.shape[2:]
     rows = split.reshape(groups, filters, -1).swapaxes(1, 2)
     nbytes = groups * rows[0, :, 0].nbytes * prod(out)  # of one image's contributions
-    step = _even(len(grad), BLOCK // nbytes)
+    step = _even(len(grad), BLOCK_BYTES // nbytes)
     for images in (slice(i, i + step) for i in range(0, len(grad), step)):
         values = np.moveaxis(computed(grad[images]), 0, -1).reshape(groups, filters, -1)
         added = np.matmul(rows, values).reshape(into.shape[1], n_taps, *out, -1)

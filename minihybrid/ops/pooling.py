@@ -32,7 +32,7 @@ from minihybrid.ops.registry import register
 from minihybrid.ops.shapes import floating, forward, known
 from minihybrid.ops.tiling import pad
 from minihybrid.ops.windows import (
-    FEW,
+    MAX_UNROLLED,
     add_best,
     add_sums,
     ask_best,
@@ -211,7 +211,7 @@ def tiles(size, kernel, stride, pad, outs, **_):
     return (
         stride == kernel
         and not any(pad)
-        and prod(kernel) <= FEW
+        and prod(kernel) <= MAX_UNROLLED
         and all(n * k == m for n, k, m in zip(outs, kernel, size, strict=True))
     )
 

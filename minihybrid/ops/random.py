@@ -149,7 +149,7 @@ def seed(seed_state, ctx="all"):
 
 
 # -- samplers per (key, index); codegen/cpu/scalar.py has a compiled twin of each ------
-LATER = 2**32  # an offset between keys larger than any run of draws
+OFFSET = 2**32  # an offset between keys larger than any run of draws
 
 
 def gauss(key, size):
@@ -170,8 +170,8 @@ def draw_gamma(key, size, alpha):
     for turn in range(1, 100):
         if not open_places.any():
             break
-        x = gauss(key + turn * LATER, size)
-        u = 1 - unit(key + (turn + 100) * LATER, size)
+        x = gauss(key + turn * OFFSET, size)
+        u = 1 - unit(key + (turn + 100) * OFFSET, size)
         v = (1 + x / np.sqrt(9 * d)) ** 3
         taken = (
             open_places
@@ -208,8 +208,8 @@ def draw_poisson(key, size, lam):
     for turn in range(1, 100):
         if not open_places.any():
             break
-        x = unit(key + turn * LATER, size) - 0.5
-        v = unit(key + turn * LATER, size, lane=1)
+        x = unit(key + turn * OFFSET, size) - 0.5
+        v = unit(key + turn * OFFSET, size, lane=1)
         edge = 0.5 - np.abs(x)
         k = np.floor((2 * a / edge + b) * x + lam + 0.43)
         fits = np.log(
@@ -367,7 +367,7 @@ distribution(
     "negative_binomial",
     {"k": (positive, 1.0), "p": (chance, 1.0)},
     lambda key, size, k, p: draw_poisson(
-        key + 300 * LATER, size, draw_gamma(key, size, k) * ((1 - p) / p)
+        key + 300 * OFFSET, size, draw_gamma(key, size, k) * ((1 - p) / p)
     ),
     "draw_poisson({key} + uint64(300 * 2**32), {i}, "
     "draw_gamma({key}, {i}, {k}) * ((1 - {p}) / {p}))",
@@ -377,7 +377,7 @@ distribution(
     "generalized_negative_binomial",
     {"mu": (not_negative, 1.0), "alpha": (positive, 1.0)},
     lambda key, size, mu, alpha: draw_poisson(
-        key + 300 * LATER, size, draw_gamma(key, size, 1 / alpha) * (alpha * mu)
+        key + 300 * OFFSET, size, draw_gamma(key, size, 1 / alpha) * (alpha * mu)
     ),
     "draw_poisson({key} + uint64(300 * 2**32), {i}, "
     "draw_gamma({key}, {i}, 1 / {alpha}) * ({alpha} * {mu}))",

@@ -18,7 +18,7 @@ import numpy as np
 from minihybrid.ops.cpu.machine import READ
 from minihybrid.ops.loops import F, T, each, loops, store
 
-FEW = 16  # elements of a window whose loop is unrolled
+MAX_UNROLLED = 16  # elements of a window whose loop is unrolled
 
 
 # -- constants of a launch -------------------------------------------------------------
@@ -29,7 +29,7 @@ def _geometry(data, size, kernel, stride, pad, outs):
     )
     pad = (0,) * (3 - len(pad)) + pad
     inside = tuple(
-        (k == 1 or prod(kernel) <= FEW) and p == 0 and (n - 1) * s + k <= m
+        (k == 1 or prod(kernel) <= MAX_UNROLLED) and p == 0 and (n - 1) * s + k <= m
         for m, k, s, p, n in zip(size, kernel, stride, pad, outs, strict=True)
     )
     lead = data.shape[0] * data.shape[1]
@@ -54,7 +54,7 @@ def _for_maxima(data, out, **g):
 
     The maximum is the same, without branches; each window must overlap the data.
     """
-    again = prod(g["kernel"]) <= FEW and all(
+    again = prod(g["kernel"]) <= MAX_UNROLLED and all(
         (n - 1) * s - p < m
         for m, s, p, n in zip(g["size"], g["stride"], g["pad"], g["outs"], strict=True)
     )

@@ -28,7 +28,7 @@ from minihybrid.passes.slice_views import pieces
 
 # Larger kernels gain little, because a row is then in cache anyway; and short kernels are
 # more often equal, and compiled once.
-LARGEST, PASSES = 64, 8  # operators and reductions per kernel
+MAX_OPS, MAX_REDUCTIONS = 64, 8  # operators and reductions per kernel
 
 
 class Group:
@@ -56,8 +56,8 @@ class Group:
     def has_room(self, *nodes: Node) -> bool:
         """Return whether the group's size limits allow these nodes as well."""
         return (
-            len(self.nodes) + len(nodes) <= LARGEST
-            and self.sums + sum([n.op.reduce is not None for n in nodes]) <= PASSES
+            len(self.nodes) + len(nodes) <= MAX_OPS
+            and self.sums + sum([n.op.reduce is not None for n in nodes]) <= MAX_REDUCTIONS
         )
 
     def add(self, node: Node, frame: ReductionDomain | None) -> None:

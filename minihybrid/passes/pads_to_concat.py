@@ -19,7 +19,7 @@ from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.passes.reduction_schedule import Ref
 
-MOST = 32  # parts of one sum
+MAX_PARTS = 32  # parts of one sum
 SUM = "{a} + {b}"
 
 
@@ -36,7 +36,7 @@ def side_by_side(graph: Graph) -> Graph:
         """Return a sum's slices [(axis, begin, end, data, operator, attrs)], or `None`."""
         slices: list[tuple] = []
         todo = [(node, 0)]
-        while todo and len(slices) <= MOST:
+        while todo and len(slices) <= MAX_PARTS:
             n, i = todo.pop()
             if n.op is None or (n is not node and not alone((n, i))):
                 return None

@@ -25,7 +25,7 @@ ROW_NBYTES = 2**18  # stays in the L2 cache between passes
 ACROSS = 256  # least tile of interleaved rows, for long contiguous accesses
 # Elements per partial sum. In a contiguous row, each vector lane accumulates a few of
 # them; in interleaved rows, all.
-BLOCK, BLOCK_ACROSS = 1024, 128
+SUM_BLOCK, SUM_BLOCK_ACROSS = 1024, 128
 
 
 def is_map(node: Node) -> bool:
@@ -97,7 +97,7 @@ class ReductionDomain:
     @property
     def block(self) -> int:
         """The maximal number of elements per partial sum."""
-        return BLOCK_ACROSS if self.across else BLOCK
+        return SUM_BLOCK_ACROSS if self.across else SUM_BLOCK
 
     def is_stat(self, shape: tuple) -> bool:
         """Return whether an array of this shape holds one element per row."""

@@ -125,7 +125,7 @@ class Scan(Loop):
     ) -> None:
         super().__init__(body, ins, n_rows, n_states)
         self.length, self.reverse, self.final_only = length, reverse, frozenset(final_only)
-        self.gradients: dict[tuple, tuple] = {}  # (present, beside) -> result of `_backward`
+        self.gradients: dict[tuple, tuple] = {}  # arguments of `_backward` -> its result
         self.stacked = [j for j in range(n_states) if j not in self.final_only]
 
     @property
@@ -226,9 +226,11 @@ class Scan(Loop):
         stacks, from_stacks = outs[last:], gs[last:]
         present = tuple(i for i in range(self.n_outs) if gs[i] is not None)
         beside = tuple(j for j, x in enumerate(from_stacks) if x is not None)
-        if (present, beside) not in self.gradients:
-            self.gradients[present, beside] = self._backward(present, beside)
-        op, read, flow, kept, row_inputs, sums, hoisted = self.gradients[present, beside]
+        seeded = tuple(j for j, x in enumerate(gs[self.n_outs : last]) if x is not None)
+        key = present, beside, seeded
+        if key not in self.gradients:
+            self.gradients[key] = self._backward(*key)
+        op, read, flow, kept, row_inputs, sums, hoisted = self.gradients[key]
         before = int(self.reverse)  # offset in a stack of the states before each iteration
 
         def rows(full: Value) -> Value:
@@ -257,19 +259,23 @@ class Scan(Loop):
             grads[k] = node.op(*parts, **node.attrs)
         return tuple(grads.get(k) for k in range(len(inputs)))
 
-    def _backward(self, present: tuple[int, ...], beside: tuple[int, ...]) -> tuple:
+    def _backward(
+        self, present: tuple[int, ...], beside: tuple[int, ...], seeded: tuple[int, ...]
+    ) -> tuple:
         """Return (loop, read, states, kept, rows, sums, hoisted) of the gradient: the inputs it
         reads, the states with a gradient, the outputs it reads, and the inputs with a gradient:
         rows, those accumulated in each iteration, and those computed after the loop.
 
-        present: outputs that have an output gradient;  beside: such stacks of states.
+        present: outputs that have an output gradient;  beside: such stacks of states;
+        seeded:  such final states.
 
         A sum over rows, such as a weight's gradient, is hoisted: it is computed once from the
         rows of all iterations. `hoisted` holds its node and the places of these rows.
         """
         heads, names = self.body.heads, seed_names(self.body)
         dtypes = [n.specs[i].dtype for n, i in heads]
-        flow = [j for j in range(self.n_states) if dtypes[self.n_outs + j].kind != "b"]
+        flow = self.states_needed(present, (*beside, *seeded))
+        flow = [j for j in flow if dtypes[self.n_outs + j].kind != "b"]
         seeds = [*present, *(self.n_outs + j for j in flow)]
         read = set(self.body.variables)
         wanted = [v.name for v in self.ins if v in read and v.specs[0].dtype.kind != "b"]

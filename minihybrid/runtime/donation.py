@@ -25,7 +25,7 @@ from minihybrid.core.op import Node, Spec
 from minihybrid.core.placement import aligned
 
 LARGE = 2**20  # bytes: smaller blocks are recycled by malloc
-KEPT = 2  # `y = f(y)` reads one result while writing the next
+BUFFERS = 2  # `y = f(y)` reads one result while writing the next
 
 
 def _holders(array: np.ndarray) -> int:
@@ -77,7 +77,7 @@ class Reuse:
             self.kept.append(candidate)
         array = aligned(self.shape, self.dtype) if array is None else array
         out = array.view()  # keeps the memory alive, as its views do
-        if len(self.kept) < KEPT:
+        if len(self.kept) < BUFFERS:
             self.kept.append(array)
         return out
 

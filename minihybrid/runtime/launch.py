@@ -30,7 +30,7 @@ from minihybrid.passes.lower import lower
 from minihybrid.runtime.device import Device
 from minihybrid.runtime.device_array import DeviceArray
 
-WIDE = 16  # bytes of the widest load of a GPU thread, and its alignment
+VECTOR_BYTES = 16  # bytes of the widest load of a GPU thread, and its alignment
 
 
 def runner(plan: Plan) -> tuple["Recorded", Callable]:
@@ -49,7 +49,7 @@ def launch(plan: Plan, arrays: Iterable[DeviceArray], bound: tuple, key: int) ->
 
     key:     of the random stream. The launch is asynchronous.
     """
-    arrays = [a if a.address % WIDE == 0 else a.copy() for a in arrays]
+    arrays = [a if a.address % VECTOR_BYTES == 0 else a.copy() for a in arrays]
     outs = [
         bound[1][plan.into[k]] if k in plan.into else DeviceArray(plan.device, shape, dtype)
         for k, (shape, dtype) in enumerate(plan.out_specs)

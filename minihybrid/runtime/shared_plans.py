@@ -16,7 +16,7 @@ from numbers import Number
 from minihybrid.core import hooks
 from minihybrid.core.arguments import arrays_in
 from minihybrid.core.array import NDArray
-from minihybrid.core.cache_entry import FEW, KEPT, CacheEntry, CompiledGraph
+from minihybrid.core.cache_entry import MAX_CONSTANTS, MAX_PLANS, CacheEntry, CompiledGraph
 from minihybrid.core.context import Context
 from minihybrid.core.hybrid import Hybrid
 from minihybrid.core.lengths import Length
@@ -64,15 +64,15 @@ def many_lengths(hybrid: Hybrid, entry: CacheEntry) -> None:
 def generalize_scalars(hybrid: Hybrid, entry: CacheEntry, args: tuple, group: tuple) -> None:
     """Turn scalars with many values into inputs; warn once."""
     count = hybrid.values.put(group, hybrid.values.get(group, 0) + 1)
-    if count <= FEW:
+    if count <= MAX_CONSTANTS:
         return
     shared = share(entry, hybrid.programs, arrays_in(args)[0].context)
-    if count > FEW + 1 and "numbers" not in hybrid.warned:
+    if count > MAX_CONSTANTS + 1 and "numbers" not in hybrid.warned:
         hybrid.warned.add("numbers")
         what = (
             "they are inputs of its plan from now on"
             if shared
-            else f"each set of them has a plan of its own, of which the newest {KEPT} are kept"
+            else f"each set of them has a plan of its own, of which the newest {MAX_PLANS} are kept"
         )
         warnings.warn(
             f"{hybrid.title}: {count} sets of numbers were passed beside the arrays, and {what}; "

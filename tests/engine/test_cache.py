@@ -87,7 +87,7 @@ def pristine(tmp_path_factory):
 
 def forget_kernels():
     """Load kernels again; those of plans that exist stay where they are."""
-    objects.KEPT.append(objects._engine())
+    objects.ALIVE.append(objects._engine())
     objects._engine.cache_clear()
     objects.ADDRESSES.clear()
 

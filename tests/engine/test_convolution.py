@@ -149,7 +149,7 @@ def test_eager_convolutions_copy_a_block_at_a_time(monkeypatch, kernel):
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-        assert peak - result.nbytes < 4 * im2col.BLOCK < data.nbytes, function.__name__
+        assert peak - result.nbytes < 4 * im2col.BLOCK_BYTES < data.nbytes, function.__name__
 
 
 @pytest.mark.parametrize("name", ["_max", "_unmax", "_remax", "_sum", "_unsum"])

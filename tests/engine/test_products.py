@@ -9,7 +9,7 @@ from minihybrid import nd, sym
 from minihybrid.core.op import Spec
 from minihybrid.core.plan import Plan
 from minihybrid.ops.cpu import machine
-from minihybrid.ops.cpu.products import BLOCK, DEPTH, ROWS, product_scratch
+from minihybrid.ops.cpu.products import BLOCK_ROWS, DEPTH, ROWS, product_scratch
 
 TRANSPOSES = [(False, False), (False, True), (True, False), (True, True)]
 
@@ -80,7 +80,7 @@ EDGES = [
     (33, 255, 1),
     (5, 257, 31),
     (ROWS + 3, 65, 15),
-    (BLOCK + 1, 33, DEPTH + 1),
+    (BLOCK_ROWS + 1, 33, DEPTH + 1),
 ]
 
 

@@ -380,7 +380,7 @@ def test_of_kernels_on_disk_nothing_is_said(at_once, monkeypatch, capsys):
     small_net(wait=True)(nd.ones((2, 4)))
     monkeypatch.setattr(objects, "ADDRESSES", {})
     monkeypatch.setattr(objects, "compile_text", None)  # none is compiled
-    objects.KEPT.append(objects._engine())
+    objects.ALIVE.append(objects._engine())
     objects._engine.cache_clear()
     net = small_net()
     until(lambda: (net(nd.ones((2, 4))), target(net))[1] == "cpu")
@@ -395,7 +395,7 @@ def test_who_waits_sees_a_bar_on_a_terminal_only(at_once, monkeypatch):
     for screen, is_bar in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", screen)
         monkeypatch.setattr(objects, "ADDRESSES", {})
-        objects.KEPT.append(objects._engine())
+        objects.ALIVE.append(objects._engine())
         objects._engine.cache_clear()
         cache.clear_cache()
         small_net(wait=True)(nd.ones((2, 4)))

@@ -19,7 +19,7 @@ from samples import CASES
 import minihybrid as mx
 from minihybrid import gluon, nd, sym, viz
 from minihybrid.core.files import FileError, read_whole, write_whole
-from minihybrid.core.op import LARGEST, LONGEST, MOST, HybridError, Op, Spec, parsed
+from minihybrid.core.op import LONGEST, MAX_ELEMENTS, MAX_OUTPUTS, HybridError, Op, Spec, parsed
 from minihybrid.gluon import nn
 from minihybrid.mxnet import recordio
 from minihybrid.ops import OPS
@@ -502,7 +502,7 @@ def test_a_text_that_is_no_literal(text):
 @pytest.mark.parametrize(
     "name, attrs, message",
     [
-        ("SliceChannel", {"num_outputs": 2**31}, f"outputs were asked for; 1 to {MOST}"),
+        ("SliceChannel", {"num_outputs": 2**31}, f"outputs were asked for; 1 to {MAX_OUTPUTS}"),
         ("SliceChannel", {"num_outputs": 0}, "0 outputs were asked for"),
         ("SliceChannel", {"num_outputs": -1}, "-1 outputs were asked for"),
         ("_split_v2", {"sections": 10**9}, "1000000000 outputs were asked for"),
@@ -526,8 +526,8 @@ def test_a_number_that_an_operator_cannot_have(name, attrs, message):
 # -- sizes -----------------------------------------------------------------------------
 HUGE = {
     "_zeros": {"shape": (2**31, 2**31)},
-    "_ones": {"shape": (LARGEST, 2)},
-    "_full": {"shape": (0, LARGEST + 1), "value": 1},
+    "_ones": {"shape": (MAX_ELEMENTS, 2)},
+    "_full": {"shape": (0, MAX_ELEMENTS + 1), "value": 1},
     "_eye": {"N": 2**40},
     "_arange": {"start": 1e300},
     "_linspace": {"start": 0, "stop": 1, "num": 2**61},

@@ -88,7 +88,7 @@ def test_five_operators_load_each_input_once(n, width):
 def test_large_kernels_fit():
     """A multiprocessor has 65,536 registers, and a block needs its own at once."""
     steps = {step.kernel: step for step in gpu_kernels.of_large()}
-    assert max(math.prod(step.block) for step in steps.values()) == block_shape.MOST
+    assert max(math.prod(step.block) for step in steps.values()) == block_shape.MAX_THREADS
     for text, capability, actual in tried(gpu_kernels.compiled, "cuda13", steps):
         assert gpu_kernels.faults(text, actual) == [], (steps[text].name, capability)
         assert actual["registers"] * math.prod(steps[text].block) <= 2**16

@@ -204,7 +204,7 @@ def test_numbers_made_from_nothing(attrs):
 @pytest.mark.parametrize("n", [1, 2, 5, 34])
 def test_factors_of_matrices(n, monkeypatch):
     """Rows change places; threads have no row and column, or one, or several."""
-    monkeypatch.setattr(gpulinalg, "BLOCK", 32)  # larger matrices take long
+    monkeypatch.setattr(gpulinalg, "THREADS", 32)  # larger matrices take long
     rng = np.random.default_rng(0)
     some = rng.normal(size=(2, n, n))
     some[0, 0, 0] = 0 if n > 1 else 1

@@ -108,7 +108,7 @@ def test_tiles_of_many_outputs_a_thread(m, n, depth, side, transposes, monkeypat
 @pytest.mark.parametrize("transposes", [(True, False), (False, True)])
 def test_a_long_depth_is_cut_into_parts(m, n, side, transposes, monkeypatch):
     assert form((m, n, 64 * 128), 1, np.dtype("float32")) == (side, 64)
-    monkeypatch.setattr(gpuproducts, "DEEP", 20)  # the same with less to simulate
+    monkeypatch.setattr(gpuproducts, "MIN_DEPTH", 20)  # the same with less to simulate
     monkeypatch.setattr(gpuproducts, "ENOUGH", 8)
     assert form((m, n, 58), 1, np.dtype("float32")) == (side, 2)
     parts, total = check(m, n, 58, transposes)
@@ -125,7 +125,7 @@ def test_more_rows_than_a_grid_is_high(transposes, monkeypatch):
 @pytest.mark.parametrize("dtype", ["float64", "int8", "uint32", "int64", "uint64", "bool"])
 @pytest.mark.parametrize("lengths", [(18, 35, 21), (3, 40, 35), (17, 12, 66)])
 def test_products_in_other_dtypes(dtype, lengths, monkeypatch):
-    monkeypatch.setattr(gpuproducts, "DEEP", 32)  # the last one in two parts
+    monkeypatch.setattr(gpuproducts, "MIN_DEPTH", 32)  # the last one in two parts
     check(*lengths, (False, True), dtype)
 
 
@@ -172,7 +172,7 @@ def layer(x, w, b, z):
 def test_bias_and_what_follows_are_computed_where_the_sum_is(rows, depth, monkeypatch):
     """Each reads its own inputs, and stores each number once."""
     monkeypatch.setattr(gpuproducts, "ENOUGH", 4)
-    monkeypatch.setattr(gpuproducts, "DEEP", 40)
+    monkeypatch.setattr(gpuproducts, "MIN_DEPTH", 40)
     x, w, b, z = arrays = [
         numbers(s, seed=i) for i, s in enumerate([(rows, depth), (37, depth), (37,), (rows, 37)])
     ]

@@ -22,7 +22,7 @@ from test_graph_laws import built, programs
 from minihybrid import sym
 from minihybrid.codegen.cpu.target import header
 from minihybrid.codegen.device_math import IMPORTS
-from minihybrid.codegen.gpu.block_shape import EACH, MOST, BlockShape
+from minihybrid.codegen.gpu.block_shape import EACH, MAX_THREADS, BlockShape
 from minihybrid.codegen.gpu.kernel import GpuKernel
 from minihybrid.codegen.gpu.rows import SUMS
 from minihybrid.core.op import Spec
@@ -280,9 +280,9 @@ def test_a_thread_has_about_four_elements_and_a_block_256_threads():
             for across in (False, True):
                 team = BlockShape.of(n, n_rows, across)
                 threads = team.along * team.rows
-                assert threads <= MOST and team.rows < 2 * n_rows
+                assert threads <= MAX_THREADS and team.rows < 2 * n_rows
                 assert team.along < n or team.along == 1
-                assert 4 * team.along >= n or threads >= MOST
+                assert 4 * team.along >= n or threads >= MAX_THREADS
                 assert threads >= 256 or team.rows >= n_rows
 
 
@@ -380,7 +380,7 @@ def test_rows_without_sums_have_many_blocks_and_one_kernel(rng):
     x = rng.random((1, 40_000), dtype=F32)
     _, last = launch(graph_of(function, x=x), x=x)
     ((_, grid, _),), (counts,) = last.texts, last.counts
-    assert grid == (1, 40_000 // (MOST * EACH), 1)
+    assert grid == (1, 40_000 // (MAX_THREADS * EACH), 1)
     assert (counts.barriers, counts["out"].stores) == (0, x.size)
 
 

@@ -23,8 +23,8 @@ from minihybrid.gluon import loss, nn, rnn
 from minihybrid.ops import OPS
 from minihybrid.ops.reduce import sum_
 from minihybrid.passes import PASSES, expand, fuse, optimise
-from minihybrid.passes.fuse import LARGEST
-from minihybrid.passes.fuse import PASSES as REDUCTIONS
+from minihybrid.passes.fuse import MAX_OPS
+from minihybrid.passes.fuse import MAX_REDUCTIONS as REDUCTIONS
 from minihybrid.passes.loops import loops_in
 from minihybrid.passes.pads_to_concat import side_by_side
 from minihybrid.runtime.device import device_of
@@ -422,7 +422,7 @@ def test_kernels_do_not_grow_without_end(step):
         if "graph" in node.attrs
     ]
     sums = max(sum(op.reduce is not None for op in ops) for ops in groups)
-    assert 4 < len(groups) < 100 and LARGEST // 4 < max(map(len, groups)) <= LARGEST
+    assert 4 < len(groups) < 100 and MAX_OPS // 4 < max(map(len, groups)) <= MAX_OPS
     assert sums in (0, REDUCTIONS)
     with kernels_as_python.target():
         assert len(set(Plan(graph, ["x"], target="plain").kernels)) <= 6

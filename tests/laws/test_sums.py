@@ -244,7 +244,7 @@ def test_short_sums_have_no_blocks(n, blocks):
 )
 def test_threads_with_many_numbers_add_up_in_blocks(shape, axis, monkeypatch):
     """As on a GPU with millions of them: here a block is of 2 numbers a thread."""
-    monkeypatch.setattr(gpurows, "BLOCK", 2)
+    monkeypatch.setattr(gpurows, "PARTIAL", 2)
     x = np.random.default_rng(0).standard_normal(shape).astype("float32")
     net = Program(
         lambda F, x: (

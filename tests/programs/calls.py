@@ -20,7 +20,7 @@ import numpy as np
 
 import minihybrid as mh
 from minihybrid import autograd, nd
-from minihybrid.core.cache_entry import FEW
+from minihybrid.core.cache_entry import MAX_CONSTANTS
 from minihybrid.core.op import HybridError
 from minihybrid.gluon import HybridBlock
 from minihybrid.ops.linalg import LinAlgError
@@ -174,7 +174,7 @@ def by_numbers(program: Program) -> Answers:
     net.hybridize(backend="numpy")
     fill(net, program)
     xs = [ARRAYS[program.world](a) for a in data_of(program)]
-    for k in range(1, FEW + 3):
+    for k in range(1, MAX_CONSTANTS + 3):
         others = [number + k for number in net.numbers]
         with suppress(HybridError), autograd.record():  # uint8 has no 300
             net(*xs, *others)

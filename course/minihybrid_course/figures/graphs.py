@@ -3,7 +3,7 @@
 Uses:    stages, tapes, symbols.
 Defines: `vanishing`, `tape`, `shape_flow`, `grouped`.
 
-Not supported: graphs of more than `MOST` nodes; use `viz.draw`.
+Not supported: graphs of more than `MAX_DRAWN` nodes; use `viz.draw`.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from minihybrid.view.viz import plural, svg_arrows
 from minihybrid_course.ink import LETTER, WIDTH, Figure, Film, Panel
 from minihybrid_course.tape import shown
 
-MOST = 14  # nodes
+MAX_DRAWN = 14  # nodes
 
 
 def _draw(panel, nodes, lines, look, upwards=()):
@@ -27,9 +27,9 @@ def _draw(panel, nodes, lines, look, upwards=()):
     lines:   node -> lines of text;  look: node -> keywords of `Panel.box`.
     upwards: nodes with an incoming arrow from below.
     """
-    if len(nodes) > MOST:
+    if len(nodes) > MAX_DRAWN:
         raise HybridError(
-            f"a figure draws at most {MOST} nodes, but there are {len(nodes)}; "
+            f"a figure draws at most {MAX_DRAWN} nodes, but there are {len(nodes)}; "
             "use draw(graph) of minihybrid.view.viz"
         )
     boxes = {}

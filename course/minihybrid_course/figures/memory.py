@@ -3,7 +3,7 @@
 Uses:    a memory plan; graphs; arrays; the steps of a loop.
 Defines: `lifetimes`, `travel`, `sharing`, `cache_lines`, `walks`.
 
-Not supported: plans of more than `MOST` values, which would be illegible.
+Not supported: plans of more than `MAX_DRAWN` values, which would be illegible.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from minihybrid.core.plan import nbytes_moved
 from minihybrid.view.viz import plural
 from minihybrid_course.ink import LETTER, LINE, WIDTH, Figure, Film, Panel, fitting
 
-MOST = 12
+MAX_DRAWN = 12
 
 
 def lifetimes(memory):
@@ -77,9 +77,9 @@ def _used(rows):
 
 
 def _few(what, rows):
-    if not 1 <= len(rows) <= MOST:
+    if not 1 <= len(rows) <= MAX_DRAWN:
         raise HybridError(
-            f"{what}: there are {len(rows)} values, but 1 to {MOST} can be drawn; "
+            f"{what}: there are {len(rows)} values, but 1 to {MAX_DRAWN} can be drawn; "
             "take a smaller program, or print the plan"
         )
     return rows
@@ -143,9 +143,9 @@ def sharing(x, **others):
     others:  arrays by name; those that share no byte with `x` are drawn separately.
     """
     data, count = x.data, x.data.size
-    if count > MOST:
+    if count > MAX_DRAWN:
         raise HybridError(
-            f"sharing: the array has {count} elements, but at most {MOST} can be drawn"
+            f"sharing: the array has {count} elements, but at most {MAX_DRAWN} can be drawn"
         )
     across = WIDTH / max(count, 1)
     panel = Panel(f"x: {count} elements, {data.nbytes} bytes")

@@ -16,7 +16,7 @@ from minihybrid.view.viz import plural
 from minihybrid_course.figures.calls import line_by_line
 from minihybrid_course.ink import LINE, WIDTH, Figure, Panel
 
-MOST = 64  # threads, or elements of a shared array
+MAX_DRAWN = 64  # threads, or elements of a shared array
 
 
 def recorded(launch, arguments):
@@ -28,9 +28,9 @@ def recorded(launch, arguments):
 def grid(launch, *arguments):
     """Draw the blocks of a launch, its threads with their indices, and idle ones."""
     run, record = recorded(launch, arguments)
-    if run.n_threads > MOST:
+    if run.n_threads > MAX_DRAWN:
         raise HybridError(
-            f"grid: the launch has {run.n_threads} threads, but at most {MOST} can be drawn"
+            f"grid: the launch has {run.n_threads} threads, but at most {MAX_DRAWN} can be drawn"
         )
     busy = {use.t for use in record}
     panel = Panel(f"{plural(run.n_threads // run.n_block, 'block')} of {run.n_block} threads")

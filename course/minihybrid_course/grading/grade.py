@@ -37,7 +37,7 @@ from minihybrid_course.grading.submissions import entries_of, submissions
 from minihybrid_course.grading.text import readable
 
 VARIANT = re.compile(rb'"variant":\s*(-?\d{1,9})\b')  # in JSON, a quoted text has \"variant\"
-FEW = 3  # notebooks that may be last year's copies without a question to the teacher
+MAX_COPIES = 3  # notebooks that may be last year's copies without a question to the teacher
 
 
 def variant_of(submission, folder):
@@ -56,7 +56,7 @@ def check_variants(variant, todo, folder):
     """
     stated = [(s, v) for s in todo if (v := variant_of(s, folder)) is not None]
     others = Counter(v for s, v in stated if v != s.variant)
-    if len(others) == 1 and others.total() == len(stated) > FEW:
+    if len(others) == 1 and others.total() == len(stated) > MAX_COPIES:
         other = next(iter(others))
         raise ClassroomError(
             f"all {len(stated)} notebooks are of variant {other}, whose solutions don't pass the "

@@ -40,7 +40,7 @@ from minihybrid_course.grading.sources import (
 
 STEPS = (CheckCellMetadata, LockCells, ClearSolutions, ClearOutput, ClearHiddenTests)
 STUB = Config({"ClearSolutions": {"code_stub": {"python": "...  # your lines"}}})
-LATER = "# What is asked here is tried when your work is graded."
+HIDDEN = "# What is asked here is tried when your work is graded."
 
 # The first cell, for Colab and other places without our packages. The installation is the same
 # as in the chapters (book/make_setup.py).
@@ -83,7 +83,7 @@ def released(name, variant):
         if not (needed := [tag for tag in tags(cell) if tag in ("judge", "apart")]):
             cell.metadata.pop("tags", None)
         cell.metadata.update({"tags": needed} if needed else {})
-        cell.source = cell.source.strip("\n") or LATER
+        cell.source = cell.source.strip("\n") or HIDDEN
     notebook.cells.insert(1, setup(notebook))
     notebook.cells.append(check(full_name(name)))
     return ComputeChecksums().preprocess(notebook, resources)[0]

@@ -143,7 +143,7 @@ LOADING = ForkSafe()  # one thread loads; others wait for its result
 STILL = threading.RLock()  # a fork waits until imports and linking, which take
 # milliseconds, are done: in the child, they would never finish
 ADDRESSES = {}  # symbol -> address of its machine code
-KEPT = []  # objects to keep alive with the machine code
+ALIVE = []  # objects to keep alive with the machine code
 BACKGROUND = []  # (start time, number of kernels) of background compilations
 UNTOLD = [True]  # cleared once the message was printed
 
@@ -153,7 +153,7 @@ def _after_fork():
     global IDLE, RUNNING
     STILL.release()
     BACKGROUND.clear()
-    KEPT.append(RUNNING)  # the parent's: not closed here
+    ALIVE.append(RUNNING)  # the parent's: not closed here
     IDLE, RUNNING = queue.SimpleQueue(), set()
 
 
@@ -300,8 +300,8 @@ def _link(codes):
 
     engine = _engine()
     for code in codes.values():
-        KEPT.append(binding.ObjectFileRef.from_data(code))
-        engine.add_object_file(KEPT[-1])
+        ALIVE.append(binding.ObjectFileRef.from_data(code))
+        engine.add_object_file(ALIVE[-1])
     engine.finalize_object()
     ADDRESSES.update((symbol, engine.get_function_address(symbol)) for symbol in codes)
 

@@ -23,7 +23,7 @@ from minihybrid.ops.cpu.machine import threads
 
 CHUNKS = 4  # chunks of a loop per thread; a faster thread takes more
 LOOKS = 64_000  # polls of an idle worker: some tenths of a millisecond
-LAST = 640  # more polls after it is registered as sleeping, to avoid a lost wakeup
+LAST_POLLS = 640  # more polls after it is registered as sleeping, to avoid a lost wakeup
 ROOM = 1024  # a worker's buffer for operands, far more than kernels have
 
 
@@ -51,7 +51,7 @@ class ThreadPool:
         while not self.ended:
             run(0, LOOKS, shared.ctypes.data, number)
             self.asleep.append(bed)
-            run(0, LAST, shared.ctypes.data, number)
+            run(0, LAST_POLLS, shared.ctypes.data, number)
             bed.get()
 
     def wake(self):

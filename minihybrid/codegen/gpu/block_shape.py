@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from minihybrid.passes.reduction_schedule import is_literal, size_of
 
 WARP = 32  # threads that execute in lockstep and coalesce their loads
-BLOCK = 256  # least threads of a block, given enough work,
-MOST = 512  # and most: more would leave each thread too few registers
+MIN_THREADS = 256  # least threads of a block, given enough work,
+MAX_THREADS = 512  # and most: more would leave each thread too few registers
 EACH = 4  # least elements of a row per thread
 CUT = 16  # least elements per thread before a row is split over blocks
 SPREAD = 256  # blocks that keep all multiprocessors busy
@@ -49,8 +49,8 @@ class BlockShape:
         """Return the shape for `n_rows` rows of length n."""
         most = power_of_two(n_rows)
         rows = min(WARP, most) if across else 1
-        along = min(power_of_two(-(-n // EACH)), MOST // rows)
-        rows = max(rows, min(BLOCK // along, most))
+        along = min(power_of_two(-(-n // EACH)), MAX_THREADS // rows)
+        rows = max(rows, min(MIN_THREADS // along, most))
         parts = min(SPREAD // -(-n_rows // rows), n // (along * cut))
         return cls(along, rows, parts if parts >= PARTS else 1)
 

@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from math import prod
 
 from minihybrid.codegen.device_math import functions
-from minihybrid.codegen.gpu.block_shape import BLOCK, WARP
+from minihybrid.codegen.gpu.block_shape import MIN_THREADS, WARP
 from minihybrid.codegen.gpu.rows import GpuRows
 from minihybrid.codegen.source import Buf, Kernel, joined_axes, place, type_name
 from minihybrid.core.op import Node, Spec
 from minihybrid.passes.reduction_schedule import rows_of
 
 LINE = 88  # characters
-WIDE = 4  # float32 elements that a thread loads at once,
+VECTOR = 4  # float32 elements that a thread loads at once,
 WIDE_FROM = 2**18  # given enough elements to keep all multiprocessors busy
 
 
@@ -85,7 +85,7 @@ class GpuKernel(Kernel):
         once = [name for name, stop in ranges if stop == 1]
         ranges = [(name, stop) for name, stop in ranges if stop != 1]
         flat = ranges[0][0] if len(ranges) == 1 else "t"
-        block = min(BLOCK, -(-total // WARP) * WARP)
+        block = min(MIN_THREADS, -(-total // WARP) * WARP)
         self.threads(-(-total // block), block)
         self(f"{flat} = cuda.blockIdx.x * {block} + cuda.threadIdx.x")
         with self.block(f"if {flat} < {total}:"):
@@ -154,17 +154,17 @@ class GpuKernel(Kernel):
         size = self.nodes[-1].specs[0].size
         return (
             size >= WIDE_FROM
-            and size % WIDE == 0
+            and size % VECTOR == 0
             and all(b.dtype.name == "float32" and (b.shape == shape or b.size == 1) for b in bufs)
             and not any(n.op.strides for n in self.nodes)
         )
 
     def wide_loops(self):
         """Write code for four elements per thread: vector loads, four results, a vector store."""
-        size, lanes = self.nodes[-1].specs[0].size, range(WIDE)
+        size, lanes = self.nodes[-1].specs[0].size, range(VECTOR)
         once, wide = {}, {}  # reference -> name, of scalars and of vectors
-        with self.each(("i", size // WIDE)):
-            self(f"i *= {WIDE}")
+        with self.each(("i", size // VECTOR)):
+            self(f"i *= {VECTOR}")
             for ref, buf in self.ins.items():
                 name = self.name("v")
                 kept = once if buf.size == 1 else wide

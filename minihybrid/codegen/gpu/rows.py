@@ -18,7 +18,7 @@ from minihybrid.codegen.gpu.block_shape import reductions, team_of
 from minihybrid.codegen.rows import RowWriter
 from minihybrid.passes.reduction_schedule import is_literal, size_of
 
-BLOCK = 128  # floats per partial sum of a thread
+PARTIAL = 128  # floats per partial sum of a thread
 SUMS = 4  # results reduced together, limited by shared memory
 
 
@@ -218,14 +218,14 @@ class GpuRows(RowWriter):
         """Open the loop, nested in a loop over blocks if a thread has many elements."""
         n = self.frame.n
         long = [node for node in sums if node in self.rows.blocks]
-        if not long or n <= BLOCK * step:
+        if not long or n <= PARTIAL * step:
             with self.strides(name, start, n, step):
                 yield
             return
         if name != start:
             self.k(f"{name} = {start}")
         with self.in_blocks(long), self.k.block(f"while {name} < {n}:"), self.one_block(long):
-            self.k(f"stop = min({name} + {BLOCK * step}, {n})")
+            self.k(f"stop = min({name} + {PARTIAL * step}, {n})")
             with self.strides(name, name, "stop", step):
                 yield
 

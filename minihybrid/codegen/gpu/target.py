@@ -14,7 +14,8 @@ from typing import NamedTuple
 from minihybrid.codegen.bytecode import ARENA, ARRAY, KEY, PARAM, Operand
 from minihybrid.codegen.cpu.target import SUPPORTED, further, header, label
 from minihybrid.codegen.device_math import IMPORTS
-from minihybrid.codegen.gpu.kernel import BLOCK, GpuKernel, scratch_of
+from minihybrid.codegen.gpu.block_shape import MIN_THREADS
+from minihybrid.codegen.gpu.kernel import GpuKernel, scratch_of
 from minihybrid.codegen.source import type_name
 from minihybrid.core.targets import Call, Table
 
@@ -136,7 +137,7 @@ def _copy(spec):
     kind, n = type_name(spec.dtype), spec.size
     text = (
         f"def NAME_copy(a0: {kind}[{n}], out: {kind}[{n}]):\n"
-        f"    i = cuda.blockIdx.x * {BLOCK} + cuda.threadIdx.x\n"
+        f"    i = cuda.blockIdx.x * {MIN_THREADS} + cuda.threadIdx.x\n"
         f"    if i < {n}:\n        out[i] = a0[i]"
     )
-    return text, (-(-n // BLOCK), 1, 1), (BLOCK, 1, 1)
+    return text, (-(-n // MIN_THREADS), 1, 1), (MIN_THREADS, 1, 1)

@@ -11,7 +11,7 @@ from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.ops.layout import view_as
 from minihybrid.ops.shapes import same_steps
 
-LARGEST = 2**20  # bytes: a larger constant is cheaper to recompute than to store
+MAX_FOLDED = 2**20  # bytes: a larger constant is cheaper to recompute than to store
 
 
 def fold(graph, walls=False):
@@ -37,7 +37,7 @@ def fold(graph, walls=False):
                 return [inputs[0]]
         creator = not inputs and node.op.scalar(node.attrs) is not None
         constant = not node.op.random and all(n in made_now for n, _ in inputs)
-        if not constant or sum(s.nbytes for s in node.specs) > LARGEST:
+        if not constant or sum(s.nbytes for s in node.specs) > MAX_FOLDED:
             return [(emit(new), 0)] if new else None
         values = evaluate_node(node, [made_now[n][i] for n, i in inputs])
         if creator:  # stays an operator: loops inline it as a literal

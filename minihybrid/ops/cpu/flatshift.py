@@ -26,7 +26,7 @@ from minihybrid.core.lengths import Length
 from minihybrid.ops.cpu.machine import registers, width
 from minihybrid.ops.shapes import blocks, row_major
 
-COPIED, NEAR = 14, 3 * 2**18  # multiply-adds per element copy; L2 cache bytes
+COPIED, L2_BYTES = 14, 3 * 2**18  # multiply-adds per element copy; L2 cache bytes
 ROWS = 4  # output rows of a tile
 BATCH = 1 << 17  # elements of planes per batch in the weights' gradient
 
@@ -83,7 +83,7 @@ class Planes:
         copies = Planes(*more, [*places, alone], self.stride, self.batch)
         saved = (self.row - copies.row) * self.batch * products
         pays = saved > COPIED * (copies.channel - self.channel)
-        return copies if pays and copies.numbers * itemsize <= NEAR else self
+        return copies if pays and copies.numbers * itemsize <= L2_BYTES else self
 
     def shift(self, places):
         """Return the offset of the element at (phase, steps) of each axis."""

@@ -21,7 +21,7 @@ from minihybrid.ops.cpu.machine import width
 from minihybrid.ops.shapes import blocks, row_major
 
 ROWS = 8  # filters of a tile
-LARGEST = 2**18  # scratch elements that still fit in the cache
+MAX_SCRATCH = 2**18  # scratch elements that still fit in the cache
 
 
 def lanes_fit(s, itemsize):
@@ -29,7 +29,7 @@ def lanes_fit(s, itemsize):
     return (
         bool(s.n)
         and s.n % width(itemsize) == 0
-        and width(itemsize) * (_images(s).vectors + s.o * prod(s.out)) <= LARGEST
+        and width(itemsize) * (_images(s).vectors + s.o * prod(s.out)) <= MAX_SCRATCH
     )
 
 

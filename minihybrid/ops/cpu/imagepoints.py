@@ -26,9 +26,9 @@ from minihybrid.ops.cpu.imagecolumns import pad_data, padded_size
 from minihybrid.ops.cpu.machine import registers, width
 from minihybrid.ops.shapes import row_major
 
-FEW = 4  # maximum positions beyond whole vectors that become dot products
-WIDE = 7  # vectors of a tile
-NEAR = 3 * 2**13  # bytes of a strip that fits in the L1 cache
+MAX_REST = 4  # maximum positions beyond whole vectors that become dot products
+TILE_VECTORS = 7  # vectors of a tile
+L1_BYTES = 3 * 2**13  # bytes of a strip that fits in the L1 cache
 FILTERS, JUNK = 256, 1.2  # that amortize copying windows; computed per used position
 FEWER = 64  # filters that amortize it if all windows are one vector
 LINES = 2  # cache lines to prefetch per next filter; hardware prefetching does the rest
@@ -67,18 +67,18 @@ def _tile(rows, depth, places, itemsize):
     loads; loads from a strip that doesn't fit in L1 cost three times as much.
     """
     lanes, room = width(itemsize), _room()
-    rest = places % lanes if places >= lanes and places % lanes <= FEW else 0
+    rest = places % lanes if places >= lanes and places % lanes <= MAX_REST else 0
     count = -(-(places - rest) // lanes)
 
     def cost(tile):
         high, wide = tile
-        load = 1 if depth * wide * lanes * itemsize <= NEAR else 3
+        load = 1 if depth * wide * lanes * itemsize <= L1_BYTES else 3
         return -(-rows // high) * -(-count // wide) * (2 * high * wide + high + load * wide)
 
     tiles = [
         (high, wide)
         for high in range(1, min(rows, room) + 1)
-        for wide in range(1, min(WIDE, count) + 1)
+        for wide in range(1, min(TILE_VECTORS, count) + 1)
         if high * wide <= room
     ]
     return *min(tiles, key=cost), rest
@@ -110,7 +110,7 @@ def points_loops(k, data, weight, out, s):
     alone = s.n * s.g == 1 and new == whole  # one strip: threads share its blocks
     window = _is_window(s)
     apart, plane = window or set(s.stride) != {1}, "places"
-    held = depth * wide * k.dtype.itemsize <= NEAR
+    held = depth * wide * k.dtype.itemsize <= L1_BYTES
     packed = new < wide or apart or rows >= (REPEATS + held) * high and not alone
     line, columns = 64 // k.dtype.itemsize, f"{strip} + channels * {wide}"
     padded = f"{columns} + {rest} * channels"

@@ -17,20 +17,20 @@ from math import prod
 
 from minihybrid.ops.cpu.machine import width
 
-HIGH = 8  # rows of a tile
+TILE_ROWS = 8  # rows of a tile
 SLOW = 4  # cost of a multiply-add here, relative to matrix products
-LARGEST = 25  # elements of a window; a tile's products are fully unrolled, at most:
+MAX_WINDOW = 25  # elements of a window; a tile's products are fully unrolled, at most:
 PRODUCTS = 72
 
 
 def slides_fit(s):
     """Return whether each filter reads one channel, through a small 2-D window."""
-    return s.c == s.g > 1 and len(s.size) == 2 and prod(s.kernel) <= LARGEST and prod(s.out) > 0
+    return s.c == s.g > 1 and len(s.size) == 2 and prod(s.kernel) <= MAX_WINDOW and prod(s.out) > 0
 
 
 def _rows(s):
     """Return the rows per tile that minimize the cost of rows computed twice."""
-    most = min(HIGH, max(PRODUCTS // prod(s.kernel), 1), s.out[0])
+    most = min(TILE_ROWS, max(PRODUCTS // prod(s.kernel), 1), s.out[0])
     return min(range(1, most + 1), key=lambda rows: -(-s.out[0] // rows) * (4 * rows + 1))
 
 

@@ -24,9 +24,9 @@ from minihybrid.ops.cpu.machine import READ, registers, width
 ROWS, COLUMNS = 72, 16  # of out: with fewer of either, packing b doesn't pay off
 DEPTH = 512  # block along K, so that reused data stays in cache
 ACROSS = 128  # the same for transposed a: power-of-two strides conflict in caches
-BLOCK = 256  # rows of out per block, which share one packed strip of b
+BLOCK_ROWS = 256  # rows of out per block, which share one packed strip of b
 FEWEST = 4  # elements of out; fewer use scalar sums
-HIGH = 4  # rows of a tile of dot products
+TILE_ROWS = 4  # rows of a tile of dot products
 
 
 def is_open(length):
@@ -57,12 +57,12 @@ def product_loops(k, a, b, out, transpose_a, transpose_b, bias=None, start=""):
     if not out.size:
         return
     columns = _vectors(m, n, out.dtype)[1]
-    wide, unit, body = 64 // columns * columns, int(min(m, HIGH)), _dot_products
+    wide, unit, body = 64 // columns * columns, int(min(m, TILE_ROWS)), _dot_products
     if _is_plain(m, n, depth, out.dtype, transpose_a, transpose_b):
         body = _sums
     elif not _is_few(m, n, depth, transpose_a, transpose_b):
         (unit, wide), body = _tile_size(m, n, out.dtype), _tiles
-    high = _even(m, BLOCK, unit)
+    high = _even(m, BLOCK_ROWS, unit)
     if body is _tiles and transpose_a and m > high:
         wide = n  # a block of a is reused for all strips of b while in cache
     work = max(m, READ) * n * depth
@@ -134,7 +134,7 @@ def _last(k, name, at, length, step):
 # -- few rows, or few columns ----------------------------------------------------------
 def _vectors(m, n, dtype):
     """Return (rows, columns) of a tile of dot products; a strip is whole tiles."""
-    rows, most = int(min(_even(m, HIGH, 1), m)), 16 if registers()[1] > 16 else 12
+    rows, most = int(min(_even(m, TILE_ROWS, 1), m)), 16 if registers()[1] > 16 else 12
     return rows, int(min(most // rows, 8, width(dtype.itemsize), n))
 
 

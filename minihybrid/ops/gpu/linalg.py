@@ -4,19 +4,19 @@ Uses:    a kernel writer, and batches (N, n, n).
 Defines: `inverse_gpu` and `slogdet_gpu`: column by column, as on the CPU, with the work
          of one column split among the threads.
 
-For each column, a thread handles every BLOCK-th row or column. Values that all threads
+For each column, a thread handles every THREADS-th row or column. Values that all threads
 use, such as a column's pivot, are computed redundantly: threads would have to wait for
 them anyway. With the CPU's loops and one thread per matrix, accesses wouldn't be
 coalesced, at four to eight times the memory traffic.
 Limits:  a matrix uses a single block, so large ones are slow.
 """
 
-BLOCK = 256  # threads per matrix
+THREADS = 256  # threads per matrix
 
 
 def _matrix(k, count, n):
     """Write the thread's index in its block and the offset of its matrix."""
-    block = min(BLOCK, -(-n // 32) * 32)
+    block = min(THREADS, -(-n // 32) * 32)
     k.threads(count, block)
     k("p = cuda.threadIdx.x")
     k(f"at = cuda.blockIdx.x * {n * n}")

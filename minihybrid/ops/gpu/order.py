@@ -11,8 +11,8 @@ import numpy as np
 
 PLACE = np.dtype("int32")
 SHORTEST = 64  # minimum length of a line that pays off a block
-MANY = 2**13  # lines that saturate a GPU with one thread each
-BLOCK = 256  # threads per line
+SATURATING = 2**13  # lines that saturate a GPU with one thread each
+THREADS = 256  # threads per line
 
 
 def is_long(lengths):
@@ -24,7 +24,7 @@ def is_long(lengths):
     (True, False, False)
     """
     outer, n, inner = lengths
-    return n >= SHORTEST and (inner == 1 or outer * inner < MANY)
+    return n >= SHORTEST and (inner == 1 or outer * inner < SATURATING)
 
 
 def _line(k, n, inner):
@@ -38,11 +38,11 @@ def best_place(k, data, lengths, sign):
     """Write the argmax (">") or argmin ("<") of each line, the first of equal elements,
     as T.
 
-    Each thread reduces every BLOCK-th element; then a tree reduction in shared memory
+    Each thread reduces every THREADS-th element; then a tree reduction in shared memory
     combines the threads' results.
     """
     outer, n, inner = lengths
-    block = min(BLOCK, 1 << n.bit_length() - 1)  # so that each thread has an element
+    block = min(THREADS, 1 << n.bit_length() - 1)  # so that each thread has an element
     k.threads(outer * inner, block)
     _line(k, n, inner)
     k.shared("s", block, PLACE)
@@ -71,22 +71,22 @@ def best_place(k, data, lengths, sign):
 
 
 def running_sums(k, data, lengths):
-    """Write the inclusive prefix sums of each line, BLOCK elements at a time.
+    """Write the inclusive prefix sums of each line, THREADS elements at a time.
 
     In steps 1, 2, 4, ... each thread adds the partial sum at that distance before it.
     Source:  Hillis and Steele, Data Parallel Algorithms, CACM 29 (1986).
     """
     outer, n, inner = lengths
-    k.threads(outer * inner, BLOCK)
+    k.threads(outer * inner, THREADS)
     _line(k, n, inner)
-    k.shared("s", BLOCK)
+    k.shared("s", THREADS)
     k("total = T(0)")
-    with k.loop("start", n, 0, BLOCK):
+    with k.loop("start", n, 0, THREADS):
         k("q = start + p")
         k(f"s[p] = {data}[at + q * {inner}] if q < {n} else T(0)")
         k("cuda.syncthreads()")
         k("step = 1")
-        with k.block(f"while step < {BLOCK}:"):
+        with k.block(f"while step < {THREADS}:"):
             k("x = s[p - step] if p >= step else T(0)")
             k("cuda.syncthreads()")
             k("s[p] += x")
@@ -94,5 +94,5 @@ def running_sums(k, data, lengths):
             k("step *= 2")
         with k.block(f"if q < {n}:"):
             k.store(f"at + q * {inner}", "total + s[p]")
-        k(f"total += s[{BLOCK - 1}]")
+        k(f"total += s[{THREADS - 1}]")
         k("cuda.syncthreads()")

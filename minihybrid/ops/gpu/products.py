@@ -18,11 +18,11 @@ from math import prod
 
 from minihybrid.ops.gpu.tiles import THREADS, added, block_of, blocked, deep_of, number
 
-FEW = 8  # rows or columns, too few for tiles: a thread computes them all
+MIN_TILED = 8  # rows or columns, too few for tiles: a thread computes them all
 WARP = 32  # threads that run in lockstep and coalesce contiguous loads
 TILE = 16  # rows, columns and depth of a tile with one output per thread
 ENOUGH = 128  # blocks that occupy all multiprocessors of a large GPU (T4: 40, H200: 132)
-DEEP = 128  # minimum of K per block in split-K: it takes about as long
+MIN_DEPTH = 128  # minimum of K per block in split-K: it takes about as long
 # as the kernel that adds the partial sums
 HIGHEST = 65535  # limit of a grid's blocks along y and z; along x it's 2**31 - 1
 
@@ -87,9 +87,9 @@ def form(lengths, batch, dtype):
         return -(-m // side) * -(-n // side) * batch
 
     def parts(side):
-        return max(min(2 * ENOUGH // blocks(side), depth // DEEP), 1)
+        return max(min(2 * ENOUGH // blocks(side), depth // MIN_DEPTH), 1)
 
-    if min(m, n) <= FEW or not batch:
+    if min(m, n) <= MIN_TILED or not batch:
         return 0, 1
     side = TILE
     if dtype.name == "float32" and min(m, n) > TILE:
@@ -139,7 +139,7 @@ def product(k, lengths, a, b, place, batch=1, store=None):
             store("at", value, at)
 
     ending = end
-    if m > (side * HIGHEST or FEW):  # then compute the transpose: swap rows and columns
+    if m > (side * HIGHEST or MIN_TILED):  # then compute the transpose: swap rows and columns
         m, n, a, b, ending = n, m, b, a, lambda row, col, value: end(col, row, value)
     if not side:
         return few(k, (m, n, depth), a, b, ending, batch)

@@ -13,7 +13,7 @@ from minihybrid.formats.onnx.export.draft import whole
 from minihybrid.ops.reduce import split_at
 from minihybrid.ops.shapes import axes_of, axis_of, row_major
 
-LARGEST = np.iinfo(np.int64).max
+INT64_MAX = np.iinfo(np.int64).max
 
 
 def spec_of(node, place=0):
@@ -76,7 +76,7 @@ def slice_(draft, node, data):
     begin, end, step = (node.attrs[key] for key in ("begin", "end", "step"))
     for i, (start, stop) in enumerate(zip(begin, end, strict=True)):
         by = (step[i] if i < len(step) else None) or 1
-        edges = (0, LARGEST) if by > 0 else (LARGEST, -LARGEST)
+        edges = (0, INT64_MAX) if by > 0 else (INT64_MAX, -INT64_MAX)
         parts.append(
             (edges[0] if start is None else start, edges[1] if stop is None else stop, i, by)
         )

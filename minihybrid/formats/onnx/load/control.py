@@ -11,7 +11,7 @@ from minihybrid.gluon import control_flow
 from minihybrid.ops import OPS
 from minihybrid.passes.foreach import row_of
 
-MOST = 1 << 16  # the largest trip count
+MAX_TRIPS = 1 << 16  # the largest trip count
 
 
 def _graph(call, name, n_inputs):
@@ -61,8 +61,8 @@ def _loop(call):
     if call.get(0) is None:
         call.fail("the largest number of iterations is missing; give it as the first input")
     most = call.fixed(0, "the largest number of iterations").item()
-    if not 0 < most <= MOST:
-        call.fail(f"at most {most} iterations, but 1 to {MOST} are supported")
+    if not 0 < most <= MAX_TRIPS:
+        call.fail(f"at most {most} iterations, but 1 to {MAX_TRIPS} are supported")
     n = len(call.inputs) - 2
     body = _graph(call, "body", n + 2)
     if len(body.outputs) != n + 1:
