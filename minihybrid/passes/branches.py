@@ -11,7 +11,8 @@ The gradient is a branch as well, so the side not taken contributes neither NaN 
 recomputes its side, except for matrix products and random numbers, which are saved as
 additional outputs.
 Limits: targets without branches (GPUs, NumPy files, WebAssembly) compute both sides and select
-one (`lower`).
+one (`lower`). Inputs of the side not taken get zeros: an infinite slope before them gives NaN,
+where the tape stops.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

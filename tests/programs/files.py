@@ -72,7 +72,7 @@ def exported(net, program):
         files = net.export(str(home / "net"))
         n = sum(each.role == "data" for each in program.inputs)
         names = ["data"] if n == 1 else [f"data{k}" for k in range(n)]
-        if not set(names) <= set(load_symbol(files[0]).list_inputs()):
+        if not {*names, *net.collect_params()} <= set(load_symbol(files[0]).list_inputs()):
             raise Refused("export: an input that no output reads")
         yield lambda: SymbolBlock.imports(files[0], names, files[1])
 
