@@ -155,9 +155,11 @@ def built(program):
 
 
 def assert_same(before, after, values):
+    """Compare every bit; but eager softmax of few columns rounds differently from its steps."""
+    rtol = 1e-6 if any(n.op is OPS["softmax"] for n in before.nodes) else 0
     for got, expected in zip(after.evaluate(values, 7), before.evaluate(values, 7), strict=True):
         assert got.shape == expected.shape and got.dtype == expected.dtype
-        np.testing.assert_array_equal(got, expected)
+        np.testing.assert_allclose(got, expected, rtol, 0)
 
 
 # -- passes ----------------------------------------------------------------------------
