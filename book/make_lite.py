@@ -10,7 +10,9 @@ FOLDER has what students get (`make assignments`).
 """
 
 import argparse
+import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -26,6 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LITE = ROOT / "_build/lite"
 CHAPTERS = tomllib.loads((ROOT / "book/in_page.toml").read_text(encoding="utf-8"))
 KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
+# Loaded while Python starts; the kernel would install these one after the other.
+EARLY = ["micropip", "ssl", "sqlite3", "jedi", "ipython", "numpy"]
 
 BRINGS = """\
 import piplite
@@ -97,12 +101,17 @@ def build(pyodide=None, target=LITE, assignments=None):
             text = path.read_text(encoding="utf-8")
             text = assignment(text) if path.suffix == ".ipynb" else text
             (contents / path.name).write_text(text, encoding="utf-8")
-        wheel(folder)
+        engine = wheel(folder)
+        if pyodide:
+            add_bytecode(pyodide, [engine])
         # The kernel needs comm, which is not in Pyodide's distribution.
         run(folder, "pip", "download", "-q", "--no-deps", "-d", folder, "comm")
         wheels = [w for wheel in Path(folder).glob("*.whl") for w in ("--piplite-wheels", wheel)]
-        settings = {"disablePyPIFallback": True, "pyodideUrl": "./static/pyodide/pyodide.mjs"}
-        data = {"litePluginSettings": {KERNEL: settings} if pyodide else {}}
+        early = [name for name in EARLY if not pyodide or has(pyodide, name)]
+        settings = {"loadPyodideOptions": {"packages": early}}
+        if pyodide:
+            settings |= {"disablePyPIFallback": True, "pyodideUrl": "./static/pyodide/pyodide.mjs"}
+        data = {"litePluginSettings": {KERNEL: settings}}
         site = {"jupyter-lite-schema-version": 0, "jupyter-config-data": data}
         Path(folder, "jupyter-lite.json").write_text(json.dumps(site), encoding="utf-8")
         shutil.rmtree(target, ignore_errors=True)
@@ -114,6 +123,63 @@ def build(pyodide=None, target=LITE, assignments=None):
         )
     if pyodide:
         shutil.copytree(pyodide, Path(target, "static/pyodide"))
+        compile_libraries(Path(target, "static/pyodide"))
+    keep(Path(target))
+
+
+def lock_of(pyodide):
+    """The list of a distribution's libraries, of which it may have some."""
+    return json.loads(Path(pyodide, "pyodide-lock.json").read_text(encoding="utf-8"))
+
+
+def has(pyodide, name):
+    """Whether a distribution has a library's file."""
+    entry = lock_of(pyodide)["packages"].get(name)
+    return entry and Path(pyodide, entry["file_name"]).exists()
+
+
+def entries(lock, names):
+    """name -> its entry of the list, of libraries and all that they depend on."""
+    found, left = {}, list(names)
+    while left:
+        name = left.pop().replace("_", "-").lower()
+        if name not in found:
+            found[name] = lock["packages"][name]
+            left += found[name]["depends"]
+    return found
+
+
+def add_bytecode(pyodide, archives):
+    """Compile the modules in archives for a distribution's Python, if it's installed here."""
+    version = ".".join(lock_of(pyodide)["info"]["python"].split(".")[:2])
+    command = [shutil.which(f"python{version}"), ROOT / "book/add_bytecode.py", *archives]
+    env = os.environ | {"PYENV_VERSION": version}  # without it, pyenv's shim finds none
+    if not command[0] or subprocess.run(command, env=env, check=False).returncode:
+        print(f"Python {version} isn't installed, so a page compiles all that it imports itself.")
+
+
+def compile_libraries(pyodide):
+    """Add bytecode to the libraries that chapters load."""
+    lock = lock_of(pyodide)
+    more = {name for chapter in CHAPTERS.values() for name in chapter["libraries"]}
+    found = entries(lock, [name for name in {*EARLY, *more} if name in lock["packages"]])
+    paths = [pyodide / entry["file_name"] for entry in found.values()]
+    wheels = [path for path in paths if path.suffix == ".whl" and path.exists()]
+    add_bytecode(pyodide, [*wheels, pyodide / "python_stdlib.zip"])
+    for entry in found.values():
+        if (path := pyodide / entry["file_name"]) in wheels:
+            entry["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (pyodide / "pyodide-lock.json").write_text(json.dumps(lock), encoding="utf-8")
+
+
+def keep(target):
+    """Let JupyterLite's service worker keep what is loaded, until any file is another."""
+    files = sorted(path for path in target.rglob("*") if path.is_file())
+    sums = "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
+    version = hashlib.sha256(sums.encode()).hexdigest()[:12]
+    ours = (ROOT / "book/keep.js").read_text(encoding="utf-8").replace("VERSION", version)
+    worker = target / "service-worker.js"
+    worker.write_text(ours + worker.read_text(encoding="utf-8"), encoding="utf-8")
 
 
 def wheel(folder):

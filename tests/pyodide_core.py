@@ -14,6 +14,7 @@ import sys
 import zipfile
 
 import envs
+import make_lite
 
 # What the kernel installs when it starts (pyodide-kernel's worker).
 KERNEL = ["micropip", "ipython", "jedi"]
@@ -35,6 +36,21 @@ def whole(folder):
     return folder / INSIDE
 
 
+def add(folder, name):
+    """Add a library of pure Python to a distribution."""
+    download(folder, name)
+    (wheel,) = folder.glob(f"{name}-*.whl")
+    path = folder / "pyodide-lock.json"
+    lock = json.loads(path.read_text(encoding="utf-8"))
+    lock["packages"][name] = {
+        **{"name": name, "version": wheel.name.split("-")[1], "file_name": wheel.name},
+        **{"install_dir": "site", "package_type": "package", "unvendored_tests": False},
+        **{"sha256": hashlib.sha256(wheel.read_bytes()).hexdigest()},
+        **{"depends": [], "imports": [name]},
+    }
+    path.write_text(json.dumps(lock), encoding="utf-8")
+
+
 def download(folder, *expected):
     """Bring wheels into a folder; raises envs.NotAvailable."""
     done = subprocess.run(
@@ -47,23 +63,12 @@ def download(folder, *expected):
         raise envs.NotAvailable(f"not downloadable: {done.stderr.strip().splitlines()[-1]}")
 
 
-def wheels(packages, names):
-    """name -> its entry of the lock file, of libraries and all that they depend on."""
-    actual, left = {}, list(names)
-    while left:
-        name = left.pop()
-        if name not in actual:
-            actual[name] = packages[name]
-            left += [needed.replace("_", "-") for needed in actual[name]["depends"]]
-    return actual
-
-
 def bring(folder):
     """Fill a new folder with Pyodide; raises envs.NotAvailable."""
     shutil.copytree(envs.node_package("pyodide"), folder)
     path = folder / "pyodide-lock.json"
     lock = json.loads(path.read_text(encoding="utf-8"))
-    expected = wheels(lock["packages"], KERNEL)
+    expected = make_lite.entries(lock, KERNEL)
     versions = (f"{name}=={entry['version']}" for name, entry in expected.items())
     python = "--python-version", lock["info"]["python"]
     download(folder, "--only-binary=:all:", *python, *versions)

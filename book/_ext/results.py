@@ -302,8 +302,34 @@ def modes(workload):
     return lines
 
 
+def in_page_chapters(found=None):
+    """Cells, seconds after the click, and megabytes, of each chapter in a page."""
+    found = found or stored("in_page.json")
+    head = ("", "cells", "the same", "kernel, s", "first output, s", "all cells, s", "MB")
+    lines = [(*head, "second visit: kernel, s", "first output, s")]
+    for stem, one in found["chapters"].items() if found else ():
+        first, second = one["visits"]
+        same = one["cells"] - len(one["announced"]) - len(one["broken"])
+        seconds = [first[key] for key in ("kernel_s", "first_s", "whole_s")]
+        later = [second[key] for key in ("kernel_s", "first_s")]
+        numbers = [f"{one['cells']}", f"{same}", *(f"{s:.0f}" for s in seconds)]
+        lines.append((stem, *numbers, f"{first['bytes'] / 1e6:.0f}", *(f"{s:.0f}" for s in later)))
+    return lines
+
+
+def in_page_differences(found=None):
+    """The cells that print something else in a page, and why."""
+    found = found or stored("in_page.json") or {"chapters": {}}
+    cells = [
+        (s, *pair) for s, one in found["chapters"].items() for pair in one["announced"].items()
+    ]
+    return [("chapter", "cell", "why it differs"), *cells]
+
+
 TABLES = {
     "attention": attention,
+    "in-page-chapters": in_page_chapters,
+    "in-page-differences": in_page_differences,
     "attention-memory": lambda: attention("peaks"),
     "groups": groups,
     "ratios": ratios,
@@ -469,6 +495,30 @@ def error_rate(figures=None):
     return words
 
 
+def in_page(found=None):
+    """How many cells print the same in a page, and how long a reader waits there."""
+    found = found or stored("in_page.json")
+    if not found:
+        return "Chapters in a page haven't been measured yet."
+    chapters, m = found["chapters"].values(), found["machine"]
+    cells, differ, broken, claims, wrong = (
+        sum(one[key] if isinstance(one[key], int) else len(one[key]) for one in chapters)
+        for key in ("cells", "announced", "broken", "claims", "reversed")
+    )
+    first, second = zip(*(one["visits"] for one in chapters), strict=True)
+    waits = [np.median([visit["first_s"] for visit in visits]) for visits in (first, second)]
+    most = [max(visit["bytes"] for visit in visits) for visits in (first, second)]
+    return (
+        f"In Chromium, {cells - differ - broken:,} of {cells:,} cells in {len(chapters)} chapters "
+        f"print what this book prints. {differ} differ for a reason listed below, {broken} without "
+        f"one. Of {claims} ratios of times, {claims - wrong} are on the same side of 1 there where "
+        f"that's clear. From the click to the first output takes a median of {waits[0]:.0f} s on "
+        f"the first visit, which loads at most {most[0] / 1e6:.0f} MB, and {waits[1]:.0f} s on the "
+        f"second, which loads at most {most[1] / 1e3:.0f} kB ({m['cpu']}, {m['cores']} cores, "
+        f"{m['date']})."
+    )
+
+
 def counted(number, noun, plural=None):
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
@@ -486,6 +536,7 @@ def attention_machine(found=None):
 
 
 SENTENCES = {
+    "in-page": in_page,
     "attention-machine": attention_machine,
     "machine": machine,
     "summary": summary,

@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 LITE = ROOT / "_build/lite"
 CHAPTERS = tomllib.loads((ROOT / "book/in_page.toml").read_text(encoding="utf-8"))
 # Megabytes that a browser loads: Python with JupyterLite's pages and NumPy, and libraries.
-BASE = 30
-MORE = {"matplotlib": 10, "scipy": 15, "tqdm": 0}
+BASE = 40
+MORE = {"matplotlib": 12, "scipy": 21, "tqdm": 0}
 
 
 def button(stem):
@@ -25,7 +25,7 @@ def button(stem):
     slow = f" {chapter['slow']}" if "slow" in chapter else ""
     address = f"../_static/lite/notebooks/index.html?path={stem}.ipynb"
     return (
-        f'<div class="in-page" hidden data-address="{address}">'
+        f'<div class="in-page" hidden data-address="{address}" data-bytes="{size}000000">'
         '<p><button type="button">Run and edit this chapter here</button> '
         f"Your browser then loads Python and this notebook, about {size} MB, and keeps them; "
         f"nothing is loaded before. NumPy computes what compiled kernels would.{slow}</p></div>"

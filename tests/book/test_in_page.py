@@ -1,67 +1,27 @@
 """Cells that run in the page: what they print there is what the page shows."""
 
 import json
-import re
 import shutil
 import subprocess
 import sys
-import tomllib
 
 import envs
 import make_lite
 import pyodide_core
 import pytest
-from nbformat import read
+from page_outputs import (
+    CHAPTERS,
+    ELSE,
+    code,
+    differing,
+    differing_on_purpose,
+    outputs,
+    reversed_claims,
+)
 from run_notebooks import ROOT
-from test_sanitize import sanitized
 
-CHAPTERS = tomllib.loads((ROOT / "book/in_page.toml").read_text(encoding="utf-8"))
 # "27_tiling_a_product": its simulated threads take minutes.
 FIRST = ["00_tour", "03_hybridize", "09_export"]  # all run in Pyodide itself, in `make test-all`
-
-# What differs, and what the page's Python says there instead.
-ELSE = {
-    ("07_training", "c21"): "disabling monitor support",  # tqdm's, which wants a thread
-    ("09_export", "c31"): "onnx is left out: export to ONNX needs the library onnx, which is not",
-} | {
-    (stem, "nano-s"): "nano: Numba is missing, so chains stay operators"
-    for stem in (
-        "21_the_memory_planner",
-        "22_files",
-        "26_from_two_kernels_to_one",
-        "29_guards_and_shapes",
-        "36_effects_and_aliasing",
-        "37_many_devices",
-    )
-}
-
-# What differs in Pyodide, where kernels are WebAssembly.
-THERE = {
-    ("03_hybridize", "c30"),  # dropout draws its mask in NumPy, and the plan says so
-    ("11_arrays_and_autograd", "c80"),  # the last digit of a logarithm
-    ("07_training", "c33"),  # NumPy computes a gradient whose kernel transposes vectors
-    ("16_trusting_passes", "c60"),  # tqdm's warning, as above
-}
-# What chapters say is faster: there it is, too.
-FASTER = {
-    ("00_tour", "a14"): r"about ([\d.]+) times as fast",
-    ("03_hybridize", "c85"): r"^5 elements: ([\d.]+) x faster",
-    ("10_the_same_idea_elsewhere", "c57"): r"about ([\d.]+) times as fast as eager",
-}
-
-
-def outputs(cell_outputs):
-    """What nbval compares: kind -> the texts of that kind; pictures are only counted."""
-    actual = {}
-    for output in cell_outputs:
-        if output["output_type"] == "stream":
-            actual.setdefault(output["name"], []).append(output["text"])
-        elif output["output_type"] == "error":
-            actual.setdefault("error", []).append(f"{output['ename']}: {output['evalue']}")
-        else:
-            for kind, value in output["data"].items():
-                actual.setdefault(kind, []).append("" if kind == "image/png" else value)
-    return {kind: [sanitized("".join(t)) for t in texts] for kind, texts in actual.items()}
 
 
 def printed(stem, *command):
@@ -71,22 +31,6 @@ def printed(stem, *command):
     results = json.loads(done.stdout.splitlines()[-1])
     assert [cell.id for cell in code(stem)] == list(results)
     return results
-
-
-def code(stem):
-    """The code cells of a chapter."""
-    cells = read(ROOT / f"notebooks/{stem}.ipynb", as_version=4).cells
-    return [cell for cell in cells if cell.cell_type == "code"]
-
-
-def differing(stem, results):
-    """(id, what the page shows, what the cell gives there) of cells where these differ."""
-    for cell in code(stem):
-        shown, given = outputs(cell.outputs), outputs(results[cell.id])
-        if "nbval-ignore-output" in cell.metadata.get("tags", []):  # as in the book: kinds only
-            shown, given = set(shown), set(given)
-        if shown != given:
-            yield cell.id, shown, given
 
 
 @pytest.mark.slow
@@ -127,14 +71,16 @@ def test_a_chapter_runs_in_pyodide(stem, pyodide, tmp_path):
     libraries = {"numpy", *CHAPTERS[stem]["libraries"]} - {"tqdm"}
     program = ROOT / "tests/in_pyodide.mjs"
     results = printed(stem, node, program, distribution, path, ",".join(sorted(libraries)), *wheels)
-    known = ELSE.keys() | THERE
-    assert [case for case in differing(stem, results) if (stem, case[0]) not in known] == []
-    shown = {cell.id: cell.outputs for cell in code(stem)}
-    for cell in [cell for chapter, cell in FASTER if chapter == stem]:
-        for cells in (shown, results):
-            text = "".join(output.get("text", "") for output in cells[cell])
-            (ratio,) = re.findall(FASTER[stem, cell], text)
-            assert float(ratio) > 1
+    assert [c for c in differing(stem, results) if c[0] not in differing_on_purpose(stem)] == []
+    assert list(reversed_claims(stem, results)) == []
+
+
+def test_a_claim_that_is_reversed_is_found():
+    cells = {cell.id: cell.outputs for cell in code("10_the_same_idea_elsewhere")}
+    assert list(reversed_claims("10_the_same_idea_elsewhere", cells)) == []
+    slower = [{"output_type": "stream", "text": "hybridized: about 0.9 times as fast as eager"}]
+    (claim,) = reversed_claims("10_the_same_idea_elsewhere", cells | {"c57": slower})
+    assert claim[0] == "c57" and claim[2] == 0.9
 
 
 @pytest.mark.slow

@@ -1,7 +1,10 @@
 """A chapter's button, and the notebook that it opens: they belong to the same list."""
 
 import json
+import marshal
+import zipfile
 
+import add_bytecode
 import make_lite
 import pytest
 import run_here
@@ -50,6 +53,26 @@ def test_an_assignment_installs_the_engine_in_the_page_only():
     assert {line[:4] for line in brings if line} == {"    "}
 
 
+@pytest.mark.parametrize(
+    "name", ["library-1.0-py3-none-any.whl", "minihybrid-1.0-py3-none-any.whl"]
+)
+def test_bytecode_replaces_the_sources_of_all_but_the_engine(name, tmp_path):
+    path = tmp_path / name
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("right.py", "answer = 6 * 7")
+        archive.writestr("wrong.py", "answer =")
+        archive.writestr("data.txt", "42")
+    add_bytecode.add_bytecode(path)
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(tmp_path)
+    assert (tmp_path / "right.py").exists() == name.startswith("minihybrid")
+    assert (tmp_path / "wrong.py").exists() and (tmp_path / "data.txt").read_text() == "42"
+    (bytecode,) = tmp_path.rglob("*.pyc")
+    answer = {}
+    exec(marshal.loads(bytecode.read_bytes()[16:]), answer)  # behind the header
+    assert answer["answer"] == 42
+
+
 class App:
     """What the extension asks of Sphinx."""
 
@@ -72,7 +95,7 @@ def test_a_button_stands_where_the_chapter_runs(tmp_path, monkeypatch):
     assert with_button == sorted(run_here.CHAPTERS)
     title, button, *_ = page("07_training").split("\n\n")
     assert title.startswith("# ") and "\n" not in button
-    assert "about 55 MB" in button and "some minutes" in button
+    assert "about 73 MB" in button and "some minutes" in button
     assert 'data-address="../_static/lite/notebooks/index.html?path=07_training.ipynb"' in button
 
 

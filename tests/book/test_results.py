@@ -55,6 +55,20 @@ def test_every_table_has_rows_of_its_heads_length(name):
     assert (rows or name == "missed" or unmeasured) and {len(row) for row in rows} <= {len(head)}
 
 
+def test_what_differs_in_a_page_is_counted():
+    visit = {"kernel_s": 4.0, "first_s": 6.0, "whole_s": 9.0, "bytes": 31_000_000}
+    one = {"cells": 40, "announced": {"c1": "no threads"}, "broken": ["c2"], "claims": 3}
+    one |= {"reversed": [["c3", 5.0, 0.5]], "visits": [visit, visit | {"bytes": 4_000}]}
+    machine = {"cpu": "CPU", "cores": 2, "date": "2026-11-29"}
+    found = {"machine": machine, "chapters": {"01_two_ways": one, "02": one}}
+    words = page.in_page(found)
+    assert "76 of 80 cells in 2 chapters" in words and "Of 6 ratios of times, 4 are" in words
+    assert "6 s on the first visit, which loads at most 31 MB" in words and "4 kB" in words
+    assert page.in_page_differences(found)[1] == ("01_two_ways", "c1", "no threads")
+    head, row, _ = page.in_page_chapters(found)
+    assert len(head) == len(row) and row[:3] == ("01_two_ways", "40", "38")
+
+
 def test_attention_is_compared_with_the_faster_of_pytorchs_two():
     seconds = {"minihybrid": 0.002, "torch": 0.004, "compiled": 0.008}
     row = {"length": 4096, "way": "causal", "mode": "step"} | seconds

@@ -1,23 +1,8 @@
 """Two runs of a timing cell look alike once nbval has blanked out what may differ."""
 
-import configparser
-import re
-from pathlib import Path
-
 import pytest
 from minihybrid.bench import Comparison, Timing
-
-CONFIG = Path(__file__).parents[1] / "nbval_sanitize.cfg"
-
-
-def sanitized(text):
-    """The text as nbval compares it: the patterns, in the order of the file."""
-    config = configparser.ConfigParser()
-    config.read(CONFIG, encoding="utf-8")
-    for section in config.sections():
-        text = re.sub(config[section]["regex"], config[section]["replace"], text)
-    return text
-
+from page_outputs import sanitized
 
 FAST = Timing((5.31e-6, 5.3e-6, 5.62e-6), 2048)
 SLOW = Timing((0.1204, 0.1201, 0.1399), 1)

@@ -1,5 +1,6 @@
 """The built book, served from this machine to a headless Chromium."""
 
+import os
 import shutil
 import threading
 from contextlib import contextmanager
@@ -28,8 +29,14 @@ PHONE = {"width": 390, "height": 844}
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
+    sent = 0  # bytes of files, of all servers
+
     def log_message(self, *args):
         pass
+
+    def copyfile(self, source, outputfile):
+        QuietHandler.sent += os.fstat(source.fileno()).st_size
+        super().copyfile(source, outputfile)
 
 
 @contextmanager
