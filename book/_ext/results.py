@@ -515,7 +515,7 @@ def in_page(found=None):
         f"that's clear. From the click to the first output takes a median of {waits[0]:.0f} s on "
         f"the first visit, which loads at most {most[0] / 1e6:.0f} MB, and {waits[1]:.0f} s on the "
         f"second, which loads at most {most[1] / 1e3:.0f} kB ({m['cpu']}, {m['cores']} cores, "
-        f"{m['date']})."
+        f"{m['date']})." + " The machine was busy, so don't trust the seconds." * found["busy"]
     )
 
 

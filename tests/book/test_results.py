@@ -60,8 +60,9 @@ def test_what_differs_in_a_page_is_counted():
     one = {"cells": 40, "announced": {"c1": "no threads"}, "broken": ["c2"], "claims": 3}
     one |= {"reversed": [["c3", 5.0, 0.5]], "visits": [visit, visit | {"bytes": 4_000}]}
     machine = {"cpu": "CPU", "cores": 2, "date": "2026-11-29"}
-    found = {"machine": machine, "chapters": {"01_two_ways": one, "02": one}}
+    found = {"machine": machine, "busy": True, "chapters": {"01_two_ways": one, "02": one}}
     words = page.in_page(found)
+    assert "busy" in words and "busy" not in page.in_page(found | {"busy": False})
     assert "76 of 80 cells in 2 chapters" in words and "Of 6 ratios of times, 4 are" in words
     assert "6 s on the first visit, which loads at most 31 MB" in words and "4 kB" in words
     assert page.in_page_differences(found)[1] == ("01_two_ways", "c1", "no threads")

@@ -178,6 +178,7 @@ def measured():
             text = Path(path).read_text(encoding="utf-8") if Path(path).exists() else "{}"
             chapters = json.loads(text).get("chapters", {}) | chapters
             found = {"machine": machine.describe(), "chapters": dict(sorted(chapters.items()))}
+            found["busy"] = os.getloadavg()[0] > os.cpu_count()
             Path(path).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
