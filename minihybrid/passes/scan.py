@@ -250,7 +250,7 @@ class Scan(Loop):
         given = [*data, *(gs[i] for i in present), *map(rows, stacks), *(outs[k] for k in kept)]
         given += [rows(from_stacks[j]) for j in beside]
         all_inputs = *given, *carried, *(zeros_like(inputs[k]) for k in sums), *others
-        result = as_tuple(op(*(all_inputs[k] for k in read)))
+        result = as_tuple(op(*(all_inputs[k] for k in read))) if op.body.heads else ()
         grads = dict(zip(row_inputs, result, strict=False))
         ends = [*(self.n_rows + j for j in flow), *sums]
         grads |= dict(zip(ends, result[op.n_outs :], strict=False))
