@@ -81,7 +81,7 @@ def sums_of_taps(data, weight, *, size, kernel, stride, dilate, pad, num_group):
 @pytest.mark.parametrize("pays", [im2col.pays, lambda weight, n_shifts, n: n_shifts > 1])
 def test_eager_sums_do_not_depend_on_the_blocks(monkeypatch, block, small, pays):
     """Forward as defined; both gradients by <conv(x, w), g> = <x, back> = <w, weight_sums>."""
-    sizes = [("BLOCK", block), ("SMALL", small), ("LONG", small), ("THIN", small)]
+    sizes = [("BLOCK_BYTES", block), ("SMALL", small), ("LONG", small), ("THIN", small)]
     for name, value in (*sizes, ("pays", pays)):
         monkeypatch.setattr(im2col, name, value)
     rng = np.random.default_rng(block + small)
@@ -133,7 +133,7 @@ def test_eager_sums_keep_the_dtype(dtype):
 @pytest.mark.parametrize("kernel", [(1, 1), (3, 3)])
 def test_eager_convolutions_copy_a_block_at_a_time(monkeypatch, kernel):
     """Memory beside the result does not grow with the batch: at most a few blocks."""
-    for name, value in (("BLOCK", 2**17), ("SMALL", 64), ("LONG", 64)):
+    for name, value in (("BLOCK_BYTES", 2**17), ("SMALL", 64), ("LONG", 64)):
         monkeypatch.setattr(im2col, name, value)
     geometry = dict(size=(28, 28), kernel=kernel, stride=(1, 1), dilate=(1, 1))
     geometry |= {"pad": tuple(k // 2 for k in kernel), "num_group": 1}

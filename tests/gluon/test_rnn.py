@@ -139,6 +139,8 @@ def test_projection_and_clipping():
     assert abs(c.asnumpy()).max() <= np.float32(0.1)
     names = net._collect_params_with_prefix()
     assert sorted(names)[:2] == ["_unfused.0.h2h_bias", "_unfused.0.h2h_weight"]
+    with pytest.raises(mx.AttrError, match="GRU doesn't clip its states"):
+        rnn.GRU(3, state_clip_min=-0.1)
 
 
 class Net(nn.HybridBlock):

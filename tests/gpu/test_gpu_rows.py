@@ -402,7 +402,7 @@ def test_sums_of_one_pass_share_its_loop_and_its_tree(rng):
 
 
 def test_many_sums_take_little_shared_memory(rng, monkeypatch):
-    monkeypatch.setitem(merge.__globals__, "PASSES", 2 * SUMS + 1)  # one kernel
+    monkeypatch.setitem(merge.__globals__, "MAX_REDUCTIONS", 2 * SUMS + 1)  # one kernel
 
     def function(x):
         return [sym.sum(x * float(i), axis=1) for i in range(2 * SUMS + 1)]

@@ -48,6 +48,8 @@ class _Layer(HybridBlock):
     ):
         super().__init__(prefix, params)
         kind = type(self).__name__
+        if self._mode != "lstm" and (state_clip_min, state_clip_max) != (None, None):
+            raise AttrError(f"{kind} doesn't clip its states: leave out state_clip_min and _max")
         self._layout = checked(kind, "layout", layout, choice("TNC", "NTC"))
         use_sequence_length = checked(kind, "use_sequence_length", use_sequence_length, boolean)
         self._attrs = {
