@@ -6,7 +6,8 @@
 #                    requirements.txt: two CUDA toolchains, MXNet, PyTorch, TensorFlow
 #                    and JAX, 6 GB in benchmarks/envs
 #   make lite        the book with chapters that run in its pages: 20 MB more of it
-#   make site-test   open every built page in a headless browser
+#   make site-test   open every built page in a headless browser; with MARKED= also run
+#                    every chapter in the page and compare what it prints
 #   make lab         open the notebooks in JupyterLab
 #   make notebooks   run every notebook from top to bottom and save it
 #   make blank       what is made of the chapters: notebooks with gaps, nano.py, hints
@@ -111,7 +112,7 @@ test-all: MARKED =
 test-all: test
 
 site-test: $(READY) $(BUILT)
-	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal tests/site
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal tests/site $(MARKED)
 
 lab: $(READY)
 	$(BIN)/python -m jupyterlab notebooks
