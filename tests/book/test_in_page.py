@@ -70,9 +70,17 @@ def test_a_chapter_runs_in_pyodide(stem, pyodide, tmp_path):
     path.write_text(make_lite.in_page(text, stem), encoding="utf-8")
     libraries = {"numpy", *CHAPTERS[stem]["libraries"]} - {"tqdm"}
     program = ROOT / "tests/in_pyodide.mjs"
-    results = printed(stem, node, program, distribution, path, ",".join(sorted(libraries)), *wheels)
+
+    def run():
+        names = ",".join(sorted(libraries))
+        return printed(stem, node, program, distribution, path, names, *wheels)
+
+    results = run()
     assert [c for c in differing(stem, results) if c[0] not in differing_on_purpose(stem)] == []
-    assert list(reversed_claims(stem, results)) == []
+    claims = {claim[:2] for claim in reversed_claims(stem, results)}
+    for _ in range(2):  # on a busy machine, one run may reverse a ratio
+        claims = claims and claims & {claim[:2] for claim in reversed_claims(stem, run())}
+    assert claims == set()
 
 
 def test_a_claim_that_is_reversed_is_found():
