@@ -85,15 +85,14 @@ def is_steep(case, fault):
     """Whether a NaN is zero times an infinite slope, such as that of a cube root at 0.
 
     In a plan, the side of a branch that isn't taken has a gradient of zeros. Nearby, the slope
-    is finite; that of a power has the logarithm of its base, which may be negative.
+    is finite; that of a power has the logarithm of its base, so bases are made positive.
     """
     if "gradient" not in fault.answer or not fault.words.startswith("nan instead of"):
         return False
-    if any(step.op == "**" or "pow" in step.op for step in all_steps(case.program)):
-        return True
-    rng = np.random.default_rng(0)
+    has_power = any(step.op == "**" or "pow" in step.op for step in all_steps(case.program))
+    near, rng = abs if has_power else float, np.random.default_rng(0)
     inputs = tuple(
-        replace(i, values=tuple(v + 1e-3 * rng.random() for v in i.values))
+        replace(i, values=tuple(near(v) + 1e-3 * rng.random() for v in i.values))
         if i.dtype.startswith("f")
         else i
         for i in case.program.inputs

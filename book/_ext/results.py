@@ -219,7 +219,7 @@ def amount(number, unit):
 
 
 def bars(missed_only=False):
-    """What was promised before the run, and what was found."""
+    """What was promised before the run, and what was measured."""
     lines = [("workload", "bar", "at most", "found", "beside", "")]
     for bar in read()["bars"]:
         if not (missed_only and bar["passed"]):
@@ -271,12 +271,12 @@ FORMS = {
 MODES = {"step": "training step", "sample": "one character"}
 
 
-def attention(what="times", found=None):
+def attention(what="times", record=None):
     """Attention and the language model beside PyTorch: milliseconds, or megabytes of a step."""
-    found = found or stored("attention.json")
+    record = record or stored("attention.json")
     unit, scale = ("ms", 1e3) if what == "times" else ("MB", 1e-6)
     lines = [("", "length", "", *(f"{e}, {unit}" for e in (OURS, "PyTorch", "compiled")), "ratio")]
-    for one in found[what] if found else ():
+    for one in record[what] if record else ():
         ours, *others = (one[name] for name in (OURS, "torch", "compiled"))
         numbers = [f"{n * scale:.3g}" for n in (ours, *others)]
         form, mode = FORMS[one["way"]], MODES.get(one["mode"], one["mode"])
@@ -302,12 +302,12 @@ def modes(workload):
     return lines
 
 
-def in_page_chapters(found=None):
+def in_page_chapters(record=None):
     """Cells, seconds after the click, and megabytes, of each chapter in a page."""
-    found = found or stored("in_page.json")
+    record = record or stored("in_page.json")
     head = ("", "cells", "the same", "kernel, s", "first output, s", "all cells, s", "MB")
     lines = [(*head, "second visit: kernel, s", "first output, s")]
-    for stem, one in found["chapters"].items() if found else ():
+    for stem, one in record["chapters"].items() if record else ():
         first, second = one["visits"]
         same = one["cells"] - len(one["announced"]) - len(one["broken"])
         seconds = [first[key] for key in ("kernel_s", "first_s", "whole_s")]
@@ -317,11 +317,11 @@ def in_page_chapters(found=None):
     return lines
 
 
-def in_page_differences(found=None):
+def in_page_differences(record=None):
     """The cells that print something else in a page, and why."""
-    found = found or stored("in_page.json") or {"chapters": {}}
+    record = record or stored("in_page.json") or {"chapters": {}}
     cells = [
-        (s, *pair) for s, one in found["chapters"].items() for pair in one["announced"].items()
+        (s, *pair) for s, one in record["chapters"].items() for pair in one["announced"].items()
     ]
     return [("chapter", "cell", "why it differs"), *cells]
 
@@ -495,12 +495,12 @@ def error_rate(figures=None):
     return words
 
 
-def in_page(found=None):
+def in_page(record=None):
     """How many cells print the same in a page, and how long a reader waits there."""
-    found = found or stored("in_page.json")
-    if not found:
+    record = record or stored("in_page.json")
+    if not record:
         return "Chapters in a page haven't been measured yet."
-    chapters, m = found["chapters"].values(), found["machine"]
+    chapters, m = record["chapters"].values(), record["machine"]
     cells, differ, broken, claims, wrong = (
         sum(one[key] if isinstance(one[key], int) else len(one[key]) for one in chapters)
         for key in ("cells", "announced", "broken", "claims", "reversed")
@@ -515,7 +515,7 @@ def in_page(found=None):
         f"that's clear. From the click to the first output takes a median of {waits[0]:.0f} s on "
         f"the first visit, which loads at most {most[0] / 1e6:.0f} MB, and {waits[1]:.0f} s on the "
         f"second, which loads at most {most[1] / 1e3:.0f} kB ({m['cpu']}, {m['cores']} cores, "
-        f"{m['date']})." + " The machine was busy, so don't trust the seconds." * found["busy"]
+        f"{m['date']})." + " The machine was busy, so don't trust the seconds." * record["busy"]
     )
 
 
@@ -523,12 +523,12 @@ def counted(number, noun, plural=None):
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def attention_machine(found=None):
+def attention_machine(record=None):
     """Where attention was measured, and whether the machine was busy."""
-    found = found or stored("attention.json")
-    if not found:
+    record = record or stored("attention.json")
+    if not record:
         return "These rows haven't been measured yet."
-    m, busy = found["machine"], is_busy(found)
+    m, busy = record["machine"], is_busy(record)
     return (
         f"Measured on {m['date']} with one thread: {m['cpu']}, {m['system']}, Python {m['python']}."
         + " The machine was busy, so don't trust these rows." * busy
