@@ -75,11 +75,11 @@ def code(stem):
 def differing(stem, results):
     """(id, what the page shows, what the cell gives there) of cells where these differ."""
     for cell in code(stem):
-        shown, given = outputs(cell.outputs), outputs(results[cell.id])
+        book, page = outputs(cell.outputs), outputs(results[cell.id])
         if "nbval-ignore-output" in cell.metadata.get("tags", []):  # as in the book: kinds only
-            shown, given = set(shown), set(given)
-        if shown != given:
-            yield cell.id, shown, given
+            book, page = set(book), set(page)
+        if book != page:
+            yield cell.id, book, page
 
 
 def differing_on_purpose(stem):

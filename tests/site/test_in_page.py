@@ -239,6 +239,7 @@ def test_a_chapter_prints_in_chromium_what_the_book_prints(stem, whole_site, bro
     }
     assert [case for case in different if case[0] not in announced] == []
     assert [c.id for c in code(stem)] == list(results)
+    assert measured[stem]["reversed"] == []
     assert second_visit["bytes"] < 100_000  # the rest is kept
 
 
