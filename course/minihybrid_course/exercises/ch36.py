@@ -1,6 +1,6 @@
 """Chapter 36: checkers of its exercises.
 
-Takes:   numbers, a function that makes an error, and a function of steps.
+Takes:   numbers, a function that raises an error, and a function of steps.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 What is left out: 36.1, a step of nano, and 36.5, which measures.
 """

@@ -302,7 +302,7 @@ class Refusal(Exercise):
 
     def __init__(self, call, praise, kind, words, taken, others=None):
         example = f", such as `lambda: {call}`" * bool(call)
-        super().__init__(f"a function that makes the error{example}", self.compare)
+        super().__init__(f"a function that raises the error{example}", self.compare)
         self.praise, self.kind, self.words, self.taken = praise, kind, words, taken
         self.others = (others or {}) | ELSEWHERE
 
@@ -314,7 +314,7 @@ class Refusal(Exercise):
             except Exception as error:
                 answer = error
             else:
-                need(result is not ..., "put the call that makes the error in place of the dots")
+                need(result is not ..., "put the call that raises the error in place of the dots")
                 taken = self.taken(result) if callable(self.taken) else self.taken
                 raise NotYet(f"there was no error: {taken}")
         need(
