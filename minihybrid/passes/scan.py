@@ -78,7 +78,7 @@ class Loop(GraphOp):
         first, last = self.n_rows, self.n_rows + self.n_states
         return list(values[:first]), list(values[first:last]), list(values[last:])
 
-    def unrolled(self, order: Sequence[int], inputs: Sequence[Value]) -> tuple[Value, ...]:
+    def unrolled(self, order: range, inputs: Sequence[Value]) -> tuple[Value, ...]:
         """Return all outputs of `Scan`, computed by the unrolled loop.
 
         order:   the row index of each iteration;  inputs: arrays or symbols.
@@ -94,8 +94,10 @@ class Loop(GraphOp):
             values = replay(self.body.heads, folded | given)
             outs[i], states = values[: self.n_outs], values[self.n_outs :]
             seen.append(states)
-        seen = seen if order[0] <= order[-1] else seen[::-1]
-        columns = [*zip(*(outs[i] for i in sorted(outs)), strict=True), *zip(*seen, strict=True)]
+        columns = [
+            *zip(*(outs[i] for i in sorted(outs)), strict=True),
+            *zip(*seen[:: order.step], strict=True),
+        ]
         stacks = [stack(*column, axis=0) for column in columns]
         return (*stacks[: self.n_outs], *states, *stacks[self.n_outs :])
 
