@@ -25,7 +25,7 @@ from minihybrid.core.op import (
     number,
     shape,
 )
-from minihybrid.ops.elementwise import cast, choose, ones_like, where
+from minihybrid.ops.elementwise import cast, choose, where
 from minihybrid.ops.filled import arange, full, made, zeros
 from minihybrid.ops.layout import expand_dims, reshape, reshape_like, slice_axis, squeeze
 from minihybrid.ops.loops import T, atomic_add, each, loops, store, then
@@ -482,9 +482,13 @@ scatter_nd = register(
 
 
 def _copy_rows_expand(specs, old, index, new):
-    hit = put_take(ones_like(index), index, made(old, zeros, shape=specs[0].shape[:1]))
+    """Gather, because a scatter adds to zeros, which makes 0.0 of -0.0."""
+    if 0 in specs[2].shape:
+        return old
+    after = made(index, arange, start=1, stop=specs[1].size + 1, dtype="int32")
+    after = put_take(after, index, made(index, zeros, shape=specs[0].shape[:1], dtype="int32"))
     column = (specs[0].shape[0], *(1 for _ in specs[0].shape[1:]))
-    return where(reshape(hit, shape=column), put_take(new, index, old), old)
+    return where(reshape(after, shape=column), take(new, after - 1), old)
 
 
 def _copy_rows_rule(old, index, new):

@@ -188,6 +188,15 @@ def test_compiled_code_clips_where_an_eager_array_raises():
 
 
 # -- indices of arrays -----------------------------------------------------------------
+def test_copied_rows_keep_the_sign_of_zero():
+    def function(F, *arrays):
+        return F.contrib.index_copy(*arrays)
+
+    given = nd.zeros((3, 2)), nd.array([2, 0]), nd.full((2, 2), -0.0)
+    for out in (function(nd, *given), compiled(function, *given)):
+        assert np.signbit(out.asnumpy()).tolist() == [[True] * 2, [False] * 2, [True] * 2]
+
+
 def test_assignment_by_arrays_and_masks():
     x = nd.zeros((3, 4))
     x[nd.array([0, 2]), nd.array([1, 3])] = 5

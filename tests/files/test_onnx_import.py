@@ -24,6 +24,8 @@ from minihybrid.gluon import nn
 onnx = pytest.importorskip(
     "onnx", reason="the library onnx is not installed: no model of another framework can be read"
 )
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
 helper, kinds = onnx.helper, onnx.TensorProto
 FOLDER = Path(__file__).parents[1] / "golden/onnx"
 FILES = sorted(FOLDER.glob("*-*-*.onnx"))
@@ -368,6 +370,44 @@ def test_a_node_means_in_each_opset_what_onnx_runtime_says(case, tmp_path):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6, err_msg=f"opset {opset}")
         n_checked += 1
     assert n_checked
+
+
+PLACES = WHOLE([[[[1, 0, 0, 2, 1]]]])
+MOVES = {  # what copies elements, and the constants beside x
+    "transpose": (node("Transpose", "x", perm=[3, 1, 0, 2]), {}),
+    "expand": (node("Expand", "x,n"), {"n": WHOLE([2, 3, 4, 5])}),
+    "tile": (node("Tile", "x,n"), {"n": WHOLE([2, 1, 1, 2])}),
+    "concat": (node("Concat", "x,x", axis=2), {}),
+    "pad": (node("Pad", "x,p"), {"p": WHOLE([0, 0, 1, 0, 0, 1, 0, 2])}),
+    "slice": (node("Slice", "x,b,e"), {"b": WHOLE([0, 1]), "e": WHOLE([1, 3])}),
+    "split": (node("Split", "x", "y,z", axis=2), {}),
+    "where": (node("Where", "c,x,a"), {"c": WHOLE([[True], [False]] * 2), "a": np.float32(-0.0)}),
+    "gather": (node("Gather", "x,i", axis=3), {"i": WHOLE([[4, 0], [1, 1]])}),
+    "gather elements": (node("GatherElements", "x,i", axis=2), {"i": PLACES.repeat(3, 1)}),
+    "scatter elements": (
+        node("ScatterElements", "x,i,a", axis=2),
+        {"i": PLACES.repeat(3, 1), "a": np.full((1, 3, 1, 5), -0.0, "float32")},
+    ),
+    "scatter rows": (
+        node("ScatterND", "a,i,x"),
+        {"a": np.full((3, 3, 4, 5), -0.0, "float32"), "i": WHOLE([[1]])},
+    ),
+    "triangle": (node("Trilu", "x", upper=0), {}),
+    "maximum of one": (node("Max", "x"), {}),
+}
+
+
+@pytest.mark.parametrize("case", MOVES)
+def test_copied_elements_keep_the_sign_of_zero(case, tmp_path):
+    op, weights = MOVES[case]
+    model = model_of([op], {"x": (1, 3, 4, 5)}, op.output, weights)
+    x = np.where(np.random.default_rng(0).random((1, 3, 4, 5)) < 0.5, -0.0, 0.0).astype("float32")
+    expected = ReferenceEvaluator(model).run(None, {"x": x})
+    net = mx.onnx.import_to_gluon(save(tmp_path, model))
+    for hybridize in (False, True):
+        net.hybridize(active=hybridize)
+        for a, b in zip(outputs(net, x), expected, strict=True):
+            np.testing.assert_array_equal(np.signbit(a), np.signbit(b))
 
 
 def test_the_factors_of_a_gemm(tmp_path):

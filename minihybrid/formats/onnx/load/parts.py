@@ -96,14 +96,14 @@ def _gather_elements(call):
 def _scatter_elements(call):
     """ScatterElements: write or add updates at the indices."""
     data, index, updates = (call.sym(i) for i in range(3))
-    more = {"axis": call.integer("axis", 0), "mode": "wrap"}
-    put = OPS["_put_along"](updates, index, data, **more)
+    more = {"axis": call.axis(call.integer("axis", 0), call.ndim(0)), "mode": "wrap"}
     match call.text("reduction", "none"):
         case "add":
-            return OPS["elemwise_add"](data, put)
-        case "none":
-            hit = OPS["_put_along"](OPS["ones_like"](updates), index, data, **more)
-            return OPS["where"](hit, put, data)
+            return OPS["elemwise_add"](data, OPS["_put_along"](updates, index, data, **more))
+        case "none":  # gather, because a scatter adds to zeros, which makes 0.0 of -0.0
+            after = OPS["_np_cumsum"](OPS["ones_like"](index), axis=more["axis"])
+            after = OPS["_put_along"](after, index, data, **more)
+            return OPS["where"](after, OPS["_take_along"](updates, after - 1, **more), data)
         case other:
             call.fail(f"reduction {other!r:.40} is not supported; needed: none or add")
 
