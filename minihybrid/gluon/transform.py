@@ -8,7 +8,8 @@ the cotangent: its own VJP with respect to that is the JVP. `vmap` calls the fun
 on values with a hidden axis, which are one more tracer of the same operators: composite
 ones are decomposed, primitive ones have a batching rule below.
 Limits: if an operator has no rule, or Python reads a value, `vmap` calls the function once
-per slice and stacks the results.
+per slice and stacks the results. An output layer, such as `SoftmaxOutput`, has no JVP: its
+gradient ignores the cotangent.
 Source:  the JVP as the VJP of a VJP: Townsend, A new trick for calculating Jacobian vector
          products, 2017. Batching as an interpreter: JAX's Autodidax.
 """
@@ -70,6 +71,7 @@ def jvp(f: Callable, inputs: Sequence, tangents: Sequence) -> tuple[Any, Any]:
     inputs, tangents:  lists of arrays of the same shapes.
     Returns: (outputs, tangents of the outputs), which look alike: the Jacobian-vector
              product.
+    Raises:  HybridError for a gradient that ignores the cotangent.
 
     >>> from minihybrid.core import nd
     >>> x = nd.array([1, 2, 3])
@@ -83,9 +85,19 @@ def jvp(f: Callable, inputs: Sequence, tangents: Sequence) -> tuple[Any, Any]:
         heads = [y.detach() for y in arrays_in((outputs,))]
         seeds = [_variable(zeros_like(y)) for y in heads]
         grads = pullback(restore(outputs, iter(seeds)))  # linear in the seeds
+    _refuse_nonzero(grads)  # the seeds are zeros
     out_tangents = _pulled(grads, tangents, seeds)
     changes = [zeros_like(y) if t is None else t for y, t in zip(heads, out_tangents, strict=True)]
     return outputs, restore(outputs, iter(changes))
+
+
+def _refuse_nonzero(grads: Sequence[NDArray]) -> None:
+    """Refuse gradients for cotangents of zeros that aren't zero, or NaN: they aren't linear."""
+    if any(((slope != 0) & (slope == slope)).any() for slope in (g.asnumpy() for g in grads)):
+        raise HybridError(
+            "jvp: the function's gradient ignores the cotangent, as that of an output layer does, "
+            "but a JVP needs one that is linear in it; in place of SoftmaxOutput, call softmax"
+        )
 
 
 def _variable(x: NDArray) -> NDArray:

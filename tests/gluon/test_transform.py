@@ -124,6 +124,11 @@ def test_an_input_that_is_not_read_has_zeros():
     assert mx.jvp(lambda x: nd.ones((2,)), [x], [x])[1].asnumpy().tolist() == [0, 0]
 
 
+def test_an_infinite_slope_is_one_of_a_jvp():
+    x = nd.array([0, 4])
+    assert mx.jvp(nd.sqrt, [x], [nd.ones_like(x)])[1].asnumpy()[1] == 0.25
+
+
 def test_what_is_recorded_outside_stays_on_the_tape():
     x = normal(3)
     x.attach_grad()
@@ -146,6 +151,11 @@ def test_what_is_recorded_outside_stays_on_the_tape():
             lambda: mx.jvp(lambda x: x, [nd.ones(2)], []),
             ShapeError,
             r"jvp: tangents have shapes \[\], but \[\(2,\)\] are needed; .* of the inputs",
+        ),
+        (
+            lambda: mx.jvp(nd.LogisticRegressionOutput, [nd.ones(2)] * 2, [nd.ones(2)] * 2),
+            HybridError,
+            "jvp: the function's gradient ignores the cotangent, as that of an output layer does",
         ),
         (lambda: mx.vjp(lambda x: x, 2.0), AttrError, "vjp: .*2.0"),
         (

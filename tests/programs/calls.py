@@ -25,6 +25,7 @@ from minihybrid.core.op import HybridError
 from minihybrid.gluon import HybridBlock
 from minihybrid.ops.linalg import LinAlgError
 from programs.draft import ARRAYS
+from programs.draw import OUTPUT_LAYERS
 from programs.files import Refused, data_of
 from programs.judge import UNWRITTEN, Net, answers, as_list, fill, head_gradient, on_gpu, widened
 from programs.rewrites import reached
@@ -403,6 +404,8 @@ def by_jvp(hybridize: bool) -> Callable:
     def mode(program: Program) -> Answers:
         function, inputs, numbers = differentiable(program)
         function.net.hybridize(active=hybridize, backend="numpy")
+        if any(step.op in OUTPUT_LAYERS for step in all_steps(program)):
+            raise Refused("jvp: a pullback that isn't linear in the cotangent")
         at = min(range(len(inputs)), key=lambda k: inputs[k].size)
         grad, zeros = np.zeros(inputs[at].shape, inputs[at].dtype), [x * 0 for x in inputs]
         if inputs[at].size > 9 or not all(map(finite, inputs)):

@@ -257,7 +257,7 @@ def finished(d, seed):
     return trimmed(program)
 
 
-OUTPUT_LAYERS = {
+OUTPUT_LAYERS = {  # their gradients don't depend on the incoming one
     "SoftmaxOutput",
     "Softmax",
     "LinearRegressionOutput",
