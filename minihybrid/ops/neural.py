@@ -379,6 +379,9 @@ def _below_zero(data, axis, temperature, dtype):
     return lambda data: run(data.astype(kind) / heat)
 
 
+SMALL_SQUARES = 6400  # if squares add up to less, all elements are within 80 of 0: exp is safe
+
+
 def _softmax_settled(data, length=None, *, axis, temperature, dtype=None, use_length=False):
     below_zero, ones = _below_zero(data, axis, temperature, dtype), None
     if data.dtype in (np.float32, np.float64) and temperature is dtype is None and not use_length:
@@ -386,7 +389,7 @@ def _softmax_settled(data, length=None, *, axis, temperature, dtype=None, use_le
             ones = np.ones((data.shape[1], data.shape[1]), data.dtype)
 
     def run(data, length=None):
-        if ones is not None and np.vdot(data, data) < 6400:  # all within 80 of 0: exp is safe
+        if ones is not None and np.vdot(data, data) < SMALL_SQUARES:
             out = np.exp(data)
             return np.divide(out, out.dot(ones), out)  # fewer calls, and no broadcasting
         if length is not None:

@@ -158,6 +158,18 @@ def test_special_values_pass_through_a_softmax_as_through_numpy_s():
         assert_compiled_agrees(f, x)
 
 
+@pytest.mark.parametrize("size", [0.1, 10, 79.9, 80.1, 1000])
+def test_an_eager_softmax_of_few_columns_is_as_precise_at_any_size(rng, size):
+    """It skips the maximum of small elements, whose squares add up to less than 80 squared."""
+    x = rng.standard_normal((4, 7))
+    x = (x * size / np.sqrt((x * x).sum())).astype("f4")
+    shifted = x - x.max(1, keepdims=True).astype("f8")
+    expected = np.exp(shifted) / np.exp(shifted).sum(1, keepdims=True)
+    apart = abs(nd.softmax(nd.array(x)).asnumpy() - expected)
+    bound = (4 - shifted) * np.finfo("f4").eps * expected + 1e-40  # exp makes absolute relative
+    assert (apart <= bound).all()
+
+
 def test_two_sums_along_different_axes_are_two_kernels(rng):
     x = rng.standard_normal((6, 40)).astype("f4")
     plan = assert_compiled_agrees(lambda x: [x.sum(axis=0), x.sum(axis=1)], x)

@@ -669,8 +669,8 @@ def test_no_word_of_a_file_is_in_what_is_generated(tmp_path):
             "heads": [[4, 0, 0]],
             "nodes": [
                 node("null", "x"),
-                node("null", CODE, __shape__="(3, 2)"),
-                node("FullyConnected", f"{CODE} 2", 0, 1, num_hidden="3", no_bias="True"),
+                node("null", CODE, __shape__="(2, 2)"),
+                node("FullyConnected", f"{CODE} 2", 0, 1, num_hidden="2", no_bias="True"),
                 node("softmax", f"*/ {CODE} 3", 2),
                 node("sum", f"{{{CODE}}} 4", 3),
             ],
@@ -681,7 +681,7 @@ def test_no_word_of_a_file_is_in_what_is_generated(tmp_path):
     x = nd.ones((2, 2))
     for backend in ("numpy", "cpu"):
         net.hybridize(backend=backend)
-        assert net(x).asnumpy() == pytest.approx([2], 1e-6)
+        assert net(x).asnumpy().tolist() == [2]
         (plan,) = net.plans.values()
         assert "PWNED" not in plan.source + plan.caller
         assert plan.target == backend
