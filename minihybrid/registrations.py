@@ -35,7 +35,7 @@ SYMBOLS = "arange eye full histogram linspace ones zeros"
 CONTRIB = "boolean_mask cond foreach isfinite isinf isnan while_loop"
 
 # What a notebook shows of a class, and where that is written.
-SHOWN = {
+VIEWS = {
     ("core.block", "Block"): "view.notebook:net",
     ("core.sym", "Symbol"): "view.notebook:symbol",
 }
@@ -116,7 +116,7 @@ def tell(ipython):
     """Tell an IPython that runs, if one does, who writes HTML; it asks when it shows one."""
     if shell := getattr(ipython, "get_ipython", lambda: None)():
         html = shell.display_formatter.formatters["text/html"]
-        for (module, name), road in SHOWN.items():
+        for (module, name), road in VIEWS.items():
             html.for_type_by_name(f"minihybrid.{module}", name, partial(call, road))
 
 

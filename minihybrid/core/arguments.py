@@ -41,8 +41,8 @@ def builder(structure) -> Callable:
         if parts is None:
             return name
         inner = "".join(f"{text(p)}, " for p in parts)
-        shown = {list: f"[{inner}]", tuple: f"({inner})"}
-        return shown.get(type(part), f"unflatten({name}, [{inner}])")
+        literals = {list: f"[{inner}]", tuple: f"({inner})"}
+        return literals.get(type(part), f"unflatten({name}, [{inner}])")
 
     exec(f"def build(values):\n    return {text(structure)}", scope)
     return scope.pop("build")  # avoids a cycle that would keep constants alive

@@ -190,8 +190,8 @@ class NDArray(Value):
         except UNEXPECTED as error:
             raise op.sentence(HybridError, specs, attrs, error) from None
         out = _write_states(op, inputs, attrs, out) if op.aux else out
-        own = partial(_apart, inputs=inputs, kind=cls.kind)  # an output may alias an input
-        return tuple(map(own, out)) if isinstance(out, tuple) else own(out)
+        unaliased = partial(_apart, inputs=inputs, kind=cls.kind)  # an output may alias an input
+        return tuple(map(unaliased, out)) if isinstance(out, tuple) else unaliased(out)
 
     @classmethod
     def path(cls, op, datas, attrs):
@@ -331,18 +331,18 @@ class NDArray(Value):
         if type(key) is not slice:
             key = places(key)
         source, value = value, value.data if isinstance(value, NDArray) else value
-        kind, own = type(value), self.data.dtype
+        kind, dtype = type(value), self.data.dtype
         if not issubclass(kind, Elsewhere) and not (
             kind is float
-            and own.kind == "f"
+            and dtype.kind == "f"
             or kind is np.ndarray
-            and value.dtype is own
-            or fits(value, own)
+            and value.dtype is dtype
+            or fits(value, dtype)
         ):
             if getattr(value, "level", 0):
                 value.refuse_written()
             refuse_followed("x[...] = y", value)
-            value = to_numpy("x[...] = y", value, own)
+            value = to_numpy("x[...] = y", value, dtype)
         if type(self.data) is np.ndarray and issubclass(kind, Elsewhere):
             value = np.asarray(value)
         if isinstance(value, np.ndarray) and value.size == 1:
@@ -360,8 +360,8 @@ class NDArray(Value):
     # -- views
     def _view(self, data, kind=None) -> "NDArray":
         """Return `data` as a view of this array; on a device, a copy."""
-        made = (kind or self.kind)(data)
-        return made if type(data) is ndarray and data.base is None else self._derived(made)
+        view = (kind or self.kind)(data)
+        return view if type(data) is ndarray and data.base is None else self._derived(view)
 
     def reshape(self, *shape, **kwargs) -> "NDArray":
         """Return a view of another shape: `reshape(2, 3)`, `reshape((2, 3))`, MXNet's codes.
@@ -371,22 +371,22 @@ class NDArray(Value):
         if STATE.recording and self.node is not None:
             return self._derived(Value.reshape(self, *shape, **kwargs))
         lengths = shape[0] if len(shape) == 1 and type(shape[0]) is tuple else shape
-        known = self.data.shape, lengths, *map(type, lengths)
+        key = self.data.shape, lengths, *map(type, lengths)
         try:
-            new = None if kwargs or not shape else RESHAPED.get(known)
+            new = None if kwargs or not shape else RESHAPED.get(key)
         except TypeError:  # lists aren't hashable
             new = None
         if new is None:
             new = super().reshape(*shape, **kwargs).shape
             if not kwargs and all(type(n) is int for n in lengths):
-                RESHAPED.put(known, new)
+                RESHAPED.put(key, new)
         return self._view(self.data.reshape(new))
 
-    def _derived(self, made):
-        """Mark `made` as a view of this array, or as its copy on the tape (not writable)."""
+    def _derived(self, array):
+        """Mark `array` as a view of this array, or as its copy on the tape (not writable)."""
         root = self if self.base is None else self.base[0]
-        made.base = (root, root.node) if root.node is self.node else self.base
-        return made
+        array.base = (root, root.node) if root.node is self.node else self.base
+        return array
 
     # -- writes and the tape
     def _writable(self, what):
@@ -656,9 +656,9 @@ def _apart(out, inputs, kind):
     return (OPS["_copy"](out) if any(_share(out, v) for v in inputs) else out)._twin(kind)
 
 
-def _refuse_other_specs(op, wanted, outs):
+def _refuse_other_specs(op, inferred, outs):
     """Raise if an eager result differs in shape or dtype from the shape rule."""
-    for spec, out in zip(wanted, outs, strict=False):
+    for spec, out in zip(inferred, outs, strict=False):
         actual = Spec(out.data.shape, out.data.dtype)
         if spec.known and spec != actual:
             raise HybridError(
@@ -717,7 +717,7 @@ def look_up(data, key):
         raise _no_place("x[...]", error, key, data.shape) from None
     except ValueError:
         raise ShapeError(
-            f"x[{_shown(key)}]: a step of 0 leads nowhere; write another "
+            f"x[{_index_text(key)}]: a step of 0 leads nowhere; write another "
             "step, or 0 for the first element"
         ) from None
     return part if part.flags.c_contiguous else part.copy()
@@ -728,16 +728,16 @@ def _no_place(what, error, key, shape):
     reason = str(error)
     if reason.startswith("only integers"):
         reason = (
-            f"{_shown(key)} is no index; needed: whole numbers, slices, ..., None,"
+            f"{_index_text(key)} is no index; needed: whole numbers, slices, ..., None,"
             " or arrays of whole numbers or of booleans"
         )
     return PlaceError(f"{what}: {reason}; the array has shape {shape}")
 
 
-def _shown(key):
+def _index_text(key):
     """Return an index roughly as written in the source."""
     if isinstance(key, tuple):
-        return ", ".join(map(_shown, key))
+        return ", ".join(map(_index_text, key))
     if isinstance(key, slice):
         ends = ":".join("" if v is None else repr(v) for v in (key.start, key.stop))
         return ends + f":{key.step}" * (key.step is not None)

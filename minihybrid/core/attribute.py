@@ -40,8 +40,8 @@ class AttrScope:
                     f"AttrScope: {key} is {described(value)}, but attributes are text; "
                     f"write '{value}'"
                 )
-        self.own = {written(key): value for key, value in kwargs.items()}
-        self.attrs = self.own
+        self.local = {written(key): value for key, value in kwargs.items()}
+        self.attrs = self.local
 
     @classmethod
     def current(cls):
@@ -55,7 +55,7 @@ class AttrScope:
         return {**self.attrs, **(attr or {})}
 
     def __enter__(self):
-        self.attrs = AttrScope.current().get(self.own)
+        self.attrs = AttrScope.current().get(self.local)
         self._stack.scopes.append(self)
         return self
 
@@ -68,7 +68,7 @@ def written(key):
     return f"__{key}__" if key in KNOWN else key
 
 
-def shown(attrs):
+def with_short_names(attrs):
     """Return the attributes, the known ones also without underscores."""
     short = {key.strip("_"): value for key, value in attrs.items() if key.strip("_") in KNOWN}
     return {**attrs, **short}

@@ -11,10 +11,10 @@ from minihybrid.core.op import HybridError, described
 from minihybrid.ops.elementwise import dtype_of, in_dtype_of
 
 
-def gradient(heads, head_grads, wanted, value, note=None):
-    """Apply the chain rule backward: return (node, index) -> gradient for the `wanted`.
+def gradient(heads, head_grads, wrt, value, note=None):
+    """Apply the chain rule backward: return (node, index) -> gradient for the `wrt`.
 
-    heads, wanted:  (node, index) pairs;  head_grads: one value per head.
+    heads, wrt:  (node, index) pairs;  head_grads: one value per head.
     value:   (node, index) -> its NDArray or Symbol.
     note:    observer, called with each node, each of its inputs, and the gradient that
              the node propagates to that input.
@@ -27,7 +27,7 @@ def gradient(heads, head_grads, wanted, value, note=None):
                     for each input: grads[input] += node.op.grad(...)
     """
     order = topological(heads)
-    needed = {n for n, _ in wanted}  # nodes that depend on a wanted value
+    needed = {n for n, _ in wrt}  # nodes that depend on a value in `wrt`
     for node in order:
         if node.inputs is None:
             raise HybridError(

@@ -38,7 +38,7 @@ from minihybrid.core.parameter import (
     DeferredInitializationError,
     Parameter,
     ParameterDict,
-    _named,
+    _load_named,
     fill,
 )
 from minihybrid.core.placement import context_of
@@ -92,7 +92,7 @@ class HookHandle:
             self._block._choose_call()
 
 
-def _told(name):
+def _invalidating(name):
     """Return a method of `dict` that also invalidates traces."""
 
     def method(self, *args):
@@ -105,8 +105,8 @@ def _told(name):
 class Children(dict):
     """A block's children by name; changing them invalidates traces."""
 
-    __setitem__, __delitem__ = _told("__setitem__"), _told("__delitem__")
-    pop, clear = _told("pop"), _told("clear")
+    __setitem__, __delitem__ = _invalidating("__setitem__"), _invalidating("__delitem__")
+    pop, clear = _invalidating("pop"), _invalidating("clear")
 
 
 # Attributes about plans; traced code may read any other attribute.
@@ -120,7 +120,7 @@ class Block(metaclass=CheckedCall):
     """
 
     _direct = False  # whether a HybridBlock's `forward` is written without F
-    _seen = _changed = None  # VERSION.count when traced or changed; the last changed attribute
+    _state_version = _changed = None  # VERSION.count when traced or changed; last changed attribute
     _compiled = None  # runs a hybridized call on arrays, if there are no hooks
     _forward_hooks = _forward_pre_hooks = ()  # until __init__ has run
 
@@ -129,8 +129,8 @@ class Block(metaclass=CheckedCall):
             from minihybrid.core.call_errors import check_names
 
             check_names(type(self).__name__, prefix, params)
-        own = {"_children": Children(), "_reg_params": {}, "_counts": {}, "_op_hook": None}
-        vars(self).update(own, _forward_hooks=[], _forward_pre_hooks=[])
+        fields = {"_children": Children(), "_reg_params": {}, "_counts": {}, "_op_hook": None}
+        vars(self).update(fields, _forward_hooks=[], _forward_pre_hooks=[])
         self._prefix, self._params = _prefix_and_params(prefix, params, self._alias())
         self._name, self._unnamed = self._prefix.removesuffix("_"), prefix == ""
 
@@ -156,12 +156,12 @@ class Block(metaclass=CheckedCall):
             self._params.place(value.name or name, value)
         if (
             old is not value
-            and self._seen is not None
+            and self._state_version is not None
             and name not in PLANS_OWN
             and not is_tracing()
         ):  # traced code's own assignments don't count
             VERSION.count += 1  # traced code may have read the old value
-            vars(self).update(_seen=VERSION.count, _changed=name)
+            vars(self).update(_state_version=VERSION.count, _changed=name)
         super().__setattr__(name, value)
 
     __getattr__ = absent
@@ -237,21 +237,21 @@ class Block(metaclass=CheckedCall):
 
     def _walk(self):
         """Return this block and all its descendants, each once."""
-        seen, stack = {}, [self]
+        blocks, stack = {}, [self]
         while stack:
             block = stack.pop()
-            if id(block) not in seen:
-                seen[id(block)] = block
+            if id(block) not in blocks:
+                blocks[id(block)] = block
                 stack.extend(reversed(block._children.values()))
-        return list(seen.values())
+        return list(blocks.values())
 
     def _state(self):
         """Return the versions of all blocks; equal as long as no block has changed."""
         blocks = self._walk()
         for block in blocks:
-            if block._seen is None:
-                block._seen = VERSION.count
-        return [(weakref.ref(block), block._seen) for block in blocks]
+            if block._state_version is None:
+                block._state_version = VERSION.count
+        return [(weakref.ref(block), block._state_version) for block in blocks]
 
     def _collect_params_with_prefix(self, prefix=""):
         """Return parameters by structural names: `0.weight`, `output.bias`."""
@@ -295,7 +295,7 @@ class Block(metaclass=CheckedCall):
 
         ctx:     the device to move the parameters to; `None` leaves them in place.
         """
-        params, arrays = self._collect_params_with_prefix(), _named(filename)
+        params, arrays = self._collect_params_with_prefix(), _load_named(filename)
         if arrays and not any("." in n for n in arrays) and not arrays.keys() & params.keys():
             params, strip = dict(self.collect_params().items()), self.prefix
             if not arrays.keys() & params.keys():
@@ -454,12 +454,12 @@ class HybridBlock(Block):
                   planned memory and fixed shapes.
         """
         remat = checked("hybridize", "remat", remat, optional(not_negative))
-        own = {"wait": wait, "dynamic": dynamic, "remat": remat}
-        super().hybridize(active, backend=backend, clear=clear, **own, **kwargs)
+        options = {"wait": wait, "dynamic": dynamic, "remat": remat}
+        super().hybridize(active, backend=backend, clear=clear, **options, **kwargs)
         self._active = active
         if clear or active:
             self._hybrid = None
-        self._options = {"target": backend, **own}
+        self._options = {"target": backend, **options}
         self._choose_call()
 
     def cast(self, dtype):
@@ -565,9 +565,9 @@ class HybridBlock(Block):
                     params = {n: alike(p.var(), value) for n, p in self._reg_params.items()}
                     return self.hybrid_forward(sym, *args, **params)
         if not arrays:
-            given = ", ".join(map(described, args))
+            inputs = ", ".join(map(described, args))
             raise AttrError(
-                f"{self.name}: {f'the input is {given}' if args else 'no input is given'}, but an "
+                f"{self.name}: {f'the input is {inputs}' if args else 'no input is given'}, but an "
                 "NDArray or a Symbol is needed; wrap it in nd.array(...)"
             )
         if self._active and not is_tracing():
@@ -645,15 +645,15 @@ class SymbolBlock(HybridBlock):
         for name, node in variables.items():
             if name in self._inputs:
                 continue
-            given = None if params is None or name not in params else params[name]
-            if isinstance(given, Parameter):
-                self._params[name] = given
+            value = None if params is None or name not in params else params[name]
+            if isinstance(value, Parameter):
+                self._params[name] = value
             else:
                 shape, kind = node.specs[0]
                 more = {"allow_deferred_init": True, "differentiable": name not in states}
                 self._params.get(name, shape=shape, dtype=kind or "float32", **more)
-                if given is not None:
-                    self._params[name].set_data(given)
+                if value is not None:
+                    self._params[name].set_data(value)
         self._stem = commonprefix([*self._params])  # MXNet's parameter files omit it
         self._reg_params = {n.removeprefix(self._stem): p for n, p in self._params.items()}
 
@@ -691,8 +691,8 @@ class SymbolBlock(HybridBlock):
             raise AttrError(
                 f"SymbolBlock: {len(self._inputs)} inputs are needed ({names}), found {received}"
             )
-        given = dict(zip(self._inputs, args, strict=True))
-        given |= {self._stem + name: value for name, value in params.items()}
-        values = {n: given[n.name] for n in topological(self._outputs.refs) if n.op is None}
+        bindings = dict(zip(self._inputs, args, strict=True))
+        bindings |= {self._stem + name: value for name, value in params.items()}
+        values = {n: bindings[n.name] for n in topological(self._outputs.refs) if n.op is None}
         outs = replay(self._outputs.refs, values)
         return outs[0] if len(outs) == 1 else outs

@@ -34,10 +34,10 @@ class CompiledGraph:
             self.now = active_plan(replace(self.job, inputs=tuple(inputs)), self.wait)
         return self.now
 
-    def operator(self, inputs, given):
+    def operator(self, inputs, bindings):
         """Return the operator for calls on the tape, specialized by which inputs are on it."""
-        refs_of(given.values())  # raises for a stale view
-        taped = tuple(name for name, value in given.items() if value.node is not None)
+        refs_of(bindings.values())  # raises for a stale view
+        taped = tuple(name for name, value in bindings.items() if value.node is not None)
         if taped not in self.ops:
             job = self.job
             graph = job.graph if job.expanded else expand(job.graph, job.training).check("expand")
@@ -102,7 +102,7 @@ class CacheEntry:
         self.bound = self.tiers.bind(self.arrays)
         return self.bound
 
-    def given(self, arrays):
+    def bindings(self, arrays):
         """Return name -> array of everything the program reads."""
         params = {name: param.data(self.context) for name, param in self.params.items()}
         return dict(zip(self.names, arrays, strict=True)) | self.numbers | params
@@ -110,8 +110,8 @@ class CacheEntry:
     def recorded(self, arrays):
         """Run a call on the tape; return its result."""
         self.taped += 1
-        given = self.given(arrays)
-        return self.result(self.program.operator(self.names, given).apply(given))
+        bindings = self.bindings(arrays)
+        return self.result(self.program.operator(self.names, bindings).apply(bindings))
 
     def result(self, outs):
         """Return the outputs in the structure that the function returned."""

@@ -30,19 +30,19 @@ def misfit(
     "area: no argument is called 'hight' (did you mean 'height'?); it takes width, \
 height"
     """
-    given = list(inspect.signature(function).parameters.values())
-    kinds = {p.kind for p in given}
-    named = [p for p in given if p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
+    params = list(inspect.signature(function).parameters.values())
+    kinds = {p.kind for p in params}
+    fixed = [p for p in params if p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
     by_place = places(function)
     handed_on = [name for parent in parents for name in places(parent)[1:]]
-    known = list(dict.fromkeys([p.name for p in named] + handed_on))
-    unknown = [name for name in kwargs if name not in known]
+    accepted = list(dict.fromkeys([p.name for p in fixed] + handed_on))
+    unknown = [name for name in kwargs if name not in accepted]
     if unknown and (parents or Parameter.VAR_KEYWORD not in kinds):
-        return unknown_argument(owner, unknown, known)
-    takes = f"it takes {', '.join(known) or 'none'}"
+        return unknown_argument(owner, unknown, accepted)
+    takes = f"it takes {', '.join(accepted) or 'none'}"
     count = len(by_place)
     if Parameter.VAR_POSITIONAL in kinds:  # any number, unless a parent refused it
-        at_most = len(known) - len(named) + len(by_place)
+        at_most = len(accepted) - len(fixed) + len(by_place)
         count = at_most if "positional arguments but" in str(error) else len(args)
     if len(args) > count:
         most = f"{count} argument{'s' * (count != 1)}"
@@ -51,7 +51,7 @@ height"
     for name in placed:
         if name in kwargs:
             return f"{owner}: the argument '{name}' is given twice; {takes}"
-    for p in named:
+    for p in fixed:
         if p.default is Parameter.empty and p.name not in (*placed, *kwargs):
             return f"{owner}: the argument '{p.name}' is missing; {takes}"
     return None
@@ -98,10 +98,10 @@ def check_symbols(outputs: list, inputs: list) -> None:
     variables = [n.name for n in variables]
     for name in [s.name for s in inputs if s.name not in variables]:
         likely = get_close_matches(name, variables, 3) + variables
-        shown = [f"'{legible(n, 60)}'" for n in dict.fromkeys(likely)]
+        names = [f"'{legible(n, 60)}'" for n in dict.fromkeys(likely)]
         raise AttrError(
             f"SymbolBlock: the symbol has no variable '{name}'; it has "
-            f"{', '.join(shown[:5] + ['...'] * (len(shown) > 5))}"
+            f"{', '.join(names[:5] + ['...'] * (len(names) > 5))}"
         )
 
 
@@ -123,8 +123,8 @@ def refuse_inputs(block: Any, error: Exception, args: tuple) -> None:
     if function is None:
         function, hybrid = block.forward, False
     params, name = dict(block._reg_params) if hybrid else {}, function.__name__
-    taken = inspect.signature(function).parameters
-    names = list(taken)
+    signature = inspect.signature(function).parameters
+    names = list(signature)
     wrong = misfit(name, function, ("F",) * hybrid + args, params)
     if hybrid and names[:1] not in (["F"], ["args"]):
         written = ", ".join(["self", *names])
@@ -134,20 +134,20 @@ def refuse_inputs(block: Any, error: Exception, args: tuple) -> None:
         ) from (error if wrong is None else None)
     if wrong is None:
         return
-    hidden = [name for name in params if name not in taken]
-    if hidden and not any(p.kind is Parameter.VAR_KEYWORD for p in taken.values()):
+    hidden = [name for name in params if name not in signature]
+    if hidden and not any(p.kind is Parameter.VAR_KEYWORD for p in signature.values()):
         written = ", ".join(["self", *names])
         raise AttrError(
             f"{kind}: {name}({written}) does not take the block's own {', '.join(hidden)}; "
             f"write {name}({', '.join([written, *hidden])})"
         ) from None
-    given = len(args)
+    n_inputs = len(args)
     inputs = [
         p.name if p.default is Parameter.empty else f"[{p.name}]"
-        for p in taken.values()
+        for p in signature.values()
         if p.name not in ("F", *params)
     ]
     raise AttrError(
-        f"{block.name}: {given or 'no'} input{'s' * (given != 1)} given, but {kind} takes "
+        f"{block.name}: {n_inputs or 'no'} input{'s' * (n_inputs != 1)} given, but {kind} takes "
         f"{', '.join(inputs) or 'none'}; call it with these, by their places"
     ) from None

@@ -36,12 +36,12 @@ class CompiledOp(Op):
     def __init__(self, job, keep=True, taped=None, wait=None):
         self.job, self.wait, self.anywhere = job, wait, job.device is not None
         self.graph = graph = job.graph
-        self.given, self.title = list(job.inputs), job.title
+        self.arg_names, self.title = list(job.inputs), job.title
         self.doc = f"The compiled plan of {job.title}."
         variables = {n.name: n for n in graph.variables}
-        self.params = [name for name in variables if name not in set(self.given)]
-        self.names, self.taped = self.given + self.params, taped
-        self.wanted = [
+        self.params = [name for name in variables if name not in set(self.arg_names)]
+        self.names, self.taped = self.arg_names + self.params, taped
+        self.wrt = [
             name
             for name in self.names
             if name in variables
@@ -50,15 +50,13 @@ class CompiledOp(Op):
             and name not in graph.states
         ]
         self.n_heads, self.gradients, self.readers = len(graph.outputs), {}, {}
-        self.flat = [i for i in range(self.n_heads) if _inputs(graph, i).isdisjoint(self.wanted)]
+        self.flat = [i for i in range(self.n_heads) if _inputs(graph, i).isdisjoint(self.wrt)]
         self.forward, self.backward, self.backward_op = graph, None, None
-        self.kept, self.checked, self.calls, self.bound = {}, Checked(), 0, None
+        self.saved, self.checked, self.calls, self.bound = {}, Checked(), 0, None
         if keep:
-            self.forward, self.backward, self.reached = forward_backward(
-                graph, self.wanted, job.remat
-            )
+            self.forward, self.backward, self.reached = forward_backward(graph, self.wrt, job.remat)
             name = kept_name(self.forward)
-            self.kept = {i: f"{name}{i}" for i in range(len(self.forward.outputs))}
+            self.saved = {i: f"{name}{i}" for i in range(len(self.forward.outputs))}
         self.tiers = active_plan(replace(job, graph=self.forward, expanded=True), wait)
         self.specs = [n.specs[i] for n, i in self.forward.outputs]
         self.n_outputs = len(self.specs)
@@ -75,21 +73,21 @@ class CompiledOp(Op):
     def eager(self, *arrays):
         """Run the forward plan: return the graph's outputs, then the saved values."""
         self.calls += 1
-        given = dict(zip(self.names, arrays, strict=True))
+        bindings = dict(zip(self.names, arrays, strict=True))
         if self.bound is None or any(
-            given[name] is not array for name, array in self.bound.arrays.items()
+            bindings[name] is not array for name, array in self.bound.arrays.items()
         ):
-            self.bound = self.tiers.bind({name: given[name] for name in self.params})
-        outs, states = self.bound(arrays[: len(self.given)]), self.tiers.states
-        write_states(states, outs, given)
+            self.bound = self.tiers.bind({name: bindings[name] for name in self.params})
+        outs, states = self.bound(arrays[: len(self.arg_names)]), self.tiers.states
+        write_states(states, outs, bindings)
         outs = outs[: len(outs) - len(states)]
         return tuple(outs) if len(outs) > 1 else outs[0]
 
     def expand(self, specs, *inputs):
         """Apply the operators of the forward graph one by one."""
         graph = self.forward
-        given = dict(zip(self.names, inputs, strict=True))
-        values = {n: given[n.name] for n in graph.variables}
+        bindings = dict(zip(self.names, inputs, strict=True))
+        values = {n: bindings[n.name] for n in graph.variables}
         values |= {
             n: constant(n.values[0], n.name)
             for n in graph.nodes
@@ -115,15 +113,15 @@ class CompiledOp(Op):
         if present[-1] < self.n_heads:
             self.backward_op = op
         seeds = seed_names(self.forward)
-        given = dict(zip(self.names, inputs, strict=True)) | {seeds[i]: gs[i] for i in present}
-        given |= {name: outs[i] for i, name in self.kept.items()}
+        bindings = dict(zip(self.names, inputs, strict=True)) | {seeds[i]: gs[i] for i in present}
+        bindings |= {name: outs[i] for i, name in self.saved.items()}
         donation = nullcontext()
         if STATE.lent:
             from minihybrid.runtime.donation import donate
 
-            donation = donate(op, [given[n] for n in reached])
+            donation = donate(op, [bindings[n] for n in reached])
         with donation:
-            grads = dict(zip(reached, op.apply(given), strict=True))
+            grads = dict(zip(reached, op.apply(bindings), strict=True))
         return tuple(grads.get(name) for name in self.names)
 
     def _gradient(self, present):
@@ -131,7 +129,7 @@ class CompiledOp(Op):
         if self.backward is not None and present == tuple(range(self.n_heads)):
             graph, reached = self.backward, self.reached
         else:
-            graph, reached = gradient_of(self.forward, self.wanted, present, self.kept)
+            graph, reached = gradient_of(self.forward, self.wrt, present, self.saved)
         assert not any(n.op is not None and n.op.random for n in graph.nodes), (
             "random numbers are kept: drawn again, they would be others"
         )
@@ -142,9 +140,9 @@ class CompiledOp(Op):
         )
         return reached and CompiledOp(job, keep=False, wait=self.wait), reached
 
-    def apply(self, given):
+    def apply(self, bindings):
         """Apply the operator to named arrays; return the graph's own outputs as a list."""
-        out = NDArray.interpret(self, [given[name] for name in self.names], {})
+        out = NDArray.interpret(self, [bindings[name] for name in self.names], {})
         outs = list(out)[: self.n_heads] if isinstance(out, tuple) else [out]
         for i in self.flat:  # as in eager mode, such an output is not on the tape
             outs[i].node = None

@@ -64,10 +64,10 @@ def dtype_of(owner, value):
 
 def fits(value, dtype):
     """Return whether a value has the dtype, or is numeric and the dtype floating."""
-    own = None if getattr(value, "level", 0) else getattr(value, "dtype", None)
-    if own is None:  # a symbol's is unknown
+    actual = None if getattr(value, "level", 0) else getattr(value, "dtype", None)
+    if actual is None:  # a symbol's is unknown
         return dtype.kind in "fV" and type(value) in (int, float, bool)
-    return own == dtype or dtype.kind in "fV" and np.dtype(own).kind in "biufV"
+    return actual == dtype or dtype.kind in "fV" and np.dtype(actual).kind in "biufV"
 
 
 def check_range(owner, number, dtype):

@@ -18,7 +18,7 @@ FIELDS = {f.name: f for f in fields_of(Op) if f.init and f.name != "name"}
 LETTERS = "abcdefgh"  # names of the inputs in a scalar expression
 
 
-def judge(name: object, aliases: tuple, given: dict) -> None:
+def judge(name: object, aliases: tuple, fields: dict) -> None:
     """Validate an operator definition.
 
     Raises:  AttrError naming the operator and the invalid field.
@@ -30,27 +30,27 @@ def judge(name: object, aliases: tuple, given: dict) -> None:
                 f"register: {described(word)} is no name of an operator; needed: letters, digits "
                 "and _, such as softstep"
             )
-    if unknown := [key for key in given if key not in FIELDS]:
+    if unknown := [key for key in fields if key not in FIELDS]:
         raise AttrError(unknown_argument(owner, unknown, [*FIELDS]))
     for key, field in FIELDS.items():
-        if key not in given:
+        if key not in fields:
             if field.default is field.default_factory is MISSING:
                 raise AttrError(f"{owner}: the field '{key}' is missing; every record has it")
-        elif not isinstance(given[key], cast(Any, field.type)):
+        elif not isinstance(fields[key], cast(Any, field.type)):
             raise AttrError(
-                f"{owner}: {key}={described(given[key])} does not fit; needed: {kinds(field.type)}"
+                f"{owner}: {key}={described(fields[key])} does not fit; needed: {kinds(field.type)}"
             )
-    if not any(given.get(key) for key in ("eager", "expand")):
+    if not any(fields.get(key) for key in ("eager", "expand")):
         raise AttrError(f"{owner}: nothing says what it computes; add eager, a function of arrays")
-    for key, pair in given.get("attrs", {}).items():
+    for key, pair in fields.get("attrs", {}).items():
         if not isinstance(pair, tuple) or len(pair) != 2 or not callable(pair[0]):
             raise AttrError(
                 f"{owner}: attrs[{key!r}] is {described(pair)}, but a kind and a default are "
                 f"needed, as in {{{key!r}: (number, 1.0)}}"
             )
-    judge_calls(owner, given)
-    if isinstance(given.get("expr"), str):
-        judge_text(owner, given)
+    judge_calls(owner, fields)
+    if isinstance(fields.get("expr"), str):
+        judge_text(owner, fields)
 
 
 def kinds(annotation: Any) -> str:
@@ -63,41 +63,41 @@ def kinds(annotation: Any) -> str:
     return " or ".join(names).replace("Callable", "function")
 
 
-def judge_calls(owner: str, given: dict) -> None:
+def judge_calls(owner: str, fields: dict) -> None:
     """Check that the functions accept their arguments."""
-    attrs, inputs = [*given.get("attrs", {})], given.get("inputs", Op.inputs)
+    attrs, inputs = [*fields.get("attrs", {})], fields.get("inputs", Op.inputs)
     calls: dict[str, list[str]] = {"infer": ["specs"], "expr": []}
-    if isinstance(inputs, tuple) and not given.get("variadic"):
-        key = ["key"] * given.get("random", False)
+    if isinstance(inputs, tuple) and not fields.get("variadic"):
+        key = ["key"] * fields.get("random", False)
         calls |= {"eager": [*inputs], "grad": ["g", "out", *inputs]}
-        named = {field: attrs + key * (field == "eager") for field in calls}
+        keywords = {field: attrs + key * (field == "eager") for field in calls}
     else:
-        named = dict.fromkeys(calls, attrs)
+        keywords = dict.fromkeys(calls, attrs)
     for field, args in calls.items():
-        function = given.get(field)
+        function = fields.get(field)
         try:
             if callable(function):
-                inspect.signature(function).bind(*args, **dict.fromkeys(named[field]))
+                inspect.signature(function).bind(*args, **dict.fromkeys(keywords[field]))
         except ValueError:
             pass  # NumPy's functions may have no signature
         except TypeError as error:
-            call = ", ".join([*args, *(f"{key}=..." for key in named[field])])
+            call = ", ".join([*args, *(f"{key}=..." for key in keywords[field])])
             raise AttrError(f"{owner}: its {field} is called as {field}({call}): {error}") from None
 
 
-def judge_text(owner: str, given: dict) -> None:
+def judge_text(owner: str, fields: dict) -> None:
     """Check that a scalar expression reads only the inputs."""
-    inputs = given.get("inputs", Op.inputs)
-    known = LETTERS[: len(inputs)] if isinstance(inputs, tuple) else LETTERS
+    inputs = fields.get("inputs", Op.inputs)
+    letters = LETTERS[: len(inputs)] if isinstance(inputs, tuple) else LETTERS
     try:
-        fields = [name for _, name, _, _ in Formatter().parse(given["expr"]) if name is not None]
+        names = [name for _, name, _, _ in Formatter().parse(fields["expr"]) if name is not None]
     except ValueError as error:
         raise AttrError(
-            f"{owner}: expr={given['expr']!r} has no pairs of braces: {error}"
+            f"{owner}: expr={fields['expr']!r} has no pairs of braces: {error}"
         ) from None
-    if unknown := [name for name in fields if name not in (*known, "i")]:
+    if unknown := [name for name in names if name not in (*letters, "i")]:
         raise AttrError(
-            f"{owner}: expr={given['expr']!r} reads {{{unknown[0]}}}, but the inputs are "
-            f"{', '.join(f'{{{letter}}}' for letter in known)}; one that has attributes is a "
+            f"{owner}: expr={fields['expr']!r} reads {{{unknown[0]}}}, but the inputs are "
+            f"{', '.join(f'{{{letter}}}' for letter in letters)}; one that has attributes is a "
             "function of them"
         )

@@ -20,16 +20,16 @@ class GraphError(HybridError):
 
 def topological(heads):
     """Return all nodes on which the heads depend in topological order (iterative DFS)."""
-    order, seen = [], set()
+    order, visited = [], set()
     stack = [(node, False) for node, _ in reversed(heads)]
     while stack:
         node, inputs_done = stack.pop()
         if inputs_done:
             order.append(node)
-        elif node not in seen:
-            seen.add(node)
+        elif node not in visited:
+            visited.add(node)
             stack.append((node, True))
-            stack.extend((n, False) for n, _ in reversed(node.inputs or ()) if n not in seen)
+            stack.extend((n, False) for n, _ in reversed(node.inputs or ()) if n not in visited)
     return order
 
 
@@ -142,11 +142,11 @@ class Graph:
     # -- printing
     def names(self):
         """Return node -> a name that is unique in this graph."""
-        names, taken = {}, {}
+        names, counts = {}, {}
         for node in self.nodes:
             base = legible(node.name) or (node.op.name.lower() if node.op else "v")
-            count = taken.get(base, 0)
-            taken[base] = count + 1
+            count = counts.get(base, 0)
+            counts[base] = count + 1
             names[node] = base if count == 0 else f"{base}.{count}"
         return names
 
@@ -168,13 +168,13 @@ class Graph:
 
         Raises:  GraphError naming the stage that made the graph, the node and the invariant.
         """
-        seen, names = set(), self.names()
+        defined, names = set(), self.names()
         for node in self.nodes:
             where = f"after {stage}: node '{names[node]}'"
-            if node in seen:
+            if node in defined:
                 raise GraphError(f"{where} stands twice in the order")
             for source, i in node.inputs:
-                if source not in seen:
+                if source not in defined:
                     raise GraphError(
                         f"{where} reads '{source.name}', which does not come before it"
                     )
@@ -193,9 +193,9 @@ class Graph:
                         f"{where} says {' '.join(map(str, node.specs))}, but its "
                         f"operator's shape rule says {' '.join(map(str, outs))}"
                     )
-            seen.add(node)
+            defined.add(node)
         for node, i in self.heads:
-            if node not in seen or not 0 <= i < node.n_outputs:
+            if node not in defined or not 0 <= i < node.n_outputs:
                 raise GraphError(
                     f"after {stage}: the output '{node.name}' [{i}] is not in the graph"
                 )
@@ -259,10 +259,10 @@ def shown_attrs(node):
     }  # float64 == None
 
 
-def infer(graph, given):
+def infer(graph, var_specs):
     """Infer shapes and dtypes: return node -> list of specs, as complete as possible.
 
-    given:   variable name -> Spec; the variables' own specs are used, too.
+    var_specs:  variable name -> Spec; the variables' own specs are also used.
     Raises:  ShapeError or DTypeError naming the node.
 
     Shapes propagate forward, and backward where an operator can infer an input from its
@@ -271,8 +271,8 @@ def infer(graph, given):
     """
     specs = {n: list(n.specs or (UNKNOWN,) * n.n_outputs) for n in graph.nodes}
     for node in graph.variables:
-        if node.name in given:
-            specs[node] = [refine(node.name, specs[node][0], given[node.name])]
+        if node.name in var_specs:
+            specs[node] = [refine(node.name, specs[node][0], var_specs[node.name])]
     readers, nodes = graph.uses(), graph.nodes
     number = {node: k for k, node in enumerate(nodes)}
     todo = [(0, k) for k, node in enumerate(nodes) if node.op is not None]

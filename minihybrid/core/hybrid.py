@@ -39,11 +39,11 @@ class Signature(NamedTuple):
 
     def __str__(self):
         mode = "training" if self.training else "prediction"
-        kept = ", with gradient" if self.recording else ""
+        gradient = ", with gradient" if self.recording else ""
         with symbolic() if self.lengths else nullcontext():
             inputs = ", ".join(map(str, self.inputs))
         values = "".join(f", {name} = {', '.join(map(str, v))}" for name, v in self.lengths)
-        return f"({inputs}) {mode}{kept}{values}"
+        return f"({inputs}) {mode}{gradient}{values}"
 
 
 class Plans(dict):
@@ -201,8 +201,8 @@ class Hybrid(ForkSafe):
         arrays = arrays_in(args)
         names = ["data"] if len(arrays) == 1 else [f"data{i}" for i in range(len(arrays))]
         names[: len(self.names)] = self.names[: len(names)]
-        taken = set(self.params())
-        while not taken.isdisjoint(names):  # a parameter may have this name
+        reserved = set(self.params())
+        while not reserved.isdisjoint(names):  # a parameter may have this name
             names = ["_" + name for name in names]
         specs = {n: Spec(a.data.shape, a.data.dtype) for n, a in zip(names, arrays, strict=True)}
         specs = marked(specs, self.marks, self.title) if self.marks else specs

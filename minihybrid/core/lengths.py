@@ -56,10 +56,10 @@ class Length(int):
     @classmethod
     def of(cls, name: str, value: int) -> "Length":
         """Return the symbol itself."""
-        return cls.made({(name,): 1}, {name: int(value)}, value)
+        return cls.from_terms({(name,): 1}, {name: int(value)}, value)
 
     @classmethod
-    def made(cls, terms: dict, symbols: dict, value: int) -> Any:
+    def from_terms(cls, terms: dict, symbols: dict, value: int) -> Any:
         """Return the value of a polynomial; a plain int if it is constant."""
         terms = {factors: c for factors, c in terms.items() if c}
         if not any(terms):  # only the constant term, ()
@@ -167,7 +167,7 @@ def combined(a: Any, b: Any, value: Any, terms: Any) -> Any:
     if not isinstance(a, int) or not isinstance(b, int):
         return NotImplemented
     symbols = getattr(a, "symbols", {}) | getattr(b, "symbols", {})
-    return Length.made(terms(terms_of(a), terms_of(b)), symbols, value(int(a), int(b)))
+    return Length.from_terms(terms(terms_of(a), terms_of(b)), symbols, value(int(a), int(b)))
 
 
 def terms_of(n: int) -> dict:
@@ -211,7 +211,7 @@ def quotients(a: dict, b: dict) -> dict:
             out[tuple(rest)] = c // d
         else:
             return out  # type: ignore[return-value]
-    return {(f"({shown(a)} // {shown(b)})",): 1}
+    return {(f"({polynomial_text(a)} // {polynomial_text(b)})",): 1}
 
 
 def rests(a: dict, b: dict) -> dict:
@@ -219,10 +219,10 @@ def rests(a: dict, b: dict) -> dict:
     return differences(a, products(quotients(a, b), b))
 
 
-def shown(terms: dict) -> str:
+def polynomial_text(terms: dict) -> str:
     """Return a polynomial as text."""
     plain = terms.get((), 0) if not any(terms) else None
-    return str(plain) if plain is not None else Length.made(terms, {}, 0).text
+    return str(plain) if plain is not None else Length.from_terms(terms, {}, 0).text
 
 
 # -- marks -----------------------------------------------------------------------------
@@ -257,9 +257,9 @@ def marked(specs: dict, marks: Any, title: str) -> dict:
     values: dict = {}
     out = {}
     for i, (name, (shape, dtype)) in enumerate(specs.items()):
-        own = marks if isinstance(marks, dict) else marks[i] if i < len(marks) else {}
+        axes = marks if isinstance(marks, dict) else marks[i] if i < len(marks) else {}
         lengths = list(shape)
-        for axis, symbol in own.items():
+        for axis, symbol in axes.items():
             if not -len(shape) <= axis < len(shape):
                 continue  # such as the states of an RNN cell
             n, first = values.setdefault(symbol, (shape[axis], f"{name}.shape[{axis}]"))

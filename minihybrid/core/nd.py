@@ -142,7 +142,7 @@ def _packed(data):
 
 def load(fname):
     """Load the arrays of a file: a dict if they have names, else a list."""
-    return _made(*read_arrays(fname))
+    return _wrapped(*read_arrays(fname))
 
 
 def load_frombuffer(buf, source="the buffer"):
@@ -151,13 +151,13 @@ def load_frombuffer(buf, source="the buffer"):
         raise AttrError(
             f"load_frombuffer: {described(buf)} is given, but the bytes of a file are needed"
         )
-    return _made(*unpack_arrays(bytes(buf), source))
+    return _wrapped(*unpack_arrays(bytes(buf), source))
 
 
-def _made(arrays, names):
+def _wrapped(arrays, names):
     context = check_context(None)
-    made = [NDArray(copy_to(a if is_np_shape() else onp.atleast_1d(a), context)) for a in arrays]
-    return dict(zip(names, made, strict=True)) if names else made
+    wrapped = [NDArray(copy_to(a if is_np_shape() else onp.atleast_1d(a), context)) for a in arrays]
+    return dict(zip(names, wrapped, strict=True)) if names else wrapped
 
 
 def waitall():

@@ -136,13 +136,13 @@ def _step(node, ins, outs, functions):
         letters = dict(zip("abcdefgh", ins, strict=False))
         numbers = {k: _number(v, node.specs[0]) for k, v in attrs.items()}
         return op.numpy.format(**letters, **numbers, out=outs[0]).split("\n")
-    given = ", ".join(
+    args = ", ".join(
         [*ins, *(f"{k}={_literal(v)}" for k, v in attrs.items()), *["key=key"] * op.random]
     )
     name = name_of(op)
     while functions.setdefault(name, op) is not op:
         name += "_"
-    return [f"{', '.join(f'{o}[...]' for o in outs)} = {name}({given})"]
+    return [f"{', '.join(f'{o}[...]' for o in outs)} = {name}({args})"]
 
 
 def _number(value, spec):

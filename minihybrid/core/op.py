@@ -59,14 +59,14 @@ class HybridError(RuntimeError):
 
     def _render_traceback_(self):
         """Return the traceback that IPython prints: user frames only, none of the engine's."""
-        own, calls = None, []
+        filtered, calls = None, []
         while call := calls[-1].tb_next if calls else self.__traceback__:
             calls.append(call)
         for call in reversed(calls):
             if not call.tb_frame.f_globals.get("__name__", "").startswith("minihybrid."):
-                own = TracebackType(own, call.tb_frame, call.tb_lasti, call.tb_lineno)
+                filtered = TracebackType(filtered, call.tb_frame, call.tb_lasti, call.tb_lineno)
         shell = sys.modules["IPython"].get_ipython()
-        return shell.InteractiveTB.structured_traceback(type(self), self, own)
+        return shell.InteractiveTB.structured_traceback(type(self), self, filtered)
 
 
 class ShapeError(HybridError, ValueError):
@@ -312,7 +312,7 @@ def choice(*names):
     return parse
 
 
-def unknown_argument(name, given, known):
+def unknown_argument(name, unknown, accepted):
     """Return the error message for a call with unknown arguments.
 
     >>> unknown_argument("Conv2D", ["stride"], ["channels", "strides"])
@@ -321,20 +321,20 @@ channels, strides"
     """
     from difflib import get_close_matches  # slow to import, needed only for errors
 
-    initials = {"".join(part[:1] for part in k.split("_")): k for k in known}
+    initials = {"".join(part[:1] for part in k.split("_")): k for k in accepted}
     near = [
         m
-        for word in map(str, given)
+        for word in map(str, unknown)
         for m in (
             [initials[word]]
             if len(word) > 1 and word in initials  # lr
-            else get_close_matches(word, known, 1)
+            else get_close_matches(word, accepted, 1)
         )
     ]
     meant = f" (did you mean {', '.join(map(repr, near))}?)" if near else ""
     return (
-        f"{name}: no argument is called {', '.join(map(repr, given))}{meant}; it "
-        f"takes {', '.join(known) or 'none'}"
+        f"{name}: no argument is called {', '.join(map(repr, unknown))}{meant}; it "
+        f"takes {', '.join(accepted) or 'none'}"
     )
 
 
@@ -426,11 +426,11 @@ class Op:
     readers: dict = field(default_factory=dict, init=False)  # call form -> its `reader`
 
     def __init__(self, name, infer, doc, **more):
-        if more.keys() - (known := self.__dataclass_fields__.keys()):
-            raise AttrError(unknown_argument(name, more.keys() - known, known))
-        own = {"attrs": {}, "checked": Checked(), "readers": {}} | more
+        if more.keys() - (declared := self.__dataclass_fields__.keys()):
+            raise AttrError(unknown_argument(name, more.keys() - declared, declared))
+        values = {"attrs": {}, "checked": Checked(), "readers": {}} | more
         # Other fields keep the class's default.
-        vars(self).update(own, name=name, infer=infer, doc=doc)
+        vars(self).update(values, name=name, infer=infer, doc=doc)
 
     def __repr__(self):
         return f"<Op {self.name}>"
@@ -454,8 +454,8 @@ class Op:
         if path:
             return path(values, datas)
         inputs, attrs = self.bind(args, kwargs)
-        given = (v for v in inputs if v is not None)
-        above = max(given, key=attrgetter("level"), default=base)  # ties: the first
+        present = (v for v in inputs if v is not None)
+        above = max(present, key=attrgetter("level"), default=base)  # ties: the first
         if above is None:
             raise AttrError(
                 f"{self.name}: no input was given; call it as nd.{self.name} or sym.{self.name}, "
@@ -475,12 +475,12 @@ class Op:
         self.readers[form] = read = reader((tuple, False, *slots), "type({})")[0]
         try:
             signature, datas = read(values, form)
-            known = signature in self.checked  # one call alone gets no path
+            repeated = signature in self.checked  # one call alone gets no path
         except (TypeError, AttributeError):  # unhashable, or a symbol
             return
-        own = [*map(id, inputs)] == [*map(id, values[: len(datas)])]
-        if datas and own and {*map(type, datas)} == {ndarray}:
-            self.checked.put(signature, known and above.path(self, datas, attrs))
+        in_order = [*map(id, inputs)] == [*map(id, values[: len(datas)])]
+        if datas and in_order and {*map(type, datas)} == {ndarray}:
+            self.checked.put(signature, repeated and above.path(self, datas, attrs))
 
     def dependencies(self, index, inputs):
         """Return the inputs of a node on which its output `index` depends: all of them."""
@@ -507,22 +507,22 @@ class Op:
         flags = {f"use_{n}": True for n, v in zip(names, inputs, strict=False) if v is not None}
         flags = {k: v for k, v in flags.items() if self.attrs.get(k, ())[1:] == (None,)}
         attrs = self.normalize(flags | kwargs | dict(zip(self.attrs, rest, strict=False)))
-        if own := callable(self.inputs) and self.inputs(attrs):
-            inputs = [v for v, n in zip(inputs, names, strict=True) if n in own or v is not None]
-            inputs = inputs[: len(own)]
+        if used := callable(self.inputs) and self.inputs(attrs):
+            inputs = [v for v, n in zip(inputs, names, strict=True) if n in used or v is not None]
+            inputs = inputs[: len(used)]
         for i, value in enumerate(inputs):
             if value is not None and not hasattr(value, "level"):
                 raise AttrError(
-                    f"{self.name}: input '{(own or names)[i]}' is {described(value)}, but an "
+                    f"{self.name}: input '{(used or names)[i]}' is {described(value)}, but an "
                     f"NDArray or a Symbol is needed; wrap it in nd.array(...)"
                 )
         return inputs, attrs
 
-    def normalize(self, given):
+    def normalize(self, kwargs):
         """Add defaults to attributes and normalize each value."""
         attrs = {}
         for key, (kind, default) in self.attrs.items():
-            value = given.pop(key, default)
+            value = kwargs.pop(key, default)
             if value is REQUIRED:
                 raise AttrError(
                     f"{self.name}: the argument '{key}' is missing; needed: {described_kind(kind)}"
@@ -531,9 +531,9 @@ class Op:
                 attrs[key] = value if value is default else kind(value)
             except (ValueError, TypeError, KeyError, OverflowError):
                 raise _wrong_kind(self.name, key, value, kind) from None
-        if given:
-            known = self.attrs if callable(self.inputs) else (*self.inputs, *self.attrs)
-            raise AttrError(unknown_argument(self.name, given, known))
+        if kwargs:
+            accepted = self.attrs if callable(self.inputs) else (*self.inputs, *self.attrs)
+            raise AttrError(unknown_argument(self.name, kwargs, accepted))
         if not 1 <= self.count_outputs(attrs) <= MAX_OUTPUTS:
             raise AttrError(
                 f"{self.name}: {self.count_outputs(attrs)} outputs were "
@@ -584,11 +584,11 @@ class Op:
 
     def sentence(self, kind, ins, attrs, error):
         """Return an error of `kind` for an exception of Python or NumPy."""
-        given = [*map(str, ins), *(f"{k}={_short(v)}" for k, v in attrs.items())]
+        args = [*map(str, ins), *(f"{k}={_short(v)}" for k, v in attrs.items())]
         if isinstance(error, MemoryError):
-            return kind(f"{self.name}: {', '.join(given)} needs more memory than there is")
+            return kind(f"{self.name}: {', '.join(args)} needs more memory than there is")
         return kind(
-            f"{self.name}: {', '.join(given)} do not go together "
+            f"{self.name}: {', '.join(args)} do not go together "
             f"({type(error).__name__}: {_short(str(error))})"
         )
 

@@ -350,8 +350,8 @@ class ParameterDict(dict):
     prefix = property(lambda self: self._prefix, doc="What every name begins with.")
 
     def __missing__(self, key):
-        known = ", ".join(self) or "none"
-        raise KeyError(legible(f"there is no parameter '{key}'; there are {known}", 2000))
+        names = ", ".join(self) or "none"
+        raise KeyError(legible(f"there is no parameter '{key}'; there are {names}", 2000))
 
     def get(self, name, **kwargs):
         """Return the parameter `prefix + name`; create it with these arguments if it is new."""
@@ -450,11 +450,11 @@ class ParameterDict(dict):
         dtype_source="current",
     ):
         """Load all arrays from a file; with `ctx`, move the parameters there."""
-        arrays = _named(filename, restore_prefix)
+        arrays = _load_named(filename, restore_prefix)
         fill(self, arrays, filename, allow_missing, ignore_extra, cast_dtype, dtype_source, ctx)
 
 
-def _named(filename, prefix=""):
+def _load_named(filename, prefix=""):
     """Load a file's arrays by name, without `arg:` and `aux:`."""
     arrays = load(filename)
     if arrays == []:  # a net without parameters has a file without names

@@ -86,21 +86,21 @@ def build(job):
 
 def _target(job, graph):
     """Return (target, reason for a fallback): NumPy runs what others can't."""
-    wanted = job.device.target if job.device else job.target
-    known = sorted(n for n, target in TARGETS.items() if target.here)
-    if not job.device and wanted not in known:
+    name = job.device.target if job.device else job.target
+    available = sorted(n for n, target in TARGETS.items() if target.here)
+    if not job.device and name not in available:
         raise HybridError(
-            f"target '{wanted}' is unknown; there are "
-            f"{' and '.join(known)}, and for arrays on a GPU that device"
+            f"target '{name}' is unknown; there are "
+            f"{' and '.join(available)}, and for arrays on a GPU that device"
         )
-    reason = TARGETS[wanted].unsupported(graph)
+    reason = TARGETS[name].unsupported(graph)
     if reason and job.device:
         raise HybridError(f"{job.title}: {reason}; move its arrays to mx.cpu()")
-    return "numpy" if reason else wanted, legible(reason or "", 500)
+    return "numpy" if reason else name, legible(reason or "", 500)
 
 
 def _with_unread(graph, traced, inputs):
     """Return the graph with its unused inputs, which calls pass anyway."""
-    given, read = set(inputs), set(graph.variables)
-    unread = [n for n in traced.variables if n.name in given and n not in read]
+    names, read = set(inputs), set(graph.variables)
+    unread = [n for n in traced.variables if n.name in names and n not in read]
     return graph.rebuilt([*unread, *graph.nodes], graph.heads)

@@ -60,16 +60,16 @@ def zeros_where(array):
     """Return zeros of an array's shape and dtype, on its device."""
     if type(array) is np.ndarray:
         return np.zeros(array.shape, array.dtype)
-    made = new_array(array.shape, array.dtype, array.context)
-    made[...] = 0
-    return made
+    zeros = new_array(array.shape, array.dtype, array.context)
+    zeros[...] = 0
+    return zeros
 
 
 def copy_to(array, context):
     """Copy a NumPy array or a DeviceArray into new memory on a device."""
-    made = new_array(array.shape, array.dtype, context)
-    made[...] = array
-    return made
+    copy = new_array(array.shape, array.dtype, context)
+    copy[...] = array
+    return copy
 
 
 def context_of(array):

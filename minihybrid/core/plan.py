@@ -22,7 +22,7 @@ from minihybrid.ops.random import STREAM
 class Plan:
     """A graph, optimized, with planned memory, generated source and compiled kernels.
 
-    wanted:      the other fields of a `Job`: training, target, title, ...
+    options:     the other fields of a `Job`: training, target, title, ...
 
     stages:      [(name, graph)] from the trace to the compiled graph.
     source:      the generated source;  kernels: its kernels, one by one.
@@ -34,8 +34,8 @@ class Plan:
     states:      names of variables whose new values are the last outputs of a call.
     """
 
-    def __init__(self, graph, inputs, **wanted):
-        job = Job(graph, tuple(inputs), **wanted)
+    def __init__(self, graph, inputs, **options):
+        job = Job(graph, tuple(inputs), **options)
         self.built = built = build(job)
         self.inputs, self.training, self.title = [*inputs], job.training, job.title
         self.device, self.target = job.device, built.target
@@ -112,7 +112,7 @@ class Plan:
         ]
         for k, at in self.into.items():
             makes[k] = f"bound[1][{at}]"
-        makes = "".join(f"    y{k} = {made}\n" for k, made in enumerate(makes))
+        makes = "".join(f"    y{k} = {expr}\n" for k, expr in enumerate(makes))
         take = (
             "    try:\n        arena = pool.pop()\n"
             "    except IndexError:\n        arena = new_arena()\n"

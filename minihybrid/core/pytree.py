@@ -34,9 +34,9 @@ def unflatten(value, parts):
     {'a': 3, 'b': 4}
     """
     if isinstance(value, dict):
-        made = copy(value)  # keeps the type, such as OrderedDict
-        made.update(zip(value, parts, strict=True))
-        return made
+        result = copy(value)  # keeps the type, such as OrderedDict
+        result.update(zip(value, parts, strict=True))
+        return result
     kind = type(value)
     return kind(*parts) if hasattr(kind, "_fields") else kind(parts)  # a namedtuple
 

@@ -78,11 +78,11 @@ def file_attrs(node):
     """Return a node's attributes as text, without those that MXNet infers."""
     if node.op is None:
         return dict(node.info or {})
-    shown = shown_attrs(node)
+    explicit = shown_attrs(node)
     attrs = {
         k: v.name if isinstance(v, np.dtype) else str(v)
         for k, v in node.attrs.items()
-        if k in shown and k != "stream" or k in NEEDED.get(node.op.name, ())
+        if k in explicit and k != "stream" or k in NEEDED.get(node.op.name, ())
     }
     if node.op.variadic:
         key = "num_arrays" if "num_arrays" in node.op.attrs else "num_args"
@@ -143,18 +143,18 @@ def refs_of_json(text, source="the JSON text"):
         version = version_of(data)
     except AttrError as error:
         raise FileError(f"{source}: {error}") from None
-    made = _nodes(data, version, source)
-    if absent := missing_of(made):
+    nodes = _nodes(data, version, source)
+    if absent := missing_of(nodes):
         from minihybrid.formats.foreign import warn_of_missing
 
         warn_of_missing(absent, source)
-    heads = data.get("heads", [[len(made) - 1, 0, 0]])
+    heads = data.get("heads", [[len(nodes) - 1, 0, 0]])
     if isinstance(heads, list) and not 0 < len(heads) <= MAX_OUTPUTS:
         raise FileError(
             f"{source} has {len(heads)} heads, the outputs that are asked "
             f"for; needed: 1 to {MAX_OUTPUTS}"
         )
-    refs = _refs(heads, made, f"{source}, heads")
+    refs = _refs(heads, nodes, f"{source}, heads")
     _check_names(refs, source)
     return refs
 
@@ -180,21 +180,21 @@ def _nodes(data, version, source):
             f"{source} has {len(data['nodes'])} nodes with {n_inputs} "
             f"inputs; at most {MAX_NODES} with {MAX_INPUTS} are allowed"
         )
-    made, n_outputs = [], 0
+    nodes, n_outputs = [], 0
     counts = _told_outputs(data, lists)
     for i, entry in enumerate(data["nodes"]):
         where = f"{source}, node {i}"
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
             raise FileError(f"{where}: an object with a name is needed")
         where += f" ({entry['name'][:60]!r})"
-        inputs = _refs(entry.get("inputs", []), made, where)
-        made.append(_node(entry, inputs, version, counts.get(i, 1), where))
-        n_outputs += made[-1].n_outputs
+        inputs = _refs(entry.get("inputs", []), nodes, where)
+        nodes.append(_node(entry, inputs, version, counts.get(i, 1), where))
+        n_outputs += nodes[-1].n_outputs
         if n_outputs > MAX_OUTPUTS:
             raise FileError(
                 f"{where}: here are {n_outputs} outputs; a graph may have {MAX_OUTPUTS} in all"
             )
-    return made
+    return nodes
 
 
 def _told_outputs(data, lists):
@@ -209,7 +209,7 @@ def _told_outputs(data, lists):
     return counts
 
 
-def _refs(entries, made, where):
+def _refs(entries, nodes, where):
     """Decode [[node, output, version], ...] as references to earlier nodes."""
     if not isinstance(entries, list):
         raise FileError(f"{where}: a list of inputs is needed, found {entries!r:.60}")
@@ -218,9 +218,9 @@ def _refs(entries, made, where):
         good = (
             isinstance(entry, list) and len(entry) in (2, 3) and all(type(v) is int for v in entry)
         )
-        if not good or not 0 <= entry[0] < len(made):
+        if not good or not 0 <= entry[0] < len(nodes):
             raise FileError(f"{where}: input {entry!r:.60} is not a node before this one")
-        node, i = made[entry[0]], entry[1]
+        node, i = nodes[entry[0]], entry[1]
         if not 0 <= i < node.n_outputs:
             raise FileError(
                 f"{where}: input {entry!r:.60} asks for output {i}, but there are {node.n_outputs}"
@@ -311,7 +311,7 @@ def _spec(info, where):
         shape = None if shape is None else OPS["Reshape"].read({"shape": shape})["shape"]
         if not shape and not is_np_shape():  # () means unknown without np_shape
             shape = None
-        known = None if shape is None else told_shape(shape)
-        return Spec(known, dtype and np.dtype(dtype)).possible()
+        shape = None if shape is None else told_shape(shape)
+        return Spec(shape, dtype and np.dtype(dtype)).possible()
     except (ValueError, KeyError, AttrError):
         raise FileError(f"{where}: the shape or dtype is not readable: {info!r:.80}") from None

@@ -32,9 +32,9 @@ def scoped(state, **values):
         vars(state).update(before)
 
 
-def set_for_all(**wanted):
+def set_for_all(**values):
     """Set switches for all threads outside of scopes."""
-    for name, value in wanted.items():
+    for name, value in values.items():
         setattr(Switches, name, bool(value))
 
 

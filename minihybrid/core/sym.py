@@ -9,7 +9,7 @@ Limits: Python's own branches and loops run while tracing and aren't recorded.
 import numpy as onp  # `sym.np` is our own
 
 from minihybrid.core import hooks, pytree
-from minihybrid.core.attribute import TYPE_FLAGS, AttrScope, shown, written
+from minihybrid.core.attribute import TYPE_FLAGS, AttrScope, with_short_names, written
 from minihybrid.core.files import read_whole, write_whole
 from minihybrid.core.graph import Graph, auxiliary, shown_attrs, topological
 from minihybrid.core.name import NameManager, hint
@@ -205,14 +205,14 @@ class Symbol(Value):
         _no_number, ("float(x)", "int(x)", "x as a whole number", "x.asscalar()", "x.item()")
     )
     asnumpy, tolist, __array__ = map(_no_numpy, ("x.asnumpy()", "x.tolist()", "x as NumPy's array"))
-    shape = property(lambda self: self._told("shape").shape)
-    size = property(lambda self: self._told("size").size)
-    ndim = property(lambda self: len(self._told("ndim").shape))
-    dtype = property(lambda self: self._told("dtype").dtype)
+    shape = property(lambda self: self._readable_spec("shape").shape)
+    size = property(lambda self: self._readable_spec("size").size)
+    ndim = property(lambda self: len(self._readable_spec("ndim").shape))
+    dtype = property(lambda self: self._readable_spec("dtype").dtype)
     context = property(lambda self: _no_shape("x.context")(self))
     ctx = property(lambda self: _no_shape("x.ctx")(self))
 
-    def _told(self, what):
+    def _readable_spec(self, what):
         """Return the spec, which only a `forward` without F may read."""
         return self.spec if is_direct() and self.spec.known else _no_shape(f"x.{what}")(self)
 
@@ -334,8 +334,8 @@ class Symbol(Value):
         differ from defaults, then the user's; `lr_mult` and such under both names.
         """
         node = self.refs[0][0]
-        given = shown_attrs(node) if node.op else {}
-        return {**{k: str(v) for k, v in given.items()}, **shown(node.info or {})}
+        attrs = shown_attrs(node) if node.op else {}
+        return {**{k: str(v) for k, v in attrs.items()}, **with_short_names(node.info or {})}
 
     def attr_dict(self):
         """node name -> its attributes as text, for all nodes that have some."""
@@ -561,12 +561,12 @@ def constant(values, name="constant"):
 
 def parameter(name, spec, info):
     """Return the variable of a parameter, always the same within a trace."""
-    named = CURRENT.trace.named if CURRENT.trace else {}
-    if name not in named:
+    params = CURRENT.trace.params if CURRENT.trace else {}
+    if name not in params:
         symbol = var(name, spec=spec)
         symbol.refs[0][0].info = info
-        named[name] = symbol
-    return named[name]
+        params[name] = symbol
+    return params[name]
 
 
 def Group(symbols):

@@ -105,13 +105,13 @@ def array_of(ref):
 
 def _dependencies(refs):
     """Return the nodes on which these tape references depend, each once."""
-    seen, nodes, ahead = set(refs), {}, [*refs]
+    visited, nodes, ahead = set(refs), {}, [*refs]
     while ahead:
         node, i = ahead.pop()
         nodes[node] = None
         if node.inputs:
-            new = [r for r in node.op.dependencies(i, node.inputs) if r not in seen]
-            seen.update(new)
+            new = [r for r in node.op.dependencies(i, node.inputs) if r not in visited]
+            visited.update(new)
             ahead += new
     return nodes
 

@@ -86,6 +86,6 @@ class Table:
 
     def __init__(self, graph, inputs):
         self.inputs = list(inputs)
-        given = set(self.inputs)
-        self.params = [n for n in graph.variables if n.name not in given]
+        names = set(self.inputs)
+        self.params = [n for n in graph.variables if n.name not in names]
         self.constants = [n for n in graph.nodes if n.op is None and n.values is not None]

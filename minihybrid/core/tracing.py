@@ -28,7 +28,7 @@ class Trace:
     """
 
     def __init__(self, lower=False, training=False):
-        self.nodes, self.known, self.named, self.places = [], set(), {}, {}
+        self.nodes, self.known, self.params, self.places = [], set(), {}, {}
         self.lower, self.training, self.n_streams = lower, training, 0
         self.below = sys._getframe(1).f_code  # the frame at which `lines_above` stops
 

@@ -16,10 +16,10 @@ from minihybrid.core.sym import Symbol, replay
 def watched(hybrid: Hybrid, args: tuple, callback: Callable, monitor_all: bool) -> Any:
     """Run a call and return its result; pass every intermediate value to `callback`."""
     entry = hybrid.entry_for(args)
-    given = entry.given(arrays_in(args))
+    bindings = entry.bindings(arrays_in(args))
     inside = Symbol(entry.graph.outputs).get_internals()
     outs = replay(
-        [*inside.refs, *entry.graph.outputs], {n: given[n.name] for n in entry.graph.variables}
+        [*inside.refs, *entry.graph.outputs], {n: bindings[n.name] for n in entry.graph.variables}
     )
     if entry.kind.is_np:
         outs = [out.as_np_ndarray() for out in outs]

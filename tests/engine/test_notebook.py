@@ -9,7 +9,7 @@ from IPython.core.formatters import DisplayFormatter
 from minihybrid import gluon, nd, sym
 from minihybrid.core import lazy
 from minihybrid.gluon import nn
-from minihybrid.registrations import SHOWN, tell
+from minihybrid.registrations import VIEWS, tell
 from minihybrid.view import notebook
 
 
@@ -143,6 +143,6 @@ def test_without_a_notebook_nothing_is_told(ipython):
 
 
 def test_roads_lead_to_functions_and_classes():
-    for (module, name), road in SHOWN.items():
+    for (module, name), road in VIEWS.items():
         actual = lazy.resolve
         assert isinstance(actual(f"{module}:{name}"), type) and callable(actual(road))

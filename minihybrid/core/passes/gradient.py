@@ -40,8 +40,8 @@ def _free(graph, prefix, longer):
     return prefix
 
 
-def _gradients(graph, wanted, present=None):
-    """Return (all nodes, name -> reference to its gradient) for the reachable `wanted`.
+def _gradients(graph, wrt, present=None):
+    """Return (all nodes, name -> reference to its gradient) for the reachable `wrt`.
 
     present:  the outputs whose gradients are passed in; by default, all. A missing one
               isn't a gradient of zeros: it doesn't turn infinities into NaN, and it
@@ -56,41 +56,41 @@ def _gradients(graph, wanted, present=None):
         trace.known.update(graph.nodes)
         seeds, heads = seed_names(graph), [graph.outputs[i] for i in chosen]
         seeds = [var(seeds[i], spec=n.specs[j]) for i, (n, j) in zip(chosen, heads, strict=True)]
-        refs = {name: (names[name], 0) for name in wanted}
+        refs = {name: (names[name], 0) for name in wrt}
         grads = gradient(heads, seeds, refs.values(), lambda ref: Symbol([ref]))
     return trace.nodes, {name: grads[ref].refs[0] for name, ref in refs.items() if ref in grads}
 
 
-def joint_graph(graph, wanted):
-    """Return one graph whose heads are the graph's own, then the gradients of `wanted`.
+def joint_graph(graph, wrt):
+    """Return one graph whose heads are the graph's own, then the gradients of `wrt`.
 
     The incoming gradients are new variables, named by `seed_names`; new values of states
     have none. Unreachable variables get zeros.
     """
-    nodes, grads = _gradients(graph, wanted)
+    nodes, grads = _gradients(graph, wrt)
     names = {n.name: n for n in graph.variables}
-    for name in wanted:
+    for name in wrt:
         if name not in grads:
             nodes.append(apply(*nothing_like((names[name], 0)), f"no_{name}"))
             grads[name] = nodes[-1], 0
-    return Graph(nodes, [*graph.heads, *(grads[name] for name in wanted)], graph.n_streams)
+    return Graph(nodes, [*graph.heads, *(grads[name] for name in wrt)], graph.n_streams)
 
 
-def gradient_of(graph, wanted, present, kept):
-    """Return (graph, names): the gradients of the reachable `wanted`, for some outputs.
+def gradient_of(graph, wrt, present, saved):
+    """Return (graph, names): the gradients of the reachable `wrt`, for some outputs.
 
     present:  the outputs whose gradients are passed in.
-    kept:     the outputs whose values are passed in, named `kept0` etc. (`kept_name`);
+    saved:    the outputs whose values are passed in, named `kept0` etc. (`kept_name`);
               all other values are recomputed.
     """
-    nodes, grads = _gradients(graph, wanted, present)
-    given, name = {}, kept_name(graph)
-    for i in kept:
+    nodes, grads = _gradients(graph, wrt, present)
+    saved_vars, name = {}, kept_name(graph)
+    for i in saved:
         ref = graph.outputs[i]
-        if ref[0].op is not None and ref not in given:
-            given[ref] = Node(None, name=f"{name}{i}", specs=(ref[0].specs[ref[1]],))
-    again = [*given.values()]
-    mapped = {ref: (node, 0) for ref, node in given.items()}
+        if ref[0].op is not None and ref not in saved_vars:
+            saved_vars[ref] = Node(None, name=f"{name}{i}", specs=(ref[0].specs[ref[1]],))
+    again = [*saved_vars.values()]
+    mapped = {ref: (node, 0) for ref, node in saved_vars.items()}
     for node in nodes:
         now = node.reading(tuple(mapped.get(ref, ref) for ref in node.inputs))
         again.append(now)
@@ -100,22 +100,22 @@ def gradient_of(graph, wanted, present, kept):
     return cse(fold(dce(Graph(again, heads)), walls=True)), list(grads)
 
 
-def differentiate(graph, wanted):
+def differentiate(graph, wrt):
     """Return (forward, backward): graphs that compute values and gradients.
 
     forward:  the graph, with the saved values after its outputs.
     backward: reads the head gradients, the graph's own variables, and `kept0`, `kept1`,
-              ..., the outputs of `forward` by number; outputs the gradients of `wanted`.
+              ..., the outputs of `forward` by number; outputs the gradients of `wrt`.
     """
-    return split(graph, joint_graph(graph, wanted))
+    return split(graph, joint_graph(graph, wrt))
 
 
-def forward_backward(graph, wanted, remat=None):
+def forward_backward(graph, wrt, remat=None):
     """Return (forward, backward, names), like `differentiate`, for reachable variables.
 
     remat:   a budget for the saved values (`passes/remat.py`).
     """
-    nodes, grads = _gradients(graph, wanted)
+    nodes, grads = _gradients(graph, wrt)
     joint = Graph(nodes, [*graph.heads, *grads.values()], graph.n_streams)
     return *split(graph, joint, remat), list(grads)
 
@@ -131,7 +131,7 @@ def split(graph, joint, remat=None):
         from minihybrid.passes.remat import chosen
 
         again = chosen(graph, joint, remat)
-    n_outputs, kept, inside = len(graph.outputs), {}, {}
+    n_outputs, saved, inside = len(graph.outputs), {}, {}
     outputs, states, backward = list(heads[:n_outputs]), heads[n_outputs:], []
     place = {ref: i for i, ref in reversed([*enumerate(outputs)])}  # first occurrence
     name = kept_name(graph)
@@ -167,13 +167,13 @@ def split(graph, joint, remat=None):
             if ref not in inside:
                 compute_again(node)
             return inside[ref]
-        if ref not in kept:
+        if ref not in saved:
             if ref not in place:
                 place[ref] = len(outputs)
                 outputs.append(ref)
-            kept[ref] = Node(None, name=f"{name}{place[ref]}", specs=(node.specs[i],))
-            backward.append(kept[ref])
-        return kept[ref], 0
+            saved[ref] = Node(None, name=f"{name}{place[ref]}", specs=(node.specs[i],))
+            backward.append(saved[ref])
+        return saved[ref], 0
 
     needed = set(topological(grads))
     for node in joint.nodes:

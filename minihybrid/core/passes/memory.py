@@ -88,7 +88,7 @@ def plan_memory(graph, scratch=None, into=None):
     steps = [n for n in graph.nodes if n.op is not None and not n.op.view]
     number = {n: i for i, n in enumerate(steps)}
     birth = {(n, i): number[n] for n in steps for i in range(n.n_outputs)}
-    scratch = {node: made for node in steps if (made := scratch and scratch(node))}
+    scratch = {node: buffer for node in steps if (buffer := scratch and scratch(node))}
     birth |= {ref: number[node] for node, ref in scratch.items()}
     death = dict(birth)
     for node in steps:
@@ -156,10 +156,10 @@ def overwrites(node, i, root):
             if ref in needed and f"{{{name}}}" in (text if len(node.specs) == 1 else test)
         )
     parts = {root[ref] for ref in node.inputs if _size(ref) != _size(root[ref])}
-    own = [(v, 0) for v in inner.variables] if inner else node.inputs
+    operands = [(v, 0) for v in inner.variables] if inner else node.inputs
     return [
         (n, j)
-        for (n, j), ref in zip(node.inputs, own, strict=True)
+        for (n, j), ref in zip(node.inputs, operands, strict=True)
         if ref in needed and n.specs[j] == spec and root[n, j] not in parts
     ]
 
@@ -333,11 +333,11 @@ def recycled(spans, size):
     """
     offsets, free, end = {}, {}, 0
     leaving = iter(sorted(spans, key=lambda name: spans[name][1]))
-    gone = next(leaving, None)
+    expired = next(leaving, None)
     for name in sorted(spans, key=lambda name: spans[name][0]):
-        while spans[gone][1] < spans[name][0]:
-            free.setdefault(size[gone], []).append(offsets[gone])
-            gone = next(leaving)
+        while spans[expired][1] < spans[name][0]:
+            free.setdefault(size[expired], []).append(offsets[expired])
+            expired = next(leaving)
         if free.get(size[name]):
             offsets[name] = free[size[name]].pop()
         else:
