@@ -70,8 +70,8 @@ class Space:
         raise AttributeError(_Unknown(name, self._name, dir(self)))
 
     def __dir__(self):
-        made = [n for n in vars(Creation) if not n.startswith("_")]
-        return sorted({*__all__, *FUNCTIONS, *made, "linalg", "random"})
+        names = [n for n in vars(Creation) if not n.startswith("_")]
+        return sorted({*__all__, *FUNCTIONS, *names, "linalg", "random"})
 
 
 _ARRAYS, _SYMBOLS = Space(reader, "np"), Space(lambda: _Symbol, "sym.np")

@@ -104,13 +104,13 @@ class Numpy:
         Raises:  DTypeError for a dtype that `casting` doesn't allow.
         """
         row_major("astype", order)
-        wanted, kind = dtype_of("astype", dtype), kind_of(self)
-        if kind is not None and not onp.can_cast(kind, wanted, casting):
+        dtype, kind = dtype_of("astype", dtype), kind_of(self)
+        if kind is not None and not onp.can_cast(kind, dtype, casting):
             raise DTypeError(
-                f"astype: {kind} does not become {wanted} with casting={casting!r}; "
+                f"astype: {kind} does not become {dtype} with casting={casting!r}; "
                 "casting='unsafe' allows it"
             )
-        return self if not copy and kind == wanted else OPS["Cast"](self, dtype=wanted)
+        return self if not copy and kind == dtype else OPS["Cast"](self, dtype=dtype)
 
     def clip(self, min=None, max=None, out=None):
         """Clip the elements to [min, max]."""
@@ -133,16 +133,16 @@ class Numpy:
         keys = key if isinstance(key, tuple) else (key,)
         plain = tuple(map(places, keys))
         try:
-            wanted = onp.broadcast_to(onp.int8(0), shape)[plain].shape
+            out_shape = onp.broadcast_to(onp.int8(0), shape)[plain].shape
         except IndexError as error:
             raise ShapeError(f"x[...]: {error}; the array has shape {shape}") from None
         if any(isinstance(k, (onp.ndarray, list, bool)) for k in plain):
             flat = onp.arange(onp.prod(shape, dtype=int)).reshape(shape)[plain]
             flat = self.on_device(flat.ravel())
-            return OPS["take"](self.reshape(-1), flat).reshape(wanted)
+            return OPS["take"](self.reshape(-1), flat).reshape(out_shape)
         basic = tuple(k for k in plain if k is not None)
         result = super().part(basic, shape) if basic else self
-        return result.reshape(wanted)
+        return result.reshape(out_shape)
 
 
 def _infix_methods():

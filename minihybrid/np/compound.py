@@ -28,14 +28,14 @@ from minihybrid.ops.shapes import known
 def compound(name, inputs, function, **attrs):
     """Register a function of np arrays as an operator definition."""
 
-    def expand(specs, *values, **given):
-        return function(*(v.as_np_ndarray() for v in values), **given).as_nd_ndarray()
+    def expand(specs, *values, **attrs):
+        return function(*(v.as_np_ndarray() for v in values), **attrs).as_nd_ndarray()
 
-    def infer(specs, **given):
+    def infer(specs, **attrs):
         if not known(specs):
             return specs, [UNKNOWN]
         inside = {f"x{i}": spec for i, spec in enumerate(specs)}
-        _, out = trace(lambda *values: expand(specs, *values, **given), inside)
+        _, out = trace(lambda *values: expand(specs, *values, **attrs), inside)
         return specs, [out.spec]
 
     register(name, inputs=inputs, infer=infer, expand=expand, attrs=attrs, doc=function.__doc__)

@@ -51,10 +51,10 @@ def array(object, dtype=None, ctx=None):
         object = onp.asarray(object.data)
     elif isinstance(object, (list, tuple)):
         object = _opened(object)
-    own = object.dtype if isinstance(object, (onp.ndarray, onp.generic)) else FLOAT
-    made = to_numpy("np.array", object, own if dtype is None else dtype)
-    made = onp.asarray(made, order="C")
-    return _Symbol.constant(made.copy()) if is_direct() else ndarray(copy_to(made, context))
+    default = object.dtype if isinstance(object, (onp.ndarray, onp.generic)) else FLOAT
+    values = to_numpy("np.array", object, default if dtype is None else dtype)
+    values = onp.asarray(values, order="C")
+    return _Symbol.constant(values.copy()) if is_direct() else ndarray(copy_to(values, context))
 
 
 def _opened(values):
@@ -96,8 +96,8 @@ class Creation:
             dtype = bool
         if is_number(fill_value):
             filling("full", fill_value, dtype_of("np.full", dtype))
-        made = self._make("_full", ctx, shape=shape, value=fill_value, dtype=dtype)
-        return put("np.full", made, out)
+        result = self._make("_full", ctx, shape=shape, value=fill_value, dtype=dtype)
+        return put("np.full", result, out)
 
     def arange(self, start, stop=None, step=1, dtype=None, ctx=None):
         """Return start, start + step, ... below stop. A single argument is the stop."""
@@ -105,7 +105,7 @@ class Creation:
 
     def indices(self, dimensions, dtype="int32", ctx=None):
         """Return the coordinates of all positions of a shape, one array per axis."""
-        return self._known(onp.indices(dimensions), dtype, ctx)
+        return self._converted(onp.indices(dimensions), dtype, ctx)
 
     def linspace(
         self, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, ctx=None
@@ -121,7 +121,7 @@ class Creation:
     def logspace(self, start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0, ctx=None):
         """Return `num` powers of a base with evenly spaced exponents."""
         _only_axis("logspace", axis)
-        return self._known(onp.logspace(start, stop, num, endpoint, base), dtype, ctx)
+        return self._converted(onp.logspace(start, stop, num, endpoint, base), dtype, ctx)
 
     def eye(self, N, M=None, k=0, dtype=None, ctx=None):
         """Return ones on a diagonal, zeros elsewhere."""
@@ -131,11 +131,11 @@ class Creation:
         """Return the identity matrix."""
         return self._make("_npi_identity", ctx, shape=(n, n), dtype=dtype)
 
-    def _known(self, values, dtype, ctx):
+    def _converted(self, values, dtype, ctx):
         """Convert NumPy data to an array or to a constant of the graph."""
         context, reader = check_context(ctx), self._reader()
-        made = onp.asarray(values, dtype or FLOAT, order="C")
-        return reader.constant(made) if reader is _Symbol else ndarray(copy_to(made, context))
+        data = onp.asarray(values, dtype or FLOAT, order="C")
+        return reader.constant(data) if reader is _Symbol else ndarray(copy_to(data, context))
 
 
 def _only_axis(name, axis):
@@ -165,8 +165,8 @@ class Random:
         if dtype is not None:
             attrs["dtype"] = dtype
         with check_context(ctx):
-            made = self._reader().interpret(OPS[op], [], OPS[op].normalize(attrs))
-        return put(op.rpartition("_")[2], made, out)
+            result = self._reader().interpret(OPS[op], [], OPS[op].normalize(attrs))
+        return put(op.rpartition("_")[2], result, out)
 
     def _size(self, name, size, *params):
         """Return the shape of a draw with array parameters, or `None` if all are scalars.
@@ -256,9 +256,9 @@ class Random:
             with onp.errstate(divide="ignore"):
                 places = onp.argsort(-onp.log1p(-draws) / rates)[:count]
         context = a.context if isinstance(a, NDArray) else check_context(ctx)
-        made = ndarray(copy_to(places.astype(onp.int64).reshape(shape), context))
-        made = made if isinstance(a, int) else a[made]
-        return made if out is None else out.copy_from(made)
+        result = ndarray(copy_to(places.astype(onp.int64).reshape(shape), context))
+        result = result if isinstance(a, int) else a[result]
+        return result if out is None else out.copy_from(result)
 
     def permutation(self, x):
         """Return a random permutation of an array's rows, or of 0 to x - 1."""

@@ -34,25 +34,25 @@ def in_dtype(name, function, dtype, *values):
     Raises:  DTypeError if the values have another kind, or the function can't return
              this dtype.
     """
-    wanted = dtype_of(f"np.{name}", dtype)
+    dtype = dtype_of(f"np.{name}", dtype)
     for value in values:
-        kind = kind_of(value) if isinstance(value, Value) and wanted.kind != "b" else None
-        if kind is not None and not onp.can_cast(kind, wanted, "same_kind"):
+        kind = kind_of(value) if isinstance(value, Value) and dtype.kind != "b" else None
+        if kind is not None and not onp.can_cast(kind, dtype, "same_kind"):
             raise DTypeError(
-                f"np.{name}: dtype={wanted} is of another kind than the {kind} of the input; "
-                f"convert it before, by astype('{wanted}')"
+                f"np.{name}: dtype={dtype} is of another kind than the {kind} of the input; "
+                f"convert it before, by astype('{dtype}')"
             )
-    if wanted.kind == "b":  # a comparison: its inputs keep their dtypes
+    if dtype.kind == "b":  # a comparison: its inputs keep their dtypes
         out = function(*values)
     else:
         out = function(
-            *(OPS["Cast"](v, dtype=wanted) if isinstance(v, Value) else v for v in values)
+            *(OPS["Cast"](v, dtype=dtype) if isinstance(v, Value) else v for v in values)
         )
     result_dtype = kind_of(out)
-    if result_dtype not in (None, wanted):
+    if result_dtype not in (None, dtype):
         raise DTypeError(
-            f"np.{name}: dtype={wanted} is given, but the result is {result_dtype}; convert it "
-            f"afterwards, by astype('{wanted}')"
+            f"np.{name}: dtype={dtype} is given, but the result is {result_dtype}; convert it "
+            f"afterwards, by astype('{dtype}')"
         )
     return out
 

@@ -136,8 +136,8 @@ def _solve_infer(specs):
 def _of_batch(gradient, like):
     """Sum a gradient over the axes along which its array was broadcast."""
     more = gradient.ndim - like.ndim
-    gone = [i for i, n in enumerate(gradient.shape) if i < more or n != like.shape[i - more] == 1]
-    return FUNCTIONS["sum"](gradient, axis=tuple(gone)).reshape(like.shape) if gone else gradient
+    axes = [i for i, n in enumerate(gradient.shape) if i < more or n != like.shape[i - more] == 1]
+    return FUNCTIONS["sum"](gradient, axis=tuple(axes)).reshape(like.shape) if axes else gradient
 
 
 def _transposed(a):

@@ -61,11 +61,11 @@ def guarded(owner, function, is_method=False, parents=(), has_out=False):
             kwargs = {k: v for k, v in kwargs.items() if k not in idle}
             return call(*args, **kwargs) if out is None else call(*args, out=out, **kwargs)
         if text is None:
-            given = [
+            inputs = [
                 *map(_brief, args[is_method:]),
                 *(f"{k}={_brief(v)}" for k, v in kwargs.items()),
             ]
-            text = f"{owner}: can't compute with {', '.join(given) or 'nothing'} ({failure})"
+            text = f"{owner}: can't compute with {', '.join(inputs) or 'nothing'} ({failure})"
             raise AttrError(text) from failure
         raise AttrError(text)
 
@@ -129,11 +129,11 @@ def lengths(a):
 
 def refuse_narrower(what, result, into):
     """Reject writing floats into integers, or numbers into bools, as NumPy does."""
-    kind, own = kind_of(result), kind_of(into)
-    if None not in (kind, own) and not onp.can_cast(kind, own, "same_kind"):
+    kind, dest = kind_of(result), kind_of(into)
+    if None not in (kind, dest) and not onp.can_cast(kind, dest, "same_kind"):
         raise DTypeError(
-            f"{what}: the result is {kind}, which does not fit into the array's {own}; make a new "
-            f"array, or convert the result by astype('{own}')"
+            f"{what}: the result is {kind}, which does not fit into the array's {dest}; make a new "
+            f"array, or convert the result by astype('{dest}')"
         )
 
 

@@ -396,9 +396,9 @@ def meshgrid(*xi, indexing="xy"):
         return list(xi)
     order = [1, 0, *range(2, n)] if indexing == "xy" else list(range(n))
     sizes = [lengths(x)[0] for x in xi]
-    wanted = tuple(sizes[i] for i in order)
+    shape = tuple(sizes[i] for i in order)
     stood = [x.reshape(*(-1 if order[k] == i else 1 for k in range(n))) for i, x in enumerate(xi)]
-    return [broadcast_to(x, wanted) for x in stood]
+    return [broadcast_to(x, shape) for x in stood]
 
 
 @public
