@@ -141,12 +141,12 @@ class Device:
         self.enter()
         error, address = self.driver.cuMemAlloc(size)
         if error == OUT_OF_MEMORY:
-            given = self.give_back()
+            released = self.give_back()
             error, address = self.driver.cuMemAlloc(size)
             if error == OUT_OF_MEMORY:
                 raise HybridError(
                     f"{self.context}: {size} bytes of memory are needed, but the "
-                    f"device has no more, even with {given} unused bytes given back; "
+                    f"device has no more, even with {released} unused bytes given back; "
                     "use smaller batches, or drop arrays"
                 )
         self.check((error,), f"allocating {size} bytes")

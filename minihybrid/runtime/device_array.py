@@ -80,9 +80,9 @@ class DeviceArray(Elsewhere):
     # -- the same memory
     def reshape(self, *shape: Any) -> "DeviceArray":
         """The same memory under another shape; one length may be -1."""
-        wanted: Any = shape[0] if len(shape) == 1 and np.iterable(shape[0]) else shape
+        lengths: Any = shape[0] if len(shape) == 1 and np.iterable(shape[0]) else shape
         nowhere = np.broadcast_to(np.int8(0), self.shape)  # NumPy knows the rules
-        return self.view(nowhere.reshape(wanted).shape)
+        return self.view(nowhere.reshape(lengths).shape)
 
     def __getitem__(self, key: Any) -> "DeviceArray":
         """A part in the same memory.
@@ -126,9 +126,9 @@ class DeviceArray(Elsewhere):
     # -- copies
     def copy(self) -> "DeviceArray":
         """The same numbers in other memory of the same device."""
-        made = DeviceArray(self.device, self.shape, self.dtype)
-        self.device.copy(made.address, self.address, self.nbytes)
-        return made
+        result = DeviceArray(self.device, self.shape, self.dtype)
+        self.device.copy(result.address, self.address, self.nbytes)
+        return result
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """The numbers in the processor's memory, after all work of the device."""
@@ -198,8 +198,8 @@ class DeviceArray(Elsewhere):
                 return self.device.fill(self.address, one.pop(), self.nbytes)
         host = np.asarray(value, order="C")
         if (host.shape, host.dtype) != (self.shape, self.dtype):
-            given, host = host, np.empty(self.shape, self.dtype)
-            host[...] = given
+            source, host = host, np.empty(self.shape, self.dtype)
+            host[...] = source
         self.device.upload(self.address, host)
 
 

@@ -156,12 +156,12 @@ def strides_of(shape: Sequence[int], dtype: np.dtype) -> tuple[int, ...]:
 USED = {Managed: b"used_dltensor", Versioned: b"used_dltensor_versioned"}
 
 
-def taken(capsule: Any, kind: type[Managed | Versioned]) -> None:
+def mark_consumed(capsule: Any, kind: type[Managed | Versioned]) -> None:
     """Mark a capsule as consumed, so that it isn't consumed twice."""
     _rename(id(capsule), USED[kind])
 
 
-class Given:
+class Producer:
     """Wraps a capsule in an object with `__dlpack__`, which NumPy requires."""
 
     def __init__(self, capsule: Any) -> None:

@@ -60,25 +60,25 @@ class Reuse:
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         self.shape, self.dtype = shape, dtype
-        self.kept: deque[np.ndarray] = deque()  # popleft is atomic
+        self.buffers: deque[np.ndarray] = deque()  # popleft is atomic
 
     def __call__(self) -> np.ndarray:
         """Return an uninitialized array, in unused or donated memory."""
         if (array := DONATED.arrays.pop(self, None)) is not None:
             return array
-        for _ in range(len(self.kept)):
+        for _ in range(len(self.buffers)):
             try:
-                candidate = self.kept.popleft()
+                candidate = self.buffers.popleft()
             except IndexError:  # other threads took the rest
                 break
             if _holders(candidate) == NOBODY:
                 array = candidate
                 break
-            self.kept.append(candidate)
+            self.buffers.append(candidate)
         array = aligned(self.shape, self.dtype) if array is None else array
         out = array.view()  # keeps the memory alive, as its views do
-        if len(self.kept) < BUFFERS:
-            self.kept.append(array)
+        if len(self.buffers) < BUFFERS:
+            self.buffers.append(array)
         return out
 
 
@@ -107,11 +107,11 @@ def _unread(
     read, lent = {_memory(v) for n in nodes for v in n.values or ()}, {}
     read.update(_memory(seed.data) for seed in seeds)
     for variable in variables:
-        held = variable.info.grad.data
-        if type(held) is np.ndarray and _memory(held) not in read:
+        grad = variable.info.grad.data
+        if type(grad) is np.ndarray and _memory(grad) not in read:
             variable.info.grad._preserve()
-            lent[variable] = held
-            read.add(_memory(held))  # shared by another variable
+            lent[variable] = grad
+            read.add(_memory(grad))  # shared by another variable
     return lent
 
 
@@ -125,8 +125,8 @@ def donate(op: CompiledOp, variables: Iterable[NDArray]) -> Iterator[None]:
     """Let an operator's plan write its outputs into these variables' gradients, once each."""
     lent, arrays = STATE.lent or {}, {}
     for maker, variable in zip(op.plan.makers, variables, strict=True):
-        held = lent.get(variable.node)
-        if maker and held is not None and (held.shape, held.dtype) == (maker.shape, maker.dtype):
+        grad = lent.get(variable.node)
+        if maker and grad is not None and (grad.shape, grad.dtype) == (maker.shape, maker.dtype):
             arrays[maker] = lent.pop(variable.node)
     DONATED.arrays = arrays
     try:

@@ -81,7 +81,7 @@ def changes(mine: Sequence, other: Sequence) -> list[str]:
     if [block for block, _ in mine] != [block for block, _ in other]:
         return ["a block was added, replaced or removed"]
     pairs = zip(mine, other, strict=True)
-    changed = [(b := ref(), b._changed) for (ref, seen), (_, before) in pairs if seen != before]
+    changed = [(b := ref(), b._changed) for (ref, now), (_, before) in pairs if now != before]
     return [
         f"{block.name}.{name} was set to {legible(repr(getattr(block, name, None)), 40)}"
         for block, name in changed
@@ -125,10 +125,10 @@ def reason(plans: Any, signature: Signature) -> str:
         return ""
     if signature.recording and entry.program.now:
         return TAPED
-    own = plans[signature]
-    before = takewhile(lambda plan: plan is not own, plans.values())
-    known = {text for plan in before for text in plan.texts}
-    anew = [launch.label for launch in own.made.launches if launch.kernel not in known]
+    current = plans[signature]
+    before = takewhile(lambda plan: plan is not current, plans.values())
+    compiled = {text for plan in before for text in plan.texts}
+    anew = [launch.label for launch in current.made.launches if launch.kernel not in compiled]
     more = f": another schedule of {few([*dict.fromkeys(anew)])}"
     return entry.reason + more * bool(signature.lengths and entry.reason and anew)
 
@@ -140,9 +140,9 @@ def recompiled(plans: dict, plan: Plan) -> str:
 
 def required(entry: CacheEntry, recording: bool) -> list[str]:
     """Return the guards of a plan as lines, with all parameters on one."""
-    held = guards(entry)
-    inputs = [f"{k}: {in_words(v)}" for k, v in held.items() if k not in entry.params]
-    params = [f"{k} {in_words(held[k])}" for k in entry.params]
+    by_name = guards(entry)
+    inputs = [f"{k}: {in_words(v)}" for k, v in by_name.items() if k not in entry.params]
+    params = [f"{k} {in_words(by_name[k])}" for k in entry.params]
     op = entry.program.op
     return [
         *inputs,

@@ -20,7 +20,7 @@ from minihybrid.core.hooks import own_names
 from minihybrid.core.op import AttrError, HybridError
 from minihybrid.runtime.device import Device, device_of
 from minihybrid.runtime.device_array import DeviceArray
-from minihybrid.runtime.dlpack import CUDA, KINDS, Given, opened, strides_of, taken
+from minihybrid.runtime.dlpack import CUDA, KINDS, Producer, mark_consumed, opened, strides_of
 
 
 class Borrowed:
@@ -45,7 +45,7 @@ def from_dlpack(x: Any) -> NDArray:
     array([0., 5.], dtype=float32)
     """
     if type(x).__name__ == "PyCapsule":
-        x = Given(x)
+        x = Producer(x)
     if not hasattr(x, "__dlpack__") and hasattr(x, "__cuda_array_interface__"):
         return NDArray(_from_cuda(x, x.__cuda_array_interface__))
     if not hasattr(x, "__dlpack__"):
@@ -76,7 +76,7 @@ def _from_capsule(x: Any, number: int) -> DeviceArray:
     if tensor.strides:
         steps = (s * dtype.itemsize for s in tensor.strides[: tensor.ndim])
         _check_dense(shape, tuple(steps), dtype)
-    taken(capsule, type(managed))
+    mark_consumed(capsule, type(managed))
 
     def give_back() -> None:
         if managed.deleter:
@@ -108,13 +108,13 @@ def _from_cuda(x: Any, interface: dict[str, Any]) -> DeviceArray:
 
 def _check_dense(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) -> None:
     """Raise unless strides, in bytes, are contiguous; axes of length 1 don't matter."""
-    wanted = strides_of(shape, dtype)
+    contiguous = strides_of(shape, dtype)
     if math.prod(shape) and any(
-        n > 1 and a != b for n, a, b in zip(shape, strides, wanted, strict=True)
+        n > 1 and a != b for n, a, b in zip(shape, strides, contiguous, strict=True)
     ):
         raise HybridError(
             f"from_dlpack: the array of shape {tuple(shape)} has strides of {tuple(strides)} "
-            f"bytes, but {wanted} are needed; make it contiguous first"
+            f"bytes, but {contiguous} are needed; make it contiguous first"
         )
 
 
@@ -136,10 +136,10 @@ def capsule(
             "__dlpack__: NumPy lends no bfloat16; convert the array by astype('float32')"
         )
     data = array.detach().copy().data if copy else array.data
-    known = {} if max_version is None else {"max_version": max_version}
+    kwargs = {} if max_version is None else {"max_version": max_version}
     if type(data) is DeviceArray:
-        known["stream"] = stream
-    return data.__dlpack__(**known)
+        kwargs["stream"] = stream
+    return data.__dlpack__(**kwargs)
 
 
 def to_dlpack_for_read(data: NDArray) -> Any:

@@ -79,9 +79,9 @@ def renew(array: Any, root: Any) -> None:
             new = Node(OPS["_copy"], ((node, i),), values=(name.data,))
         else:
             bases = [each.base for each in names if each.base is not None]
-            own = sum(each.node is node for each in names) + sum(b[1] is node for b in bases)
+            n_refs = sum(each.node is node for each in names) + sum(b[1] is node for b in bases)
             del bases
-            if getrefcount(name.node) == own + 2:  # `node`, and what is passed here
+            if getrefcount(name.node) == n_refs + 2:  # `node`, and what is passed here
                 continue
             new = _next(name)
         if type(node) is not SharedVariable:  # its old values are in the snapshot

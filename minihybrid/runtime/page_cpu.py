@@ -159,9 +159,9 @@ class Interpreter:
         arrays = args[: self.n_arrays]
         arena, table, key, until, _, _ = args[self.n_arrays :]
 
-        def at(operand: Operand, turn: int, spec: Any) -> np.ndarray:
+        def at(operand: Operand, iteration: int, spec: Any) -> np.ndarray:
             what, which, after, further = operand
-            after += turn * further
+            after += iteration * further
             if what == ARENA:
                 piece = arena[which + after :][: spec.nbytes].view(spec.dtype)
             elif what == ARRAY:
@@ -172,27 +172,27 @@ class Interpreter:
                 piece = np.frombuffer(raw, spec.dtype, spec.size)
             return piece.reshape(spec.shape)
 
-        for launch, turn in islice(in_turns(self.launches), until):
-            if not is_taken(launch, turn, at):
+        for launch, iteration in islice(in_turns(self.launches), until):
+            if not is_taken(launch, iteration, at):
                 continue
             node, operands = self.node_of[id(launch)], launch.operands
             if launch.senses:  # set the flag of a nested branch
                 conditions = [
-                    at(w, turn, s) for w, (s, _) in zip(operands, launch.senses, strict=False)
+                    at(w, iteration, s) for w, (s, _) in zip(operands, launch.senses, strict=False)
                 ]
-                at(operands[2], turn, FLAG)[...] = all(
+                at(operands[2], iteration, FLAG)[...] = all(
                     bool(c[0]) == sense
                     for c, (_, sense) in zip(conditions, launch.senses, strict=True)
                 )
                 continue
             if spec := launch.copied:
-                at(operands[1], turn, spec)[...] = at(operands[0], turn, spec)
+                at(operands[1], iteration, spec)[...] = at(operands[0], iteration, spec)
                 continue
             specs = [n.specs[i] for n, i in node.inputs]
-            values = [at(w, turn, s) for w, s in zip(operands, specs, strict=False)]
+            values = [at(w, iteration, s) for w, s in zip(operands, specs, strict=False)]
             outs = evaluate_node(node, values, key)
             for operand, spec, out in zip(operands[len(specs) :], node.specs, outs, strict=False):
-                at(operand, turn, spec)[...] = out
+                at(operand, iteration, spec)[...] = out
 
 
 def runner(plan: Plan) -> tuple[Callable, Callable]:

@@ -67,9 +67,9 @@ class Tiers(ActivePlan):
         self.settled = self.wait is True  # the active plan is final
         if job.training:
             STREAM.repeats = True
-        self.made = self._make(job.target) if self.waits else None
-        if self.made:
-            return self.made
+        self.final = self._make(job.target) if self.waits else None
+        if self.final:
+            return self.final
         plan = self._make("numpy")
         plan.target_note = FIRST
         return plan
@@ -89,19 +89,19 @@ class Tiers(ActivePlan):
 
     def first(self, arrays: dict[str, np.ndarray]) -> tuple[Callable | None, Any]:
         """Return the first tier's (function, table)."""
-        return (None, None) if self.plan is self.made else bind(self.plan, arrays)
+        return (None, None) if self.plan is self.final else bind(self.plan, arrays)
 
     def last(self) -> Plan:
         """Return the last tier's plan, which may not be compiled yet."""
         with PREPARER.lock:
-            if self.made is None:
-                self.made = self._make(self.job.target)
-                self.made.target_note = self.made.target_note or LAST
-            return self.made
+            if self.final is None:
+                self.final = self._make(self.job.target)
+                self.final.target_note = self.final.target_note or LAST
+            return self.final
 
     def ask(self) -> bool:
         """Return whether the active plan is final; otherwise request its successor."""
-        if self.waits or self.plan is self.made:
+        if self.waits or self.plan is self.final:
             self.prepare()
         elif self.preparer is not PREPARER:  # not requested yet in this process
             self.preparer = PREPARER
@@ -110,7 +110,7 @@ class Tiers(ActivePlan):
             return True
         if self.error is not None:
             why = legible(str(self.error), 2000)
-            if self.plan is self.made:
+            if self.plan is self.final:
                 self.plan = self._make("numpy")
             self.plan.target_note, self.settled = why, True
             warnings.warn(
@@ -119,7 +119,7 @@ class Tiers(ActivePlan):
                 stacklevel=5,
             )  # last, because a warning may be raised as an error
         elif self.ready:
-            self.plan, self.settled = self.made, True
+            self.plan, self.settled = self.final, True
             if self.plan.target_note == LAST:
                 self.plan.target_note = ""
         else:

@@ -16,7 +16,7 @@ import minihybrid as mx
 from minihybrid import nd
 from minihybrid.core.op import AttrError, HybridError, ShapeError
 from minihybrid.runtime.device import DEVICES, Device
-from minihybrid.runtime.dlpack import LENT, Given, Managed, Versioned, opened
+from minihybrid.runtime.dlpack import LENT, Managed, Producer, Versioned, opened
 from minihybrid.simt.driver import SimulatedDriver
 
 TESTS = Path(__file__).parents[1]
@@ -141,7 +141,7 @@ def test_a_gpus_memory_is_told_as_that(gpu):
 def test_lent_memory_lives_until_it_is_not_needed(version):
     x, before = nd.array([1, 2], ctx=SIMULATED), len(LENT)
     address = x.data.address
-    seen = np.from_dlpack(Given(x.__dlpack__(max_version=version)))
+    seen = np.from_dlpack(Producer(x.__dlpack__(max_version=version)))
     del x
     other = nd.zeros((2,), ctx=SIMULATED)
     assert len(LENT) == before + 1 and seen.tolist() == [1, 2]
@@ -188,7 +188,7 @@ def test_what_was_lent_for_reading_is_not_written():
 
 def test_a_copy_can_be_asked_for():
     x = nd.array([1, 2], ctx=SIMULATED)
-    seen = np.from_dlpack(Given(x.__dlpack__(max_version=(1, 0), copy=True)))
+    seen = np.from_dlpack(Producer(x.__dlpack__(max_version=(1, 0), copy=True)))
     seen[0] = 9
     assert x.asnumpy().tolist() == [1, 2]
 

@@ -66,7 +66,7 @@ def test_a_large_gradient_is_written_where_it_is_held(backend):
     assert net.weight.grad().data is held
     np.testing.assert_allclose(actual, expected, 1e-4, 1e-3)
     (maker,) = makers(net)
-    assert not maker.kept and not DONATED.arrays and STATE.lent is None
+    assert not maker.buffers and not DONATED.arrays and STATE.lent is None
 
 
 def test_a_weight_that_is_read_twice_gets_the_sum():
