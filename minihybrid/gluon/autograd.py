@@ -145,25 +145,25 @@ def get_symbol(x):
             "get_symbol: the array is not on the tape; compute it inside "
             "`with autograd.record():` from arrays with attach_grad()"
         )
-    made, counts = {}, [0, 0]
+    symbols, counts = {}, [0, 0]
     for node in topological([(x.node, x.index)]):
         kind = node.op is not None
         name, counts[kind] = f"{('var', 'node_')[kind]}{counts[kind]}", counts[kind] + 1
         if not kind:
-            made[node] = var(name)
+            symbols[node] = var(name)
             continue
         if node.inputs is None or OPS.get(node.op.name) is not node.op and node.op.expand is None:
             raise HybridError(
                 f"get_symbol: the step {node.op.name} has no symbol: it "
                 "is a Function, or an earlier backward freed the tape"
             )
-        ins = [Symbol([made[n].refs[i]]) for n, i in node.inputs]
+        ins = [Symbol([symbols[n].refs[i]]) for n, i in node.inputs]
         if OPS.get(node.op.name) is node.op:
-            made[node] = Symbol.interpret(node.op, ins, node.attrs, name)
+            symbols[node] = Symbol.interpret(node.op, ins, node.attrs, name)
         else:  # a compiled net: inline its graph
             with Prefix(f"{name}_"):
-                made[node] = as_symbol(node.op.expand(None, *ins))
-    return Symbol([made[x.node].refs[x.index]])
+                symbols[node] = as_symbol(node.op.expand(None, *ins))
+    return Symbol([symbols[x.node].refs[x.index]])
 
 
 class Function:

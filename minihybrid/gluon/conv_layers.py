@@ -18,17 +18,17 @@ from minihybrid.ops.convolution import LAYOUTS
 
 def _lengths(layer, name, value, n, lowest):
     """Return one integer per axis, from one integer or several."""
-    given = (value,) * n if isinstance(value, Integral) else value
+    lengths = (value,) * n if isinstance(value, Integral) else value
     if (
-        not isinstance(given, (tuple, list))
-        or len(given) != n
-        or any(not isinstance(v, Integral) or not lowest <= v < MAX_ELEMENTS for v in given)
+        not isinstance(lengths, (tuple, list))
+        or len(lengths) != n
+        or any(not isinstance(v, Integral) or not lowest <= v < MAX_ELEMENTS for v in lengths)
     ):
         raise AttrError(
             f"{layer}: {name}={value!r} does not fit; needed: an "
             f"integer of at least {lowest}, or {n} of them"
         )
-    return tuple(map(int, given))
+    return tuple(map(int, lengths))
 
 
 def _layout(layer, layout, n):

@@ -160,9 +160,9 @@ class Mixed(Initializer):
 
     def __init__(self, patterns, initializers):
         super().__init__(patterns=patterns, initializers=initializers)
-        for name, given in (("patterns", patterns), ("initializers", initializers)):
-            if not isinstance(given, (list, tuple)):
-                raise AttrError(f"Mixed: {name}={described(given)}, but a list is needed")
+        for name, value in (("patterns", patterns), ("initializers", initializers)):
+            if not isinstance(value, (list, tuple)):
+                raise AttrError(f"Mixed: {name}={described(value)}, but a list is needed")
         if len(patterns) != len(initializers):
             raise AttrError(
                 f"Mixed: {len(patterns)} patterns for {len(initializers)} "

@@ -79,8 +79,8 @@ class EvalMetric(metaclass=CheckedCall):
         self.reset()
 
     def __repr__(self):
-        shown = ", ".join(f"{name}={value:.6g}" for name, value in self.get_name_value())
-        return f"{type(self).__name__}({shown})"
+        pairs = ", ".join(f"{name}={value:.6g}" for name, value in self.get_name_value())
+        return f"{type(self).__name__}({pairs})"
 
     def __str__(self):
         return f"EvalMetric: {dict(self.get_name_value())}"
@@ -190,10 +190,10 @@ class EvalMetric(metaclass=CheckedCall):
 
 def must_be_arrays(owner, *values):
     """Raise an AttrError unless all values are arrays or lists."""
-    for given in values:
-        if not isinstance(given, (NDArray, list, tuple, numpy.ndarray, numpy.flatiter)):
+    for value in values:
+        if not isinstance(value, (NDArray, list, tuple, numpy.ndarray, numpy.flatiter)):
             raise AttrError(
-                f"{owner}: {described(given)} is given, but arrays of labels and of "
+                f"{owner}: {described(value)} is given, but arrays of labels and of "
                 "predictions, or lists of them, are needed"
             )
 

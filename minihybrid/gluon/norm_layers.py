@@ -15,10 +15,10 @@ from minihybrid.ops import OPS
 class _Norm(HybridBlock):
     """The base class: gamma and beta, each of which may be fixed."""
 
-    def _settle(self, op, **given):
+    def _settle(self, op, **settings):
         """Store the settings, validated by the operator definition."""
         self._kwargs, kinds = {}, {"axis": (integer, 1)} | OPS[op].attrs
-        for name, value in given.items():
+        for name, value in settings.items():
             key = "eps" if name == "epsilon" else name
             kind, _ = kinds.get(key, (boolean, True))
             self._kwargs[key] = checked(type(self).__name__, name, value, kind)
@@ -39,8 +39,8 @@ class _Norm(HybridBlock):
         self.beta = self._make("beta", count, beta_init, center)
 
     def __repr__(self):
-        shown = ", ".join(f"{k}={v!r}" for k, v in self._kwargs.items())
-        return f"{type(self).__name__}({shown})"
+        settings = ", ".join(f"{k}={v!r}" for k, v in self._kwargs.items())
+        return f"{type(self).__name__}({settings})"
 
 
 class BatchNorm(_Norm):
@@ -102,8 +102,8 @@ use_global_stats=False, in_channels=3)
         return F.BatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
     def __repr__(self):
-        shown = super().__repr__()[:-1]
-        return f"{shown}, in_channels={self.gamma.shape[0] or None})"
+        text = super().__repr__()[:-1]
+        return f"{text}, in_channels={self.gamma.shape[0] or None})"
 
 
 class BatchNormReLU(BatchNorm):

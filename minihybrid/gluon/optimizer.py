@@ -101,17 +101,17 @@ class Optimizer(Settings):
         self.begin_num_update = self.num_update = begin_num_update
         self._index_update_count = {}
         self.idx2name, self.param_dict = dict(param_idx2name or {}), param_dict or {}
-        self._told = sym.attr_dict() if sym is not None else {}
+        self._symbol_attrs = sym.attr_dict() if sym is not None else {}
         self.set_lr_mult({})
         self.set_wd_mult({})
 
     def __repr__(self):
-        shown = {"learning_rate": self.learning_rate}
-        shown |= {name: vars(self).get(name) for name in self.KINDS if name not in self.CALLED}
+        fields = {"learning_rate": self.learning_rate}
+        fields |= {name: vars(self).get(name) for name in self.KINDS if name not in self.CALLED}
         usual = {"rescale_grad": 1}  # the others default to 0 (off)
         settings = [
             f"{k}={v if isinstance(v, str) else format(v, 'g')}"
-            for k, v in shown.items()
+            for k, v in fields.items()
             if v and v != usual.get(k)
         ]
         if self.lr_scheduler is not None:
@@ -148,8 +148,8 @@ class Optimizer(Settings):
 
     def settings(self, names):
         """Return a snapshot of these attributes, for guards."""
-        own = vars(self)
-        return tuple([frozen(own.get(name)) for name in names])
+        attrs = vars(self)
+        return tuple([frozen(attrs.get(name)) for name in names])
 
     def watched(self):
         """Return (a proxy of the optimizer, the set of its attributes that were read).
@@ -241,14 +241,14 @@ class Optimizer(Settings):
         self.wd_mult = plain | self._from_symbol("__wd_mult__") | args_wd_mult
 
     def _from_symbol(self, key):
-        return {name: float(a[key]) for name, a in self._told.items() if key in a}
+        return {name: float(a[key]) for name, a in self._symbol_attrs.items() if key in a}
 
     def _factor(self, index, kind):
         """Return a weight's lr_mult or wd_mult: its Parameter's, or by index or name."""
-        given = getattr(self, kind)
+        factors = getattr(self, kind)
         if index in self.param_dict:
             return getattr(self.param_dict[index], kind)
-        return given.get(index, given.get(self.idx2name.get(index), 1.0))
+        return factors.get(index, factors.get(self.idx2name.get(index), 1.0))
 
     def _get_lr(self, index):
         return self.learning_rate * self._factor(index, "lr_mult")

@@ -49,17 +49,17 @@ class CompiledUpdate:
     """
 
     def __init__(self, optimizer, weights, numbers, programs=None):
-        self.given, self.n_states = memory(weights), [len(w[2]) for w in weights]
+        self.memory, self.n_states = memory(weights), [len(w[2]) for w in weights]
         self.rule, names = optimizer.watched()
         self._gather(weights, numbers)
         self.targets, arrays = {}, {}  # arrays: the plan's inputs by name
-        for i, ((weight, grad, states), own) in enumerate(zip(weights, self.read, strict=True)):
+        for i, ((weight, grad, states), scalars) in enumerate(zip(weights, self.read, strict=True)):
             written = {f"weight{i}": weight.data}
             written |= {f"state{i}_{k}": state.data for k, state in enumerate(states)}
             self.targets |= written
             arrays[f"weight{i}"], arrays[f"grad{i}"] = weight.data, grad.data
             arrays |= written
-            arrays |= {f"{name}{i}": number for name, number in own.items()}
+            arrays |= {f"{name}{i}": number for name, number in scalars.items()}
         graph, _ = trace(
             self.steps, {name: Spec(a.shape, a.dtype) for name, a in arrays.items()}, False
         )
@@ -90,7 +90,7 @@ class CompiledUpdate:
 
         Each has a row as wide as the widest vector load, aligned for any kernel.
         """
-        places = [(i, name) for i, own in enumerate(numbers) for name in own]
+        places = [(i, name) for i, scalars in enumerate(numbers) for name in scalars]
         self.host = np.zeros((len(places), VECTOR_BYTES), np.uint8)
         context = weights[0][0].context
         self.rows = self.host if context.device_type == "cpu" else copy_to(self.host, context)
@@ -111,19 +111,19 @@ class CompiledUpdate:
     def steps(self, *symbols):
         """The optimizer's rule on the symbols of each weight."""
         rest, news = list(symbols), []
-        for own, n_states in zip(self.numbers, self.n_states, strict=True):
+        for scalars, n_states in zip(self.numbers, self.n_states, strict=True):
             weight, grad, *states = rest[: 2 + n_states]
-            numbers = dict(zip(own, rest[2 + n_states :], strict=False))
-            rest = rest[2 + n_states + len(own) :]
+            numbers = dict(zip(scalars, rest[2 + n_states :], strict=False))
+            rest = rest[2 + n_states + len(scalars) :]
             news += self.rule.apply(weight, grad, states, numbers)
         return news
 
     def __call__(self, numbers):
         """Update all weights and states, with new `numbers`."""
         before = self.host.tobytes()
-        for own, new in zip(self.numbers, numbers, strict=True):
+        for scalars, new in zip(self.numbers, numbers, strict=True):
             for name, value in new.items():
-                own[name][0] = value
+                scalars[name][0] = value
         if self.rows is not self.host and self.host.tobytes() != before:
             self.rows[...] = self.host
         for old, new in zip(self.targets.values(), self.bound(()), strict=True):
@@ -132,7 +132,7 @@ class CompiledUpdate:
 
     def reads(self, arrays):
         """Return whether the plan reads the memory of these ndarrays."""
-        return all(a is b for a, b in zip(self.given, arrays, strict=True))
+        return all(a is b for a, b in zip(self.memory, arrays, strict=True))
 
 
 def _is_fresh(param):
@@ -281,28 +281,28 @@ class Trainer(metaclass=CheckedCall):
         fresh = [_is_fresh(param) for param in self._params]
         counts = self._processes.agree(fresh)
         grad_lists = []  # per parameter with a gradient in any process
-        for param, own, n in zip(self._params, fresh, counts, strict=True):
+        for param, local, n in zip(self._params, fresh, counts, strict=True):
             if n:
                 grad_lists.append(param.list_grad())
-                for grad in () if own else grad_lists[-1]:
+                for grad in () if local else grad_lists[-1]:
                     grad[...] = 0
         self._processes.add_up([grads[0] for grads in grad_lists])
         for first, *others in grad_lists:
             for grad in others:
                 grad[...] = first
         self._elsewhere = {
-            i for i, (own, n) in enumerate(zip(fresh, counts, strict=True)) if n and not own
+            i for i, (local, n) in enumerate(zip(fresh, counts, strict=True)) if n and not local
         }
 
     def _spread(self, warn=False):
         """Broadcast the values of rank 0 once they exist."""
-        known = [param for param in self._unspread if param._arrays]
-        if not known:
+        ready = [param for param in self._unspread if param._arrays]
+        if not ready:
             return
         self._unspread = [param for param in self._unspread if not param._arrays]
-        before = [param.list_data()[0].asnumpy() for param in known]
-        self._processes.spread([param.list_data()[0] for param in known])
-        for param, old in zip(known, before, strict=True):
+        before = [param.list_data()[0].asnumpy() for param in ready]
+        self._processes.spread([param.list_data()[0] for param in ready])
+        for param, old in zip(ready, before, strict=True):
             first, *others = param.list_data()
             for other in others:
                 other[...] = first
@@ -371,9 +371,9 @@ class Trainer(metaclass=CheckedCall):
         weights = [
             (array, array.grad, states_in(updater.state(i, array))) for i, array in copies.items()
         ]
-        own = type(opt).update, type(opt).update_multi_precision, type(opt).create_state
+        methods = type(opt).update, type(opt).update_multi_precision, type(opt).create_state
         is_rule = (
-            own == (Optimizer.update, Optimizer.update_multi_precision, Optimizer.create_state)
+            methods == (Optimizer.update, Optimizer.update_multi_precision, Optimizer.create_state)
             and not opt.multi_precision
         )
         if not is_rule:
@@ -394,16 +394,16 @@ class Trainer(metaclass=CheckedCall):
     def _update_for(self, key, weights, numbers):
         """Return the compiled update for these weights and the current settings."""
         opt, now = self._optimizer, memory(weights)
-        made = self._compiled.lookup(key)
-        if made is None or made and not made[0].reads(now):
-            made = self._compiled.put(key, [])
-        for cached in made:
+        updates = self._compiled.lookup(key)
+        if updates is None or updates and not updates[0].reads(now):
+            updates = self._compiled.put(key, [])
+        for cached in updates:
             if cached.settings == opt.settings(cached.names):
                 return cached
-        programs = self._programs if len(made) >= MAX_CONSTANTS else None
-        made.append(CompiledUpdate(opt, weights, numbers, programs))
-        del made[: -2 * MAX_CONSTANTS]
-        return made[-1]
+        programs = self._programs if len(updates) >= MAX_CONSTANTS else None
+        updates.append(CompiledUpdate(opt, weights, numbers, programs))
+        del updates[: -2 * MAX_CONSTANTS]
+        return updates[-1]
 
     # -- files
     def save_states(self, fname):
@@ -446,14 +446,14 @@ class Trainer(metaclass=CheckedCall):
             weight = self._params[i].list_data()[0]
             states[i] = opt.create_state_multi_precision(i, weight)
             arrays = states_in(states[i])
-            given = [entries[n] for n in sorted(entries) if n.startswith(f"state:{i}:")]
-            if [a.shape for a in arrays] != [a.shape for a in given]:
+            values = [entries[n] for n in sorted(entries) if n.startswith(f"state:{i}:")]
+            if [a.shape for a in arrays] != [a.shape for a in values]:
                 raise FileError(
                     f"'{fname}': the states of '{self._params[i].name}' have shapes "
-                    f"{[a.shape for a in given]}, but {type(opt).__name__} with these "
+                    f"{[a.shape for a in values]}, but {type(opt).__name__} with these "
                     f"parameters needs {[a.shape for a in arrays]}"
                 )
-            for array, value in zip(arrays, given, strict=True):
+            for array, value in zip(arrays, values, strict=True):
                 array[...] = value
         self._updater.states, self._counts = states, [counts]
         for k in range(1, max((len(p.list_ctx()) for p in self._params), default=1)):
@@ -462,10 +462,10 @@ class Trainer(metaclass=CheckedCall):
             for i, state in states.items():
                 copies = self._params[i].list_data()
                 if k < len(copies):
-                    own = opt.create_state_multi_precision(i, copies[k])
-                    for array, value in zip(states_in(own), states_in(state), strict=True):
+                    clone = opt.create_state_multi_precision(i, copies[k])
+                    for array, value in zip(states_in(clone), states_in(state), strict=True):
                         array[...] = value
-                    self._updaters[k].states[i] = own
+                    self._updaters[k].states[i] = clone
             self._counts[k] = dict(counts)
         opt._index_update_count = counts
         opt.num_update, opt.lr = num_update, learning_rate

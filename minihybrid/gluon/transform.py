@@ -104,10 +104,10 @@ def _variable(x: NDArray) -> NDArray:
     """Return the array as a new variable, or as a copy if it's already on the tape."""
     if x.node:
         return x.copy()
-    own = x.detach()
-    own.node = Node(None, values=(x.data,))
-    share(own)
-    return own
+    variable = x.detach()
+    variable.node = Node(None, values=(x.data,))
+    share(variable)
+    return variable
 
 
 def _pulled(heads: Sequence, seeds: Sequence, variables: Sequence) -> list:
@@ -118,14 +118,14 @@ def _pulled(heads: Sequence, seeds: Sequence, variables: Sequence) -> list:
     return [grads.get(ref) for ref in refs]
 
 
-def _like(who: str, what: str, wanted: Sequence, given: Sequence) -> Sequence:
-    shapes = [[x.shape for x in each] for each in (wanted, given)]
+def _like(who: str, what: str, expected: Sequence, actual: Sequence) -> Sequence:
+    shapes = [[x.shape for x in each] for each in (expected, actual)]
     if shapes[0] != shapes[1]:
         raise ShapeError(
             f"{who}: {what} have shapes {shapes[1]}, but {shapes[0]} are needed; pass an array "
             f"like each of the {'outputs' if who == 'vjp' else 'inputs'}"
         )
-    return given
+    return actual
 
 
 # -- a batch axis ----------------------------------------------------------------------
@@ -219,9 +219,9 @@ def _one_by_one(f: Callable, inputs: Sequence, places: Sequence, n: int) -> Any:
 def _with_axis(x: Any, level: int, n: int, shape: tuple) -> Any:
     """Return the underlying value with the batch axis first, broadcast to a slice shape."""
     if x.level == level:
-        own = (1,) * (len(shape) - len(x.shape)) + x.shape
-        x = x.value if own == x.shape else reshape(x.value, shape=(n, *own))
-        return x if own == shape else broadcast_to(x, shape=(n, *shape))
+        padded = (1,) * (len(shape) - len(x.shape)) + x.shape
+        x = x.value if padded == x.shape else reshape(x.value, shape=(n, *padded))
+        return x if padded == shape else broadcast_to(x, shape=(n, *shape))
     x = reshape(x, shape=(1,) * (len(shape) + 1 - len(_shape(x))) + _shape(x))
     return broadcast_to(x, shape=(n, *shape))
 
@@ -277,11 +277,11 @@ class Batched(Value):
         results = rule(op, Slices(inputs, specs, outs, self), **attrs)
         results = results if isinstance(results, tuple) else (results,)
         shapes = [(_shape(self.value)[0], *spec.shape) for spec in outs]
-        made = [
+        batched = [
             Batched(y if _shape(y) == shape else reshape(y, shape=shape), self.level)
             for y, shape in zip(results, shapes, strict=True)
         ]
-        return tuple(made) if len(made) > 1 else made[0]
+        return tuple(batched) if len(batched) > 1 else batched[0]
 
 
 class Slices:
@@ -313,8 +313,8 @@ def _view(op: Op, s: Slices, **attrs: Any) -> Any:
 
 
 def _reduction(op: Op, s: Slices, axis: Any, exclude: bool = False, **attrs: Any) -> Any:
-    gone = axes_of(op.name, axis, len(s.specs[0].shape), exclude)
-    return op(*s.all(), axis=tuple(a + 1 for a in gone), **attrs)
+    axes = axes_of(op.name, axis, len(s.specs[0].shape), exclude)
+    return op(*s.all(), axis=tuple(a + 1 for a in axes), **attrs)
 
 
 def _along(op: Op, s: Slices, **attrs: Any) -> Any:

@@ -82,15 +82,15 @@ class RecurrentCell(Block):
         self.reset()
         steps = listed(inputs, length, layout)
         F, states = world(steps), started(self, begin_state, steps)
-        outputs, seen = [], []
+        outputs, history = [], []
         for step in steps:
             output, states = self(step, states)
             outputs.append(output)
-            seen.append(states)
+            history.append(states)
         if valid_length is not None:
             states = [
                 F.SequenceLast(F.stack(*each, axis=0), valid_length, use_sequence_length=True)
-                for each in zip(*seen, strict=True)
+                for each in zip(*history, strict=True)
             ]
             outputs = masked(outputs, valid_length, layout)
         return outputs_as(outputs, length, layout, merge_outputs), states
@@ -208,12 +208,12 @@ class LSTMCell(_Gates):
             _activated(F, part, kind, at + name)
             for part, kind, name in zip(parts, (gate, gate, plain, gate), "ifco", strict=True)
         )
-        kept = F.elemwise_mul(keep, states[1], name=at + "mul0")
+        retained = F.elemwise_mul(keep, states[1], name=at + "mul0")
         memory = F.elemwise_add(
-            kept, F.elemwise_mul(write, new, name=at + "mul1"), name=at + "state"
+            retained, F.elemwise_mul(write, new, name=at + "mul1"), name=at + "state"
         )
-        shown = _activated(F, memory, plain, at + "activation0")
-        output = F.elemwise_mul(show, shown, name=at + "out")
+        activated = _activated(F, memory, plain, at + "activation0")
+        output = F.elemwise_mul(show, activated, name=at + "out")
         return output, [output, memory]
 
 
@@ -238,8 +238,8 @@ class GRUCell(_Gates):
         part = F.elemwise_mul(reset, hn, name=at + "mul0")
         new = F.tanh(F.elemwise_add(xn, part, name=at + "plus2"), name=at + "h_act")
         fresh = F.elemwise_mul(1.0 - keep, new, name=at + "mul1")
-        kept = F.elemwise_mul(keep, states[0], name=at + "mul20")
-        output = F.elemwise_add(fresh, kept, name=at + "out")
+        retained = F.elemwise_mul(keep, states[0], name=at + "mul20")
+        output = F.elemwise_add(fresh, retained, name=at + "out")
         return output, [output]
 
 
@@ -266,7 +266,7 @@ class _Stacked:
         self._check_free()
         return [state for cell in self._children.values() for state in cell.begin_state(**kwargs)]
 
-    def _own(self, states):
+    def _split(self, states):
         """Yield pairs of a cell and its states."""
         at = 0
         for cell in self._children.values():
@@ -281,9 +281,9 @@ class _Stacked:
                 "array and a list of states are needed, such as begin_state(batch_size=...)"
             )
         new = []
-        for cell, own in self._own(states):
-            inputs, own = cell(inputs, own)
-            new += own
+        for cell, part in self._split(states):
+            inputs, part = cell(inputs, part)
+            new += part
         return inputs, new
 
     def unroll(
@@ -293,10 +293,10 @@ class _Stacked:
         self.reset()
         steps = listed(inputs, length, layout)
         states, new = started(self, begin_state, steps), []
-        for i, (cell, own) in enumerate(self._own(states), 1):
+        for i, (cell, part) in enumerate(self._split(states), 1):
             merge = merge_outputs if i == len(self) else None
-            inputs, own = cell.unroll(length, inputs, own, layout, merge, valid_length)
-            new += own
+            inputs, part = cell.unroll(length, inputs, part, layout, merge, valid_length)
+            new += part
         return inputs, new
 
 

@@ -108,13 +108,13 @@ def started(cell, states, steps):
 
 def made_states(infos, func, prefix, numbers, kwargs):
     """Create states by a function such as `nd.zeros` or `sym.var`, with arguments it accepts."""
-    taken = parameters_of(func)
-    takes_all = any(kind is inspect.Parameter.VAR_KEYWORD for kind in taken.values())
+    accepted = parameters_of(func)
+    takes_all = any(kind is inspect.Parameter.VAR_KEYWORD for kind in accepted.values())
     states = []
     for info, number in zip(infos, numbers, strict=False):
-        given = {"name": f"{prefix}{number}", **info, **kwargs}
-        given = {k: v for k, v in given.items() if takes_all or k in taken or k in kwargs}
-        states.append(func(**given))
+        options = {"name": f"{prefix}{number}", **info, **kwargs}
+        options = {k: v for k, v in options.items() if takes_all or k in accepted or k in kwargs}
+        states.append(func(**options))
     return states
 
 

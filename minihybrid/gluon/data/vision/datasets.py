@@ -55,7 +55,7 @@ class _FileDataset(Dataset):
         sample = self._data[idx], self._label[idx]
         return sample if self._transform is None else self._transform(*sample)
 
-    def _found(self, *names):
+    def _find(self, *names):
         """Return the path of the first of these files in the folder.
 
         Raises:  FileError if the folder contains none of them.
@@ -96,7 +96,7 @@ class MNIST(_FileDataset):
     def _read(self):
         part = "train" if self._train else "t10k"
         data, label = (
-            read_idx(self._found(f"{part}-{kind}-ubyte", f"{part}-{kind}-ubyte.gz"), n_axes)
+            read_idx(self._find(f"{part}-{kind}-ubyte", f"{part}-{kind}-ubyte.gz"), n_axes)
             for kind, n_axes in (("images-idx3", 3), ("labels-idx1", 1))
         )
         if len(data) != len(label):
@@ -167,7 +167,7 @@ class CIFAR10(_FileDataset):
 
     def _bytes(self, name):
         """Return the contents of the file with this name, in the folder or in the archive."""
-        path = self._found(name, os.path.join(self.INSIDE, name), self.ARCHIVE)
+        path = self._find(name, os.path.join(self.INSIDE, name), self.ARCHIVE)
         if not path.endswith(self.ARCHIVE):
             return read_whole(path)
         import tarfile  # slow to import, rarely needed

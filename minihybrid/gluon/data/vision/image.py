@@ -105,9 +105,9 @@ def pixels(data, source, flag):
                 picture.draft("L", picture.size)  # a JPEG contains a gray channel
             if picture.mode.startswith("I;16"):  # the upper byte of 16 bits
                 picture = pillow.fromarray((np.asarray(picture) >> 8).astype(np.uint8))
-            kept = "L" if picture.mode in ("1", "L") else "RGB"
-            kept = "RGBA" if picture.has_transparency_data else kept
-            array = np.asarray(picture.convert({1: "RGB", 0: "L", -1: kept}[flag]))
+            mode = "L" if picture.mode in ("1", "L") else "RGB"
+            mode = "RGBA" if picture.has_transparency_data else mode
+            array = np.asarray(picture.convert({1: "RGB", 0: "L", -1: mode}[flag]))
     except FileError:
         raise
     except Exception as error:  # Pillow's readers raise many types
@@ -152,8 +152,7 @@ def picture(owner, src, axes=(3,)):
 
 def like(src, values):
     """Convert NumPy values to an array on the device of `src`, np or nd."""
-    made = nd.array(values, src.context, values.dtype)
-    return in_world(made)
+    return in_world(nd.array(values, src.context, values.dtype))
 
 
 def _interpolation(interp, sizes):
@@ -186,13 +185,13 @@ def resized(values, h, w, kind):
         if (kind, old_h, old_w) != (1, 2 * h, 2 * w):
             return _resized_bytes(values, rows, columns, kind != 2 and kind != 4)
     wide = np.float32 if values.dtype in (np.uint8, np.float16, np.float32) else np.float64
-    made = _weighed(_weighed(values.astype(wide), -2, *columns), -3, *rows)
+    result = _weighed(_weighed(values.astype(wide), -2, *columns), -3, *rows)
     if values.dtype.kind not in "iu":
-        return made.astype(values.dtype)
+        return result.astype(values.dtype)
     limits = np.iinfo(values.dtype)
     halves = (old_h, old_w) == (2 * h, 2 * w)  # then OpenCV rounds halves up, else to even
-    made = np.floor(made + 0.5) if halves else np.rint(made)
-    return np.clip(made, limits.min, limits.max).astype(values.dtype)
+    result = np.floor(result + 0.5) if halves else np.rint(result)
+    return np.clip(result, limits.min, limits.max).astype(values.dtype)
 
 
 def _resized_bytes(values, rows, columns, linear):
@@ -201,14 +200,14 @@ def _resized_bytes(values, rows, columns, linear):
         (places, np.rint(weights * (1 << BITS)).astype(np.int64))
         for places, weights in (rows, columns)
     )
-    made = _weighed(values.astype(np.int64), -2, *columns)
+    result = _weighed(values.astype(np.int64), -2, *columns)
     if linear:  # products are truncated, their sum is rounded
-        made = sum(
-            (made.take(rows[0][:, k], -3) >> 4) * _along(rows[1][:, k], -3) >> 16 for k in (0, 1)
+        result = sum(
+            (result.take(rows[0][:, k], -3) >> 4) * _along(rows[1][:, k], -3) >> 16 for k in (0, 1)
         )
-        return ((made + 2) >> 2).astype(np.uint8)
-    made = _weighed(made, -3, *rows) + (1 << 2 * BITS - 1) >> 2 * BITS
-    return np.clip(made, 0, 255).astype(np.uint8)
+        return ((result + 2) >> 2).astype(np.uint8)
+    result = _weighed(result, -3, *rows) + (1 << 2 * BITS - 1) >> 2 * BITS
+    return np.clip(result, 0, 255).astype(np.uint8)
 
 
 def _weighed(values, axis, places, weights):

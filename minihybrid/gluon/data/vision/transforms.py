@@ -260,8 +260,8 @@ class _Colours(Block):
     def forward(self, x):
         """Return the image with changed colors."""
         values = picture(type(self).__name__, x).asnumpy()
-        made = self.changed(values.astype(np.float32), np.float32(draws().uniform(*self._range)))
-        return like(x, limited(made, values.dtype))
+        result = self.changed(values.astype(np.float32), np.float32(draws().uniform(*self._range)))
+        return like(x, limited(result, values.dtype))
 
 
 def limited(values, dtype):
@@ -349,8 +349,8 @@ class RandomColorJitter(Block):
         kinds = RandomBrightness, RandomContrast, RandomSaturation, RandomHue
         amounts = brightness, contrast, saturation, hue
         for kind, amount in zip(kinds, amounts, strict=True):
-            if (made := kind(amount))._range != (1, 1):
-                self.register_child(made)
+            if (child := kind(amount))._range != (1, 1):
+                self.register_child(child)
 
     def forward(self, x):
         """Return the image with changed colors."""
