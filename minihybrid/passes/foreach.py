@@ -51,7 +51,7 @@ class Foreach(Loop):
         for _ in range(self.n_states + 1):  # one state's spec may determine the next one's
             inside = self.specs_inside(now)
             heads = [inside[n][i] for n, i in self.body.heads]
-            now, known = [inside[v][0] for v in self.ins], now
+            now, with_specs = [inside[v][0] for v in self.ins], now
             for j, new in enumerate(heads[self.n_outs :]):
                 k = self.n_rows + j
                 now[k] = refine(f"state {j} of foreach", now[k], new)
@@ -60,7 +60,7 @@ class Foreach(Loop):
                         f"foreach: state {j} is {now[k].dtype}, but its new value {new.dtype}; "
                         "cast one of them"
                     )
-            if now == known:
+            if now == with_specs:
                 break
         data, states, others = self.sorted(now)
         data = [
@@ -74,7 +74,7 @@ class Foreach(Loop):
         """Return node of the body -> its specs, given those of its variables."""
         return infer(self.body, {v.name: s for v, s in zip(self.ins, specs, strict=True)})
 
-    def known(self, specs: Sequence[Spec]) -> Loop:
+    def with_specs(self, specs: Sequence[Spec]) -> Loop:
         """Return this loop as a `Loop` whose nodes have specs."""
         rows, states, others = self.sorted(specs)
         body, mapped = typed(self.body, self.specs_inside([*map(row_of, rows), *states, *others]))
@@ -82,7 +82,7 @@ class Foreach(Loop):
 
     def inside(self, specs: Sequence[Spec]) -> list[Graph]:
         """Return the body, with the specs that follow from those of the inputs."""
-        return [self.known(specs).body]
+        return [self.with_specs(specs).body]
 
     def in_rows(self, specs: Sequence, inputs: list[Value]) -> list[Value]:
         """Return the inputs; a vector gets an axis, so that each of its rows has shape (1,)."""
@@ -93,7 +93,7 @@ class Foreach(Loop):
 
     def expand(self, specs: Sequence, *inputs: Value, training: bool) -> Value | tuple:
         """Return a `Scan`, or the unrolled loop if each iteration draws random numbers."""
-        loop, length = self.known(specs), specs[0].shape[0]
+        loop, length = self.with_specs(specs), specs[0].shape[0]
         simple = expand(written_down(loop.body), training)  # unrolls nested loops
         if any(n.op is not None and n.op.random for n in simple.nodes):
             return self.written_down(specs, *inputs)
@@ -104,7 +104,7 @@ class Foreach(Loop):
     def written_down(self, specs: Sequence, *inputs: Value) -> Value | tuple:
         """Return the outputs of the unrolled loop."""
         order = range(specs[0].shape[0])
-        outputs = self.known(specs).unrolled(order, self.in_rows(specs, [*inputs]))
+        outputs = self.with_specs(specs).unrolled(order, self.in_rows(specs, [*inputs]))
         return only(outputs[: self.n_outputs])
 
     # -- files
@@ -233,10 +233,10 @@ def written_down(graph: Graph) -> Graph:
             return None
         specs = [n.specs[i] for n, i in inputs]
         with tracing(Trace()) as trace, Prefix(f"{node.name}_"):
-            trace.known.update(n for n, _ in inputs)
+            trace.with_specs.update(n for n, _ in inputs)
             outputs = node.op.written_down(specs, *(Symbol([ref]) for ref in inputs))
-        for made in trace.nodes:
-            emit(made)
+        for new in trace.nodes:
+            emit(new)
         return as_symbol(outputs).refs
 
     return rewrite(graph, rule)

@@ -231,11 +231,11 @@ def _joins(
         and (is_literal(node) or node.op.view)
     ):
         return False
-    wanted = group.frame
-    if wanted is None and frame and frame.shape == group.shape and not group.core:
-        wanted = frame
-    if wanted is not None:
-        return _goes_along(node, frame, wanted) and _is_there(node, readers, wanted, group.dtype)
+    domain = group.frame
+    if domain is None and frame and frame.shape == group.shape and not group.core:
+        domain = frame
+    if domain is not None:
+        return _goes_along(node, frame, domain) and _is_there(node, readers, domain, group.dtype)
     core, spec = group.core, node.specs[0]
     if spec.shape != group.shape or node.op.view or any(map(is_load, readers)):
         return False
@@ -250,12 +250,12 @@ def _joins(
     return core is None or core not in readers and _reads_on_the_way(node, core, group)
 
 
-def _goes_along(node: Node, frame: ReductionDomain | None, wanted: ReductionDomain) -> bool:
+def _goes_along(node: Node, frame: ReductionDomain | None, domain: ReductionDomain) -> bool:
     """Whether a node is an element of the frame's rows, or one number of each row."""
     shape = node.specs[0].shape
-    if shape == wanted.shape:
+    if shape == domain.shape:
         return is_map(node) or is_load(node)
-    return is_literal(node) or frame == wanted or is_map(node) and wanted.is_stat(shape)
+    return is_literal(node) or frame == domain or is_map(node) and domain.is_stat(shape)
 
 
 def _is_there(node: Node, readers: Iterable[Node], frame: ReductionDomain, dtype: np.dtype) -> bool:

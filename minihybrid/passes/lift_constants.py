@@ -22,7 +22,7 @@ from minihybrid.ops.elementwise import scalar_like
 
 def lift(graph: Graph) -> tuple[Graph, dict[str, np.ndarray]]:
     """Return (graph with binary operators, name -> ndarray of the lifted scalars)."""
-    taken = {n.name for n in graph.variables}
+    names = {n.name for n in graph.variables}
     numbers: dict[str, np.ndarray] = {}
 
     def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
@@ -32,7 +32,7 @@ def lift(graph: Graph) -> tuple[Graph, dict[str, np.ndarray]]:
         if spec.dtype.kind != "f" or not math.isfinite(number):
             return None
         name = f"number{len(numbers)}"
-        while name in taken:
+        while name in names:
             name = "_" + name
         numbers[name] = array = np.empty((), spec.dtype)
         array[()] = scalar_like(array, number)

@@ -36,8 +36,8 @@ def lower(graph: Graph, which: Callable[[Op], bool] = lambda op: True) -> Graph:
             out = node.op.lower(specs, *(Symbol([r]) for r in inputs), **node.attrs)
         if out is None:
             return None
-        for made in trace.nodes:
-            emit(made)
+        for new in trace.nodes:
+            emit(new)
         return out.refs
 
     if all(n.op is None or n.op.lower is None for n in graph.nodes):

@@ -151,8 +151,8 @@ def frame_of(node: Node) -> ReductionDomain:
     ((source, i),) = node.inputs
     shape = source.specs[i].shape
     attrs = node.attrs
-    gone = axes_of(node.op.name, attrs["axis"], len(shape), attrs["exclude"])
-    return ReductionDomain(shape, frozenset(i for i in gone if shape[i] != 1))
+    axes = axes_of(node.op.name, attrs["axis"], len(shape), attrs["exclude"])
+    return ReductionDomain(shape, frozenset(i for i in axes if shape[i] != 1))
 
 
 def frames(graph: Graph) -> dict[Node, ReductionDomain]:
@@ -275,8 +275,8 @@ class ReductionSchedule:
 
     def _tile(self) -> int:
         """Return the number of rows that stay in cache between passes."""
-        shape, gone = self.frame.shape, self.frame.gone
-        start = max((i + 1 for i in gone if shape[i] != 1), default=0)
+        shape, axes = self.frame.shape, self.frame.gone
+        start = max((i + 1 for i in axes if shape[i] != 1), default=0)
         most = (
             ACROSS
             if max(self.depth.values()) < 2

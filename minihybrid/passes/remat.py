@@ -29,19 +29,19 @@ def kept_refs(graph: Graph, joint: Graph, again: Collection[Node]) -> dict[Ref, 
     heads, grads = joint.heads[: len(graph.heads)], joint.heads[len(graph.heads) :]
     forward = {n for n in topological(heads) if n.op is not None}
     todo = [ref for n in topological(grads) if n not in forward for ref in n.inputs]
-    kept: dict[Ref, int] = {}
-    seen: set[Ref] = set()
+    saved: dict[Ref, int] = {}
+    visited: set[Ref] = set()
     todo += grads
     while todo:
         ref = todo.pop()
-        if ref in seen or ref[0] not in forward:
+        if ref in visited or ref[0] not in forward:
             continue
-        seen.add(ref)
+        visited.add(ref)
         if ref[0] in again or ref[0].op.view and not ref[0].op.grad_barrier:
             todo += ref[0].inputs
         else:
-            kept[ref] = ref[0].specs[ref[1]].nbytes
-    return kept
+            saved[ref] = ref[0].specs[ref[1]].nbytes
+    return saved
 
 
 def chosen(graph: Graph, joint: Graph, budget: float) -> frozenset[Node]:

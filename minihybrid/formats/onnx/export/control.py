@@ -102,7 +102,7 @@ def while_loop(exporter, node, *inputs):
 def foreach(exporter, node, *inputs):
     """Export `_foreach` as Scan, whose body takes the states, then a row of each array."""
     op, draft, name, specs = node.op, exporter.draft, node.name, specs_of(node)
-    loop = op.known(specs)
+    loop = op.with_specs(specs)
     rows, states, others = op.sorted(list(zip(loop.ins, inputs, strict=True)))
     now, row = (
         [Value(draft.unique(f"{name}_{kind}"), v.specs[0].dtype) for v, _ in some]
