@@ -1,6 +1,6 @@
 """Chapter 31: checkers of its exercises.
 
-Takes:   kernels, functions, numbers, and functions that make an error.
+Takes:   kernels, functions, numbers, and functions that raise an error.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 What is left out: 31.5, which measures.
 """

@@ -1,6 +1,6 @@
 """Chapter 33: checkers of its exercises.
 
-Takes:   numbers, functions, and functions that make an error.
+Takes:   numbers, functions, and functions that raise an error.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 What is left out: 33.6, which measures.
 """

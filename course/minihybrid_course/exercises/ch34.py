@@ -1,6 +1,6 @@
 """Chapter 34: checkers of its exercises.
 
-Takes:   numbers, functions that make an error, and functions that schedule loops.
+Takes:   numbers, functions that raise an error, and functions that schedule loops.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 What is left out: 34.1, a step of nano, and 34.5, which measures.
 """
