@@ -34,7 +34,7 @@ from minihybrid.core.op import (
 )
 from minihybrid.core.placement import HERE, Elsewhere, context_of, copy_to, is_basic, zeros_where
 from minihybrid.core.writes import SET_ITEM, is_whole, refuse_duplicates
-from minihybrid.ops.eager_cache import QUIET, at_once, own, specialize, specs_of, steps_of
+from minihybrid.ops.eager_cache import QUIET, at_once, fresh, specialize, specs_of, steps_of
 from minihybrid.ops.infix import Value, naming
 from minihybrid.ops.random import STREAM
 from minihybrid.ops.registry import OPS
@@ -92,7 +92,7 @@ def path_of(kind, op, attrs, run):
             raise op.sentence(HybridError, specs_of(datas), attrs, error) from None
         many = type(out) is tuple
         if not (is_own or type(out) is ndarray and out.base is None and out.flags.c_contiguous):
-            out = own(out)
+            out = fresh(out)
         # The call may have further arguments that aren't arrays.
         refs = slopes and STATE.recording and refs_of(inputs[: len(datas)])
         node = Node(op, refs, attrs, "", None, out if many else (out,)) if refs else None

@@ -23,7 +23,7 @@ from minihybrid.ops.boxes import (
     relative,
 )
 from minihybrid.ops.elementwise import block_grad, cast, choose
-from minihybrid.ops.filled import arange, full, made
+from minihybrid.ops.filled import arange, full, make
 from minihybrid.ops.indexing import take
 from minihybrid.ops.joining import concat, stack
 from minihybrid.ops.layout import broadcast_to, reshape, slice_axis
@@ -65,14 +65,14 @@ def _prior_expand(specs, data, sizes, ratios, clip, steps, offsets):
     steps = steps if min(steps) > 0 else (1 / h, 1 / w)
     centers = []
     for d, shape in ((1, (1, w, 1)), (0, (h, 1, 1))):
-        at = made(data, arange, start=0, stop=(h, w)[d], dtype=kind)
+        at = make(data, arange, start=0, stop=(h, w)[d], dtype=kind)
         at = reshape((at + offsets[d]) * steps[d], shape=shape)
         centers.append(broadcast_to(at, shape=(h, w, 1)))
     centers = reshape(concat(*centers, *centers, dim=2), shape=(h * w, 1, 4))
     pairs = [(s, ratios[0]) for s in sizes] + [(sizes[0], r) for r in ratios[1:]]
     halves = [(s * h / w * math.sqrt(r) / 2, s / math.sqrt(r) / 2) for s, r in pairs]
     ends = [x for wide, high in halves for x in (-wide, -high, wide, high)]
-    ends = concat(*(made(data, full, shape=(1,), value=x, dtype=kind) for x in ends), dim=0)
+    ends = concat(*(make(data, full, shape=(1,), value=x, dtype=kind) for x in ends), dim=0)
     boxes = reshape(centers.broadcast_add(reshape(ends, shape=(1, -1, 4))), shape=(1, -1, 4))
     return boxes.clip(0, 1) if clip else boxes
 
@@ -123,7 +123,7 @@ def _overlaps(anchors, boxes):
 def _negatives(cls_pred, candidates, most, kind):
     """Mark with 1 the `most` (B, 1) candidates (B, A) least likely to be background."""
     chances = slice_axis(cls_pred.softmax(axis=1), axis=1, begin=0, end=1)
-    last = made(cls_pred, full, shape=(1, 1), value=math.inf, dtype=kind)
+    last = make(cls_pred, full, shape=(1, 1), value=math.inf, dtype=kind)
     chances = choose(candidates, reshape(chances, shape=(0, -1)), last)
     ranks = order(order(chances, axis=1), axis=1)
     return candidates * cast(ranks, dtype=kind).broadcast_lesser(most)
@@ -147,18 +147,18 @@ def _target_expand(
     shares = _overlaps(anchors, [reshape(c, shape=(batch, 1, m)) for c in labels[1:]])
     shares = choose(there.broadcast_mul(shares.ones_like()), shares, shares.ones_like() * -1)
     ranked = order(reshape(shares, shape=(batch, n * m)), axis=1, is_ascend=False)
-    own, _ = matched(shares, ranked, threshold=1e-6)  # each label gets its best anchor
-    most, assigned = shares.max(axis=2), own
-    positive = own >= 0
+    best, _ = matched(shares, ranked, threshold=1e-6)  # each label gets its best anchor
+    most, assigned = shares.max(axis=2), best
+    positive = best >= 0
     if overlap_threshold > 0:
-        assigned = choose(positive, own, cast(shares.argmax(axis=2), dtype=kind))
+        assigned = choose(positive, best, cast(shares.argmax(axis=2), dtype=kind))
         positive = positive.broadcast_maximum(most > overlap_threshold)
     some = reshape(there, shape=(batch, m)).max(axis=1, keepdims=True)
     negative = (positive == 0).broadcast_mul(some)
     if negative_mining_ratio > 0:
-        wanted = (positive.sum(axis=1, keepdims=True) * negative_mining_ratio).floor()
+        n_negatives = (positive.sum(axis=1, keepdims=True) * negative_mining_ratio).floor()
         negative = negative * (most < negative_mining_thresh)
-        negative = _negatives(cls_pred, negative, wanted, kind)
+        negative = _negatives(cls_pred, negative, n_negatives, kind)
     rows = flat_places(assigned, cast(assigned, dtype="int64").clip(0, m - 1), batch, m)
     rows = take(reshape(label, shape=(batch * m, width)), rows)
     anchors = [c.broadcast_mul(reshape(positive, shape=(batch, n, 1)).ones_like()) for c in anchors]
@@ -221,8 +221,8 @@ def _detection_expand(
     kind, (batch, classes, n) = floating(specs[0].dtype), specs[0].shape
     cls_prob, loc_pred, anchor = (block_grad(cast(x, dtype=kind)) for x in inputs)
     if classes < 2:  # nothing but background
-        gone = columns(reshape(loc_pred, shape=(batch, n, 4)))[0].ones_like() * -1
-        return concat(*[gone] * 6, dim=2)
+        invalid = columns(reshape(loc_pred, shape=(batch, n, 4)))[0].ones_like() * -1
+        return concat(*[invalid] * 6, dim=2)
     objects = slice_axis(cls_prob, axis=1, begin=1, end=None)
     scores, ids = objects.max(axis=1), cast(objects.argmax(axis=1), dtype=kind)
     valid = (scores > -1) * (scores >= threshold)
@@ -231,24 +231,24 @@ def _detection_expand(
     boxes = [reshape(c.clip(0, 1) if clip else c, shape=(batch, n)) for c in boxes]
     rows = reshape(stack(ids, scores, *boxes, axis=2), shape=(batch * n, 6))
     ranked = order(valid, axis=1, is_ascend=False)
-    numbered = made(valid, arange, start=0, stop=n, dtype="int64")
+    numbered = make(valid, arange, start=0, stop=n, dtype="int64")
     count = valid.sum(axis=1, keepdims=True)
     inside = cast(numbered, dtype=kind).broadcast_lesser(count)
-    kept = inside
+    survivors = inside
     if 0 < nms_threshold <= 1:
         x, y, u, v = boxes
         areas, groups = (u - x) * (v - y), ids.zeros_like() if force_suppress else ids
         limit = nms_topk if nms_topk > 0 else n
-        best, kept = left_over(
+        best, survivors = left_over(
             boxes, areas, groups, valid, scores, n, limit, kind, thresh=nms_threshold, reached=True
         )
         ranked = choose(numbered < limit, best, ranked)  # the rest aren't sorted
     rows = take(rows, flat_places(rows, ranked, batch, n))
-    gone = made(rows, full, shape=(1, 1, 1), value=-1.0, dtype=kind)
+    invalid = make(rows, full, shape=(1, 1, 1), value=-1.0, dtype=kind)
     first, *others = columns(rows, 0, 6)
-    first = choose(reshape(kept, shape=(batch, n, 1)), first, gone)
+    first = choose(reshape(survivors, shape=(batch, n, 1)), first, invalid)
     inside = reshape(inside, shape=(batch, n, 1))
-    return concat(*(choose(inside, c, gone) for c in (first, *others)), dim=2)
+    return concat(*(choose(inside, c, invalid) for c in (first, *others)), dim=2)
 
 
 multibox_detection = register(

@@ -20,7 +20,7 @@ import numpy as np
 from minihybrid.core.op import REQUIRED, ShapeError, Spec, boolean, number, optional
 from minihybrid.ops.cpu.flash import backward_cpu, backward_scratch, forward_cpu, forward_scratch
 from minihybrid.ops.elementwise import cast_like, choose, exp, zeros_like
-from minihybrid.ops.filled import arange_like, full, made
+from minihybrid.ops.filled import arange_like, full, make
 from minihybrid.ops.gpu.flash import backward_gpu, forward_gpu
 from minihybrid.ops.layout import expand_dims, reshape
 from minihybrid.ops.neural import batch_dot
@@ -100,11 +100,11 @@ def _again(g, out, query, key, value, grad, lse, delta, *mask, causal, scale, ma
     )
     a, b, c = (zeros_like(like) if up is None else up for up, like in zip(g, out, strict=True))
     weights = exp((batch_dot(query, key, transpose_b=True) * scale).broadcast_sub(_column(lse)))
-    seen = list(mask)
+    masks = list(mask)
     if causal:
         rows, columns = (arange_like(v, axis=1) for v in (query, key))
-        seen.append(_column(rows).broadcast_greater_equal(columns))
-    for some in seen:  # a masked weight may be infinite
+        masks.append(_column(rows).broadcast_greater_equal(columns))
+    for some in masks:  # a masked weight may be infinite
         weights = choose(some, weights, zeros_like(weights))
     apart = batch_dot(grad, value, transpose_b=True).broadcast_sub(_column(delta))
     moved = (batch_dot(a, key, transpose_b=True) + batch_dot(query, b, transpose_b=True)) * scale
@@ -210,7 +210,7 @@ def _expand(specs, query, key, value, *mask, is_causal, scale, use_mask):
     *shapes, (*lead, length, size) = (s.shape for s in specs[2::-1])
     out = (*lead, length, shapes[0][-1])
     if 0 in (*out, *shapes[0]):
-        return made(query, full, shape=out, value=0, dtype=floating(specs[0].dtype))
+        return make(query, full, shape=out, value=0, dtype=floating(specs[0].dtype))
     for m, spec in zip(mask, specs[3:], strict=True):
         *before, rows, columns = (*(1,) * (len(out) - len(spec.shape)), *spec.shape)
         if prod(before) > 1 and before != lead:

@@ -44,30 +44,30 @@ def _swapped(specs, attrs, old, new):
 
 def specs_of(op, ins, attrs):
     """Return the specs by the rule for float16, or for float32 if float16 is an input as well."""
-    own, dtypes = bfloat16(), [s.dtype for s in ins]
+    bf16, dtypes = bfloat16(), [s.dtype for s in ins]
     is_mixed = HALF in [*dtypes, *(v for v in attrs.values() if isinstance(v, np.dtype))]
     for other in (SINGLE,) if is_mixed else (HALF, SINGLE):
         try:
-            new, outs = op.specs_of(*_swapped(ins, attrs, own, other))
+            new, outs = op.specs_of(*_swapped(ins, attrs, bf16, other))
             break
         except HybridError as error:
             if other == SINGLE or not isinstance(error, NumberError):  # of 70,000, say
-                raise type(error)(str(error).replace(other.name, own.name)) from None
-    back = _swapped(new, {}, other, own)[0]
+                raise type(error)(str(error).replace(other.name, bf16.name)) from None
+    back = _swapped(new, {}, other, bf16)[0]
     back = [Spec(s.shape, s.dtype if d is None else d) for s, d in zip(back, dtypes, strict=True)]
-    return back, outs if is_mixed else _swapped(outs, {}, other, own)[0]
+    return back, outs if is_mixed else _swapped(outs, {}, other, bf16)[0]
 
 
 def in_float32(op, specs, inputs, attrs, training):
     """Apply the operator to float32 and round the outputs that its rule makes bfloat16."""
-    own, outs = bfloat16(), op.specs_of(specs, attrs)[1]
+    bf16, outs = bfloat16(), op.specs_of(specs, attrs)[1]
     inputs = [
-        cast(v, dtype=SINGLE) if s.dtype == own else v for v, s in zip(inputs, specs, strict=True)
+        cast(v, dtype=SINGLE) if s.dtype == bf16 else v for v, s in zip(inputs, specs, strict=True)
     ]
-    specs, attrs = _swapped(specs, attrs, own, SINGLE)
+    specs, attrs = _swapped(specs, attrs, bf16, SINGLE)
     out = op.expanded(specs, inputs, attrs, training) if op.expand else op(*inputs, **attrs)
     values = [*out] if op.aux or len(outs) > 1 else [out]  # new states follow the outputs
     for i, spec in enumerate(outs):
-        if spec.dtype == own:
-            values[i] = cast(values[i], dtype=own)
+        if spec.dtype == bf16:
+            values[i] = cast(values[i], dtype=bf16)
     return tuple(values) if len(values) > 1 else values[0]

@@ -15,7 +15,7 @@ import numpy as np
 
 from minihybrid.core.op import REQUIRED, ShapeError, Spec, boolean, choice, finite, integer
 from minihybrid.ops.elementwise import block_grad, cast, choose
-from minihybrid.ops.filled import arange, full, made
+from minihybrid.ops.filled import arange, full, make
 from minihybrid.ops.indexing import place, places, take, take_along
 from minihybrid.ops.joining import concat, stack
 from minihybrid.ops.layout import reshape, slice_axis
@@ -65,7 +65,7 @@ def in_floats(op, rule, n_outputs=1):
 
 def flat_places(like, rows, batch, n):
     """Convert indices into rows of n, for each of `batch` rows, to flat indices."""
-    first = made(like, arange, start=0, stop=batch, dtype="int64") * n
+    first = make(like, arange, start=0, stop=batch, dtype="int64") * n
     return rows.broadcast_add(reshape(first, shape=(-1, 1)))
 
 
@@ -117,17 +117,17 @@ def _smaller(a, b):
 def _suppressed_eager(boxes, areas, ids, valid, *, thresh, reached):
     kind = floating(boxes.dtype)
     boxes, areas, out = boxes.astype(kind), areas.astype(kind), (valid != 0).astype(kind)
-    for sides, area, group, kept in zip(boxes.swapaxes(1, 2), areas, ids, out, strict=True):
+    for sides, area, group, alive in zip(boxes.swapaxes(1, 2), areas, ids, out, strict=True):
         x, y, u, v = sides
-        for i in range(len(kept)):
-            if kept[i]:
+        for i in range(len(alive)):
+            if alive[i]:
                 wide = np.where(u[i] < u, u[i], u) - np.where(x[i] > x, x[i], x)
                 high = np.where(v[i] < v, v[i], v) - np.where(y[i] > y, y[i], y)
                 both = np.where(wide > 0, wide, 0) * np.where(high > 0, high, 0)
                 union = area[i] + area - both
                 share = both / np.where(union > 0, union, 1)
                 hit = (union > 0) & (share >= thresh if reached else share > thresh)
-                kept[i + 1 :][(hit & (group == group[i]))[i + 1 :]] = 0
+                alive[i + 1 :][(hit & (group == group[i]))[i + 1 :]] = 0
     return out
 
 
@@ -186,10 +186,10 @@ def left_over(boxes, areas, ids, valid, scores, n, limit, kind, **attrs):
     kind:    the dtype of all of them.
     Returns: (the boxes' indices in this order; 1 for each box that is kept, else 0).
     """
-    lowest = made(scores, full, shape=(1, 1), value=-math.inf, dtype=kind)
+    lowest = make(scores, full, shape=(1, 1), value=-math.inf, dtype=kind)
     ranked = order(choose(valid, scores, lowest), axis=1, is_ascend=False)
     *sides, areas, ids, valid = (take_along(x, ranked, axis=1) for x in (*boxes, areas, ids, valid))
-    best = made(scores, arange, start=0, stop=n, dtype="int64") < limit
+    best = make(scores, arange, start=0, stop=n, dtype="int64") < limit
     valid = valid.broadcast_mul(cast(best, dtype=kind))
     return ranked, suppressed(stack(*sides, axis=2), areas, ids, valid, **attrs)
 
@@ -249,16 +249,16 @@ def _nms_expand(
         groups = groups if force_suppress else parts[id_index].trunc()
     limit = n if topk < 0 else topk
     areas, boxes = area_of(boxes, in_format), corners_of(boxes, in_format)
-    ranked, kept = left_over(
+    ranked, survivors = left_over(
         boxes, areas, groups, valid, scores, n, limit, kind, thresh=overlap_thresh
     )
-    first = order(kept, axis=1, is_ascend=False)  # move the kept ones to the front, stably
-    ranked, kept = (take_along(x, first, axis=1) for x in (ranked, kept))
+    first = order(survivors, axis=1, is_ascend=False)  # move them to the front, stably
+    ranked, survivors = (take_along(x, first, axis=1) for x in (ranked, survivors))
     ordered = take(rows, reshape(flat_places(data, ranked, batch, n), shape=(-1,)))
     if in_format != out_format:
         ordered = _in_format(ordered, coord_start, width, out_format)
-    gone = made(data, full, shape=(1, 1), value=-1.0, dtype=kind)
-    return reshape(choose(reshape(kept, shape=(-1, 1)), ordered, gone), shape=shape)
+    invalid = make(data, full, shape=(1, 1), value=-1.0, dtype=kind)
+    return reshape(choose(reshape(survivors, shape=(-1, 1)), ordered, invalid), shape=shape)
 
 
 def _in_format(rows, start, width, form):

@@ -83,7 +83,7 @@ def _fits(data, weight, grad, size, kernel, stride, dilate, pad, num_group):
             f"and pad={pad} are no window over {size}"
         )
     out = out_size(size, kernel, stride, dilate, pad)
-    wanted = (
+    expected = (
         (data[0], data[1], *size),
         (weight[0], data[1] // num_group, *kernel),
         (data[0], weight[0], *out),
@@ -92,7 +92,7 @@ def _fits(data, weight, grad, size, kernel, stride, dilate, pad, num_group):
         min(out) < 1
         or data[1] % num_group
         or weight[0] % num_group
-        or (data, weight, grad) != wanted
+        or (data, weight, grad) != expected
     ):
         raise ShapeError(
             f"_conv: data {data}, weights {weight} and outputs {grad} do not belong together with "
@@ -264,8 +264,8 @@ def window(op, data, kernel, stride, dilate, pad, layout):
             + "; a single image becomes a batch of one by x.expand_dims(0)"
             * (len(data) == n + 1)
         )
-    given = {"stride": stride, "dilate": dilate, "pad": pad}
-    for name, value in given.items():
+    settings = {"stride": stride, "dilate": dilate, "pad": pad}
+    for name, value in settings.items():
         lowest = 0 if name == "pad" else 1
         if value and len(value) != n or any(v < lowest for v in value):
             raise AttrError(
@@ -283,10 +283,10 @@ def window(op, data, kernel, stride, dilate, pad, layout):
 
 def _complete(op, specs, weight, filters, kind):
     """Return the specs of weight and bias, after checking their known parts."""
-    data, wanted = specs[0].shape, {"weight": weight, "bias": (filters,)}
-    for (name, expected), spec in zip(wanted.items(), specs[1:], strict=False):
+    data, shapes = specs[0].shape, {"weight": weight, "bias": (filters,)}
+    for (name, expected), spec in zip(shapes.items(), specs[1:], strict=False):
         merge(f"{op}: with data {data} and num_filter={filters}", name, spec.shape, expected)
-    return [Spec(s, kind) for s in (data, *wanted.values())[: len(specs)]]
+    return [Spec(s, kind) for s in (data, *shapes.values())[: len(specs)]]
 
 
 def _check_groups(op, channels, num_filter, num_group):

@@ -22,7 +22,7 @@ import numpy as np
 
 from minihybrid.core.op import REQUIRED, ShapeError, Spec, boolean, choice
 from minihybrid.ops.elementwise import block_grad, cast, exp, log, where, zeros_like
-from minihybrid.ops.filled import arange, full, made
+from minihybrid.ops.filled import arange, full, make
 from minihybrid.ops.indexing import pick, take_along
 from minihybrid.ops.joining import concat, stack
 from minihybrid.ops.layout import expand_dims, reshape, slice_axis
@@ -218,7 +218,7 @@ def _ctc_infer(specs, **attrs):
 def _with_blanks(between, characters, shape):
     """(N, L) -> (N, 2 L + 1): `between` before, between and after the characters."""
     batch, length = shape
-    blanks = made(characters, full, shape=shape, value=between, dtype="int32")
+    blanks = make(characters, full, shape=shape, value=between, dtype="int32")
     pairs = reshape(stack(blanks, characters, axis=2), shape=(-1, 2 * length))
     return concat(pairs, slice_axis(blanks, axis=1, begin=0, end=1), dim=1)
 
@@ -235,7 +235,7 @@ def _ctc_expand(specs, data, label, *lengths, use_data_lengths, use_label_length
         count = sum_(running_sum(label == padding, axis=1) == 0, axis=1)
 
     # The states, and which of them a path may reach by a skip
-    first = made(label, full, shape=(batch, 1), value=1, dtype="int32")
+    first = make(label, full, shape=(batch, 1), value=1, dtype="int32")
     later = slice_axis(label, axis=1, begin=1, end=None)
     differs = concat(first, later != slice_axis(label, axis=1, begin=0, end=-1), dim=1)
     skip = _with_blanks(0, differs * (label != blank), shape)
@@ -255,7 +255,7 @@ def _ctc_expand(specs, data, label, *lengths, use_data_lengths, use_label_length
     loss = -(top + log(exp(after - top) + exp(at - top)))
 
     # Sequences that need more than the available steps have loss 0, as in MXNet
-    places = made(label, arange, stop=shape[1], start=0, dtype="int32")
+    places = make(label, arange, stop=shape[1], start=0, dtype="int32")
     inside = expand_dims(places, axis=0).broadcast_lesser(expand_dims(count, axis=1))
     needed = sum_((2 - differs) * inside, axis=1)
     fits = needed <= (ends[0] if ends else time)

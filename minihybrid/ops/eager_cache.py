@@ -70,9 +70,9 @@ class Recorder(Value):
             return op.expanded(specs, inputs, attrs, recording.training)
         if op.random:
             raise LookupError("each call draws other numbers")
-        made = tuple([Recorder(recording, spec) for spec in outs])
-        recording.append(Step(op, attrs, specs, [v.place for v in inputs], [v.place for v in made]))
-        return made if len(made) > 1 else made[0]
+        outs = tuple([Recorder(recording, spec) for spec in outs])
+        recording.append(Step(op, attrs, specs, [v.place for v in inputs], [v.place for v in outs]))
+        return outs if len(outs) > 1 else outs[0]
 
 
 class Recording(list):
@@ -186,50 +186,50 @@ def unroll(steps, runs, n, outs, kind, on):
     """
     stored = [i for step in steps for i in step.outs] if on else outs  # in separate memory
     source = dict.fromkeys(range(n))  # slot -> slot of the array that owns its memory
-    for op, _, _, places, made in steps:
-        source |= {i: source[places[0]] if op.view else i for i in made}
+    for op, _, _, places, slots in steps:
+        source |= {i: source[places[0]] if op.view else i for i in slots}
     owners = [source[i] for i in stored]
     refs = {i: f"r{i}" for i in range(n) if on and on[i] is not Constant}  # on the tape
-    known = {i: f"r{i}" for i in range(n)}  # including constants
-    scope = {"compact": _compact, "own": own, "kind": kind, "Node": Node, "Constant": Constant}
-    takes = [_named(range(n)), *([_named(range(n), "r")] if on else ())]
+    all_refs = {i: f"r{i}" for i in range(n)}  # including constants
+    scope = {"compact": _compact, "own": fresh, "kind": kind, "Node": Node, "Constant": Constant}
+    takes = [_names(range(n)), *([_names(range(n), "r")] if on else ())]
     lines = [f"def run({', '.join(takes)}):\n"]
-    for k, (op, attrs, _, places, made) in enumerate(steps):
+    for k, (op, attrs, _, places, slots) in enumerate(steps):
         scope |= {f"step{k}": runs[k], f"op{k}": op, f"attrs{k}": attrs}
-        value, at = f"step{k}({_named(places)})", source[made[0]]
-        if op.view and not {*made}.isdisjoint(stored) and (at is None or owners.count(at) > 1):
+        value, at = f"step{k}({_names(places)})", source[slots[0]]
+        if op.view and not {*slots}.isdisjoint(stored) and (at is None or owners.count(at) > 1):
             value += ".copy()"
         elif not (op.view or op.gives_own):
-            value = f"{'compact' if {*made}.isdisjoint(owners) else 'own'}({value})"
-        lines.append(f"    {_named(made)} = {value}\n")
+            value = f"{'compact' if {*slots}.isdisjoint(owners) else 'own'}({value})"
+        lines.append(f"    {_names(slots)} = {value}\n")
         if on and op.grad and not refs.keys().isdisjoint(places):
-            given = "".join([known[i] + ", " for i in places])
+            inputs = "".join([all_refs[i] + ", " for i in places])
             lines.append(
-                f"    n{k} = Node(op{k}, ({given}), attrs{k}, '', None, ({_named(made)},))\n"
+                f"    n{k} = Node(op{k}, ({inputs}), attrs{k}, '', None, ({_names(slots)},))\n"
             )
-            refs |= {i: f"(n{k}, {j})" for j, i in enumerate(made)}
+            refs |= {i: f"(n{k}, {j})" for j, i in enumerate(slots)}
         elif on:
-            lines += [f"    r{i} = Constant(x{i}), 0\n" for i in made]
-        known |= {i: refs.get(i, f"r{i}") for i in made}
+            lines += [f"    r{i} = Constant(x{i}), 0\n" for i in slots]
+        all_refs |= {i: refs.get(i, f"r{i}") for i in slots}
     results = [f"kind(x{i}, {refs[i][1:-1]})" if i in refs else f"kind(x{i})" for i in outs]
     exec(f"{''.join(lines)}    return {', '.join(results)}", scope)
     return scope.pop("run")
 
 
-def _named(places, letter="x"):
+def _names(places, letter="x"):
     return ", ".join([f"{letter}{i}" for i in places])
 
 
 def _compact(out):
     """Make an array contiguous, because NumPy sums other layouts in another order."""
-    return out if type(out) is ndarray and out.flags.c_contiguous else own(out)
+    return out if type(out) is ndarray and out.flags.c_contiguous else fresh(out)
 
 
-def own(out):
+def fresh(out):
     """Return an array, or a tuple of them, in fresh contiguous memory, like a device's
     results."""
     if type(out) is ndarray:
         return out if out.base is None and out.flags.c_contiguous else out.copy()
     if type(out) is tuple:
-        return tuple(map(own, out))
+        return tuple(map(fresh, out))
     return out if isinstance(out, Elsewhere) else np.array(out, order="C")

@@ -17,8 +17,8 @@ from minihybrid.core.op import REQUIRED, AttrError, Spec, dtype, number
 from minihybrid.ops.integers import (
     EXACT,
     as_floats,
+    clamp,
     fits,
-    held,
     scalar_like,
     scalar_number,
     whole_div,
@@ -78,8 +78,8 @@ class Ufunc:
         if first.dtype.kind != "f":
             arrays = list(map(as_floats, arrays)) if self.floats else arrays
             function = self.whole
-        out, wanted = function(*arrays), arrays[0].dtype
-        return out if out.dtype == wanted else out.astype(wanted)
+        out, dtype = function(*arrays), arrays[0].dtype
+        return out if out.dtype == dtype else out.astype(dtype)
 
 
 def of_floats(expr):
@@ -175,11 +175,11 @@ def binary(
     whole_expr, function = int_expr or (expr, ufunc)
     eager = Ufunc(ufunc, floats, function)
 
-    def given(out, v):
+    def typed(out, v):
         return in_dtype_of(out, v) if floats and hasattr(v, "level") else v
 
     both = [
-        lambda g, out, a, b, d=d: d and d(g, out, given(out, a), given(out, b)) for d in (da, db)
+        lambda g, out, a, b, d=d: d and d(g, out, typed(out, a), typed(out, b)) for d in (da, db)
     ]
 
     def elemwise_grad(g, out, a, b):
@@ -197,8 +197,8 @@ def binary(
 
     def rscalar_eager(data, *, scalar):
         data = as_floats(data) if floats else data
-        kept = ufunc if data.dtype.kind == "f" else function
-        return kept(scalar_like(data, scalar), data).astype(data.dtype, copy=False)
+        compute = ufunc if data.dtype.kind == "f" else function
+        return compute(scalar_like(data, scalar), data).astype(data.dtype, copy=False)
 
     def result(outs):
         return [Spec(o.shape, floating(o.dtype)) for o in outs] if floats else outs
@@ -643,14 +643,14 @@ def _clip_infer(specs, a_min, a_max):
 
 def _clip_eager(data, *, a_min, a_max):
     if data.dtype.kind != "f":
-        a_min, a_max = held(a_min, data.dtype), held(a_max, data.dtype)
+        a_min, a_max = clamp(a_min, data.dtype), clamp(a_max, data.dtype)
     return np.clip(data, a_min, a_max).astype(data.dtype, copy=False)
 
 
 def _clip_grad(g, out, a, a_min, a_max):
     kind = dtype_of(a)
     if kind.kind != "f":
-        a_min, a_max = held(a_min, kind), held(a_max, kind)
+        a_min, a_max = clamp(a_min, kind), clamp(a_max, kind)
     return (g * (a >= a_min) * (a <= a_max),)
 
 
@@ -665,7 +665,7 @@ clip = register(
     infer=_clip_infer,
     eager=_clip_eager,
     expr=_clip_expr,
-    int_expr=lambda dtype, a_min, a_max: _clip_expr(held(a_min, dtype), held(a_max, dtype)),
+    int_expr=lambda dtype, a_min, a_max: _clip_expr(clamp(a_min, dtype), clamp(a_max, dtype)),
     grad=_clip_grad,
     doc="a, but not below a_min and not above a_max.",
 )
@@ -840,17 +840,17 @@ def nothing_like(ref):
 
 # -- the gradient of broadcasting ------------------------------------------------------
 def _unbroadcast_infer(specs):
-    (shape, kind), (wanted, _) = specs
+    (shape, kind), (target, _) = specs
     if known(specs):
-        fits = np.broadcast_shapes(shape, wanted) == shape
-        merge("_unbroadcast", "data", shape, shape if fits else wanted)
-    return specs, [Spec(wanted, kind)]
+        fits = np.broadcast_shapes(shape, target) == shape
+        merge("_unbroadcast", "data", shape, shape if fits else target)
+    return specs, [Spec(target, kind)]
 
 
 def _unbroadcast_expand(specs, data, like):
-    (shape, _), (wanted, _) = specs
-    extra = len(shape) - len(wanted)
-    stretched = tuple(i for i in range(len(shape)) if i < extra or wanted[i - extra] != shape[i])
+    (shape, _), (target, _) = specs
+    extra = len(shape) - len(target)
+    stretched = tuple(i for i in range(len(shape)) if i < extra or target[i - extra] != shape[i])
     if not stretched:
         return data
     return data.sum(axis=stretched).reshape_like(like)

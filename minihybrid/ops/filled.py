@@ -36,7 +36,7 @@ def created(specs, shape, dtype, **_):
     return specs, [Spec(shape, np.dtype("float32") if dtype is None else dtype)]
 
 
-def made(like, op, **attrs):
+def make(like, op, **attrs):
     """Apply an operator without inputs at the dispatch level of `like`."""
     return like.interpret(op, [], op.normalize(attrs))
 
@@ -149,9 +149,9 @@ def _along(old, start, step, repeat, axis):
 def _arange_like_expand(specs, data, start, step, repeat, axis):
     old, kind = specs[0]
     new = _along(old, start, step, repeat, axis)
-    count, turns = math.prod(new), -(-math.prod(new) // repeat)
-    end = start + (turns - 0.5) * step if turns else start
-    every = made(data, arange, start=start, stop=end, step=step, repeat=repeat, dtype=kind)
+    count, n_values = math.prod(new), -(-math.prod(new) // repeat)
+    end = start + (n_values - 0.5) * step if n_values else start
+    every = make(data, arange, start=start, stop=end, step=step, repeat=repeat, dtype=kind)
     return reshape(slice_axis(every, axis=0, begin=0, end=count), shape=as_codes(new))
 
 

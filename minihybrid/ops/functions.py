@@ -388,17 +388,17 @@ def _leaky_infer(specs, act_type, **_):
     (shape, kind), *learnt = specs
     out = Spec(shape, floating(kind))
     if learnt:
-        gamma_shape, own = learnt[0]
+        gamma_shape, dtype = learnt[0]
         if shape is None:
-            return [specs[0], Spec(gamma_shape, own or kind)], [out]
+            return [specs[0], Spec(gamma_shape, dtype or kind)], [out]
         channels = shape[1 if len(shape) > 1 else 0]
         if gamma_shape is not None and channels != -1 and gamma_shape not in ((1,), (channels,)):
             raise ShapeError(
                 f"LeakyReLU: gamma has shape {gamma_shape}, but prelu on data "
                 f"{shape} needs ({channels},) or (1,)"
             )
-        known = (channels,) if gamma_shape is None or gamma_shape == (-1,) else gamma_shape
-        return [specs[0], Spec(known, own or kind)], [out]
+        resolved = (channels,) if gamma_shape is None or gamma_shape == (-1,) else gamma_shape
+        return [specs[0], Spec(resolved, dtype or kind)], [out]
     return specs, [out]
 
 

@@ -85,10 +85,10 @@ def gathered(data, starts, stride, out):
         shape = (*data.shape[1:axis], length, *data.shape[axis + 1 :])
         columns = np.empty((len(data), len(first), *shape), data.dtype)
         for t, start in enumerate(first):
-            at, seen = overlap(start, step, length, size)
+            at, source = overlap(start, step, length, size)
             into, lead = columns[:, t], (slice(None),) * axis
             into[(*lead, slice(at.start))] = into[(*lead, slice(at.stop, None))] = 0
-            into[(*lead, at)] = data[(*lead, seen)]
+            into[(*lead, at)] = data[(*lead, source)]
         data = columns
     return data
 
@@ -144,12 +144,12 @@ def sharing(weight, factors, starts, stride, shape, out):
     Without sharing, the only shift is 0, and the weight is as it was.
     """
     axis = max(len(stride) - 2, 0)
-    shifts, own, lengths = starts[axis], [*starts], [*out]
+    shifts, new_starts, lengths = starts[axis], [*starts], [*out]
     can = stride[axis] == 1 and pays(weight, len(shifts), shape[0] * prod(out))
     if not (can and np.isfinite([np.vdot(a, a) for a in factors]).all()):
         return weight, 0, [0], starts, out
-    own[axis], lengths[axis] = [0], shape[2 + axis]
-    return np.moveaxis(weight, 3 + axis, 2), axis, shifts, own, lengths
+    new_starts[axis], lengths[axis] = [0], shape[2 + axis]
+    return np.moveaxis(weight, 3 + axis, 2), axis, shifts, new_starts, lengths
 
 
 def columns_of(data, images, rows, starts, stride, out):
@@ -190,8 +190,8 @@ def correlate(data, weight, starts, stride, into):
             total = np.zeros(into[:, part, ..., images].shape, product.dtype)
             sums, terms = total.swapaxes(0, 1 + axis), product.swapaxes(0, 2 + axis)
             for t, start in enumerate(shifts):
-                at, seen = overlap(start + shift, 1, len(sums), len(terms))
-                sums[at] += terms[seen, t]
+                at, source = overlap(start + shift, 1, len(sums), len(terms))
+                sums[at] += terms[source, t]
         into[:, part, ..., images] = total
 
 

@@ -26,7 +26,7 @@ from minihybrid.core.op import (
     shape,
 )
 from minihybrid.ops.elementwise import cast, choose, where
-from minihybrid.ops.filled import arange, full, made, zeros
+from minihybrid.ops.filled import arange, full, make, zeros
 from minihybrid.ops.layout import expand_dims, reshape, reshape_like, slice_axis, squeeze
 from minihybrid.ops.loops import T, atomic_add, each, loops, store, then
 from minihybrid.ops.reduce import split_at, sum_
@@ -195,15 +195,15 @@ take = register(
 
 def _embedding_infer(specs, input_dim, output_dim, dtype, sparse_grad):
     data, weight = specs
-    wanted = (input_dim, output_dim)
-    if min(wanted) < 1:
+    shape = (input_dim, output_dim)
+    if min(shape) < 1:
         raise ShapeError(
             f"Embedding: input_dim={input_dim} and output_dim="
             f"{output_dim}, but both must be at least 1"
         )
-    merge("Embedding", "weight", weight.shape, wanted)
+    merge("Embedding", "weight", weight.shape, shape)
     kind = weight.dtype or dtype
-    return [data, Spec(wanted, kind)], [
+    return [data, Spec(shape, kind)], [
         Spec((*data.shape, output_dim) if known([data]) else None, kind)
     ]
 
@@ -297,7 +297,7 @@ def _one_a_line(specs, shape, index, axis, mode):
         return None
     at = cast(reshape(index, shape=one), dtype="int64")
     at = cast(at.clip(0, n - 1), dtype="int32")
-    numbers = made(index, arange, start=n, dtype="int32")
+    numbers = make(index, arange, start=n, dtype="int32")
     numbers = reshape(numbers, shape=(-1,) + (1,) * (len(shape) - axis - 1))
     return numbers.broadcast_equal(at), one
 
@@ -306,7 +306,7 @@ def _along_lower(specs, data, index, *, axis, mode):
     if not (lookup := _one_a_line(specs, specs[0].shape, index, axis, mode)):
         return None
     hit, _ = lookup
-    nothing = made(data, full, shape=(1,), value=0.0, dtype=specs[0].dtype)
+    nothing = make(data, full, shape=(1,), value=0.0, dtype=specs[0].dtype)
     picked = sum_(choose(hit, data, nothing), axis=axis, keepdims=True)
     return reshape(picked, shape=as_codes(specs[1].shape))
 
@@ -315,7 +315,7 @@ def _put_along_lower(specs, data, index, like, *, axis, mode):
     if not (lookup := _one_a_line(specs, specs[2].shape, index, axis, mode)):
         return None
     hit, one = lookup
-    nothing = made(data, full, shape=(1,), value=0.0, dtype=specs[0].dtype)
+    nothing = make(data, full, shape=(1,), value=0.0, dtype=specs[0].dtype)
     return choose(hit, reshape(data, shape=one), nothing)
 
 
@@ -366,10 +366,10 @@ def _pick_rule(old, index, axis, keepdims, mode):
 
 
 def _pick_expand(specs, data, index, axis, keepdims, mode):
-    wanted = _pick_rule(specs[0].shape, specs[1].shape, axis, keepdims, mode)
+    shape = _pick_rule(specs[0].shape, specs[1].shape, axis, keepdims, mode)
     picked = take_along(data, index, axis=axis, mode=mode)
-    same = specs[1].shape == wanted
-    return picked if same else reshape(picked, shape=as_codes(wanted))
+    same = specs[1].shape == shape
+    return picked if same else reshape(picked, shape=as_codes(shape))
 
 
 pick = register(
@@ -461,7 +461,7 @@ gather_nd = register(
 def _scatter_expand(specs, data, indices, shape):
     m = specs[1].shape[0]
     flat = flat_places(indices, shape=shape)
-    rows = made(data, zeros, shape=(math.prod(shape[:m]), *shape[m:]))
+    rows = make(data, zeros, shape=(math.prod(shape[:m]), *shape[m:]))
     return reshape(put_take(data, flat, rows), shape=as_codes(shape))
 
 
@@ -485,8 +485,8 @@ def _copy_rows_expand(specs, old, index, new):
     """Gather, because a scatter adds to zeros, which makes 0.0 of -0.0."""
     if 0 in specs[2].shape:
         return old
-    after = made(index, arange, start=1, stop=specs[1].size + 1, dtype="int32")
-    after = put_take(after, index, made(index, zeros, shape=specs[0].shape[:1], dtype="int32"))
+    after = make(index, arange, start=1, stop=specs[1].size + 1, dtype="int32")
+    after = put_take(after, index, make(index, zeros, shape=specs[0].shape[:1], dtype="int32"))
     column = (specs[0].shape[0], *(1 for _ in specs[0].shape[1:]))
     return where(reshape(after, shape=column), take(new, after - 1), old)
 

@@ -201,7 +201,7 @@ class Value:
                 "step, or 0 for the first element"
             )
         ranges = [slice(k, k + 1 or None) if isinstance(k, Integral) else k for k in keys]
-        kept = [len(range(*r.indices(n))) for r, n in zip(ranges, shape, strict=False)]
+        lengths = [len(range(*r.indices(n))) for r, n in zip(ranges, shape, strict=False)]
         part = OPS["slice"](
             self,
             begin=tuple(r.start for r in ranges),
@@ -210,8 +210,8 @@ class Value:
         )
         if not any(isinstance(k, Integral) for k in keys):
             return part
-        kept = [n for n, k in zip(kept, keys, strict=True) if isinstance(k, slice)]
-        return part.reshape((*kept, *shape[len(keys) :]) or (1,))
+        lengths = [n for n, k in zip(lengths, keys, strict=True) if isinstance(k, slice)]
+        return part.reshape((*lengths, *shape[len(keys) :]) or (1,))
 
     def __format__(self, form):
         return format(self.asscalar(), form) if form else str(self)
@@ -410,8 +410,8 @@ def reading(op, name, base, title):
 
     def call(*args, name=None, out=None, ctx=None, attr=None, **kwargs):
         if attr or kwargs and not KNOWN.isdisjoint(kwargs):
-            own = {k: kwargs.pop(k) for k in KNOWN & kwargs.keys()} | (attr or {})
-            with AttrScope(**{k: str(v) for k, v in own.items()}):
+            node_attrs = {k: kwargs.pop(k) for k in KNOWN & kwargs.keys()} | (attr or {})
+            with AttrScope(**{k: str(v) for k, v in node_attrs.items()}):
                 return call(*args, name=name, out=out, ctx=ctx, **kwargs)
         if ctx is not None:
             with check_context(ctx):

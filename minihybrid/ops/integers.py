@@ -59,10 +59,10 @@ def fits(op, dtype, value=None, wraps=False, divisor=False, bools=True):
     raise DTypeError(f"{op}: scalar={value} {problem}; convert the array with astype('float32')")
 
 
-def held(value, dtype):
+def clamp(value, dtype):
     """Clamp a bound to a dtype's range, and truncate it.
 
-    >>> held(np.inf, np.dtype("int8")), held(-1.5, np.dtype("int8"))
+    >>> clamp(np.inf, np.dtype("int8")), clamp(-1.5, np.dtype("int8"))
     (127, -1)
     """
     low, high = limits(dtype)

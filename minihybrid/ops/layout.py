@@ -116,14 +116,14 @@ def view(name, *aliases, rule, attrs=None, doc):
 
 def squeezed(old, axis):
     """Return the shape without these axes of length 1; `None` means all."""
-    gone = (
+    axes = (
         [i for i, n in enumerate(old) if n == 1]
         if axis is None
         else axes_of("squeeze", axis, len(old))
     )
-    if any(old[i] != 1 for i in gone):
+    if any(old[i] != 1 for i in axes):
         raise ShapeError(f"squeeze: axis {axis} of {old} has not length 1")
-    return tuple(n for i, n in enumerate(old) if i not in gone)
+    return tuple(n for i, n in enumerate(old) if i not in axes)
 
 
 def _expanded(old, axis):

@@ -14,7 +14,7 @@ import numpy as np
 
 from minihybrid.core.op import HybridError, ShapeError, boolean, integer, number
 from minihybrid.ops.elementwise import exp, in_dtype_of, log, where
-from minihybrid.ops.filled import arange, made
+from minihybrid.ops.filled import arange, make
 from minihybrid.ops.gpu.linalg import inverse_gpu, slogdet_gpu
 from minihybrid.ops.layout import expand_dims, reshape, swapaxes
 from minihybrid.ops.loops import T, add_up, each, loops, store
@@ -67,7 +67,7 @@ def transposed(a):
 # -- triangles -------------------------------------------------------------------------
 def _triangle_expand(specs, data, lower, offset):
     rows, columns = (
-        made(data, arange, start=0, stop=n, dtype="int64") for n in specs[0].shape[-2:]
+        make(data, arange, start=0, stop=n, dtype="int64") for n in specs[0].shape[-2:]
     )
     right = expand_dims(columns, axis=0).broadcast_sub(expand_dims(rows, axis=1))
     return where(right <= offset if lower else right >= offset, data, data.zeros_like())
@@ -358,7 +358,7 @@ potrf = register(
 
 def _potri_expand(specs, a):
     (a,) = _as_batch(specs, a)
-    one = made(a, eye, N=specs[0].shape[-1], dtype=specs[0].dtype)
+    one = make(a, eye, N=specs[0].shape[-1], dtype=specs[0].dtype)
     left = solve(a, a.zeros_like().broadcast_add(one))
     return reshape(product(left, left, transpose_a=True), shape=as_codes(specs[0].shape))
 

@@ -174,11 +174,11 @@ class Loops:
                 f"{self.__name__}: its parameters are {', '.join(names)}, but "
                 f"{len(values)} values were given: the arrays, then the lengths"
             )
-        known = {
+        bindings = {
             name: ast.Name(value) if isinstance(value, str) else number(value)
             for name, value in zip(names, values, strict=True)
         }
-        Writer(k, self.function, known).write(body)
+        Writer(k, self.function, bindings).write(body)
 
 
 @functools.cache
@@ -209,12 +209,12 @@ def number(value):
 class Filled(ast.NodeTransformer):
     """Substitutes known values into an expression, and folds constants."""
 
-    def __init__(self, scope, known):
-        self.scope, self.known = scope, known
+    def __init__(self, scope, bindings):
+        self.scope, self.bindings = scope, bindings
 
     def visit_Name(self, node):
         """Substitute a known name."""
-        return self.known.get(node.id, node)
+        return self.bindings.get(node.id, node)
 
     def visit_Attribute(self, node):
         """Replace `np.sqrt` by `sqrt`, its name in kernels."""
@@ -256,12 +256,12 @@ class Filled(ast.NodeTransformer):
             case ast.BinOp(ast.Constant(a), sign, ast.Constant(b)) if type(sign) in SIGNS:
                 return ast.Constant(SIGNS[type(sign)](a, b))
             case (
-                ast.BinOp(kept, ast.Mult(), ast.Constant(1))
-                | ast.BinOp(ast.Constant(1), ast.Mult(), kept)
-                | ast.BinOp(kept, ast.Add(), ast.Constant(0))
-                | ast.BinOp(ast.Constant(0), ast.Add(), kept)
+                ast.BinOp(operand, ast.Mult(), ast.Constant(1))
+                | ast.BinOp(ast.Constant(1), ast.Mult(), operand)
+                | ast.BinOp(operand, ast.Add(), ast.Constant(0))
+                | ast.BinOp(ast.Constant(0), ast.Add(), operand)
             ):
-                return kept
+                return operand
         return node
 
     def visit_Compare(self, node):
@@ -275,10 +275,10 @@ class Filled(ast.NodeTransformer):
     def visit_BoolOp(self, node):
         """Fold the known operands of `and` and `or`."""
         node, decides = self.generic_visit(node), isinstance(node.op, ast.Or)
-        known = [bool(p.value) for p in node.values if isinstance(p, ast.Constant)]
+        constants = [bool(p.value) for p in node.values if isinstance(p, ast.Constant)]
         open_ = [p for p in node.values if not isinstance(p, ast.Constant)]
-        if decides in known or not open_:
-            return ast.Constant(decides == (decides in known))
+        if decides in constants or not open_:
+            return ast.Constant(decides == (decides in constants))
         return open_[0] if len(open_) == 1 else ast.BoolOp(node.op, open_)
 
     def visit_UnaryOp(self, node):
@@ -310,13 +310,13 @@ def copied(node):
 class Writer:
     """Writes specialized statements into a kernel."""
 
-    def __init__(self, k, function, known, given=None):
-        self.k, self.function, self.known = k, function, known
-        self.given = given  # handles a generator's `yield`, given the value's source
+    def __init__(self, k, function, bindings, on_yield=None):
+        self.k, self.function, self.bindings = k, function, bindings
+        self.on_yield = on_yield  # handles a generator's `yield`, given the value's source
 
     def filled(self, node):
         """Return a specialized expression."""
-        filler = Filled(self.function.__globals__, self.known)
+        filler = Filled(self.function.__globals__, self.bindings)
         return filler.visit(copied(node))
 
     def text(self, node):
@@ -331,14 +331,14 @@ class Writer:
                 case ast.For(target, ast.Call(ast.Name("each"), stops, more), inner):
                     names = target.elts if isinstance(target, ast.Tuple) else [target]
                     hints = {word.arg: self.filled(word.value).value for word in more}
-                    with self.k.each(*self.turns(names, stops), **hints):
+                    with self.k.each(*self.trip_counts(names, stops), **hints):
                         self.write(inner)
                 case ast.For(counter, ast.Call(ast.Name("range"), ends), inner):
                     self.count(self.text(counter), map(self.filled, ends), inner)
                 case ast.For(target, ast.Call(ast.Name(name), args), inner) if self.is_long(name):
                     self.walk(self.text(target), name, args, inner)
-                case ast.Expr(ast.Yield(value)) if self.given:
-                    self.given(self.text(value))
+                case ast.Expr(ast.Yield(value)) if self.on_yield:
+                    self.on_yield(self.text(value))
                 case ast.While(test, inner):
                     with self.k.block(f"while {self.text(test)}:"):
                         self.write(inner)
@@ -367,7 +367,7 @@ class Writer:
                         "if, assignments, store and then"
                     )
 
-    def turns(self, names, stops):
+    def trip_counts(self, names, stops):
         """Return (counter, trip count) of each loop of an `each`."""
         filled = []
         for stop in stops:
@@ -414,26 +414,26 @@ class Writer:
     def walk(self, target, name, args, body):
         """Inline a generator around the loop body; its yields set the loop's target."""
 
-        def given(value):
+        def on_yield(value):
             self.k(f"{target} = {value}")
             self.write(body)
 
-        inner, statements = self.inside(name, args, given)
+        inner, statements = self.inside(name, args, on_yield)
         inner.write(statements)
 
-    def inside(self, name, args, given=None):
+    def inside(self, name, args, on_yield=None):
         """Return (the writer of another function, its statements), with renamed variables."""
         called = self.function.__globals__[name]
         names, body = definition(called)
-        own = {
+        local_names = {
             n.id
             for statement in body
             for n in ast.walk(statement)
             if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         }
-        known = {n: ast.Name(f"{n}_{name.strip('_')}") for n in own}
-        known |= dict(zip(names, map(self.filled, args), strict=True))
-        return Writer(self.k, called, known, given), body
+        bindings = {n: ast.Name(f"{n}_{name.strip('_')}") for n in local_names}
+        bindings |= dict(zip(names, map(self.filled, args), strict=True))
+        return Writer(self.k, called, bindings, on_yield), body
 
     def choose(self, test, inner, otherwise):
         """Write a branch, or only the taken side if its test is known."""

@@ -35,7 +35,7 @@ from minihybrid.ops.elementwise import (
     softsign,
     tanh,
 )
-from minihybrid.ops.filled import arange, full, made
+from minihybrid.ops.filled import arange, full, make
 from minihybrid.ops.gpu.products import matrix_product, matrix_work, product_work
 from minihybrid.ops.indexing import pick
 from minihybrid.ops.layout import flatten as flatten_rows
@@ -136,8 +136,8 @@ def _dot_rule(left, right, transpose_a, transpose_b):
             f"dot: {left}{' transposed' * transpose_a} times {right}{' transposed' * transpose_b} "
             f"does not work: the inner lengths {k} and {k2} must be equal"
         )
-    kept = (left[1:] if transpose_a else left[:-1]) + (right[:-1] if transpose_b else right[1:])
-    return kept or (1,)
+    shape = (left[1:] if transpose_a else left[:-1]) + (right[:-1] if transpose_b else right[1:])
+    return shape or (1,)
 
 
 def _dot_expand(specs, lhs, rhs, transpose_a, transpose_b):
@@ -153,8 +153,8 @@ def _dot_expand(specs, lhs, rhs, transpose_a, transpose_b):
         transpose_a=transpose_a,
         transpose_b=transpose_b,
     )
-    wanted = _dot_rule(left, right, transpose_a, transpose_b)
-    return OPS["_np_reshape"](product, newshape=wanted)  # 0 is a length here, not a code
+    shape = _dot_rule(left, right, transpose_a, transpose_b)
+    return OPS["_np_reshape"](product, newshape=shape)  # 0 is a length here, not a code
 
 
 dot = register(
@@ -237,19 +237,19 @@ def _fc_infer(specs, num_hidden, no_bias, flatten):
         )
     rows, ks = (data[:1], data[1:]) if flatten else (data[:-1], data[-1:])
     k = -1 if -1 in ks else math.prod(ks)
-    wanted = {"weight": (num_hidden, k), "bias": (num_hidden,)}
-    if flatten and (known := specs[1].shape) not in (None, wanted["weight"]):
-        if -1 not in (*known, *data) and np.prod(data) == known[-1] != k:
+    expected = {"weight": (num_hidden, k), "bias": (num_hidden,)}
+    if flatten and (actual := specs[1].shape) not in (None, expected["weight"]):
+        if -1 not in (*actual, *data) and np.prod(data) == actual[-1] != k:
             raise ShapeError(
                 f"FullyConnected: data has shape {data}, {data[0]} samples of {k} numbers, but the "
-                f"weight {known} needs samples of {known[-1]}; that is one sample, which "
+                f"weight {actual} needs samples of {actual[-1]}; that is one sample, which "
                 "becomes a batch of one by x.expand_dims(0)"
             )
     shapes = [data] + [
         merge(
             f"FullyConnected: with data {data} and num_hidden={num_hidden}", name, spec.shape, shape
         )
-        for (name, shape), spec in zip(wanted.items(), specs[1:], strict=False)
+        for (name, shape), spec in zip(expected.items(), specs[1:], strict=False)
     ]
     return [Spec(s, kind) for s in shapes], [Spec((*rows, num_hidden), kind)]
 
@@ -355,15 +355,15 @@ def _softmax_infer(specs, axis, temperature, dtype=None, use_length=False):
     (data,), (out,) = same_shape("softmax", specs[:1])
     if out.shape is not None:
         axis = axis_of("softmax", axis, len(out.shape))
-    given = list(specs[1:])
+    lengths = list(specs[1:])
     length = None if out.shape is None else (*out.shape[:axis], *out.shape[axis + 1 :])
-    if given and length is not None and given[0].shape not in (None, length, length or (1,)):
+    if lengths and length is not None and lengths[0].shape not in (None, length, length or (1,)):
         raise ShapeError(
-            f"softmax: length has shape {given[0].shape}, but {length} is needed: how many "
+            f"softmax: length has shape {lengths[0].shape}, but {length} is needed: how many "
             f"numbers of each line along axis {axis} count"
         )
-    given = [Spec(s.shape or length, s.dtype) for s in given]
-    return [data, *given], [Spec(out.shape, dtype or floating(out.dtype))]
+    lengths = [Spec(s.shape or length, s.dtype) for s in lengths]
+    return [data, *lengths], [Spec(out.shape, dtype or floating(out.dtype))]
 
 
 def _below_zero(data, axis, temperature, dtype):
@@ -453,12 +453,12 @@ def _shifted(specs, data, length, axis, temperature, dtype):
     data, counts = data if kind == in_dtype else cast(data, dtype=kind), None
     if length is not None:
         axis = axis_of("softmax", axis, len(shape))
-        places = made(data, arange, start=shape[axis], dtype=specs[1].dtype)
+        places = make(data, arange, start=shape[axis], dtype=specs[1].dtype)
         length = reshape(length, shape=(*shape[:axis], 1, *shape[axis + 1 :]))
         counts = OPS["broadcast_lesser"](
             reshape(places, shape=(-1,) + (1,) * (len(shape) - axis - 1)), length
         )
-        data = choose(counts, data, made(data, full, shape=(1,), dtype=kind, value=-np.inf))
+        data = choose(counts, data, make(data, full, shape=(1,), dtype=kind, value=-np.inf))
     wide = kind if dtype is None else np.promote_types(kind, dtype)
     data = data if wide == kind else cast(data, dtype=wide)
     data = data if temperature is None else data / temperature
@@ -472,7 +472,7 @@ def _softmax_lower(specs, data, length=None, *, axis, temperature, dtype=None, u
     e = exp(shifted)
     out = e.broadcast_mul(reciprocal(sum_(e, axis=axis, keepdims=True)))
     if counts is not None:
-        out = choose(counts, out, made(data, full, shape=(1,), dtype=wide, value=0.0))
+        out = choose(counts, out, make(data, full, shape=(1,), dtype=wide, value=0.0))
     return out if dtype in (None, wide) else cast(out, dtype=dtype)
 
 

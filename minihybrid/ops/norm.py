@@ -107,9 +107,9 @@ def _work(specs, *values):
 
 def _back(value, specs, like=0):
     """Cast a result back to the dtype of one input; for integers it stays float32."""
-    wanted, kinds = floating(specs[like].dtype), [s.dtype for s in specs]
-    same = wanted == ("float64" if np.dtype("float64") in kinds else "float32")
-    return value if same else cast(value, dtype=wanted)
+    dtype, kinds = floating(specs[like].dtype), [s.dtype for s in specs]
+    same = dtype == ("float64" if np.dtype("float64") in kinds else "float32")
+    return value if same else cast(value, dtype=dtype)
 
 
 squared_distance = register(
@@ -158,8 +158,8 @@ def _batch_infer(specs, axis, output_mean_var, **_):
         axis = axis_of("BatchNorm", axis, len(shape))
     specs = _channels("BatchNorm", specs, axis)  # the dtypes are inferred before the shapes
     out = Spec(shape, floating(specs[0].dtype))
-    shown = Spec(specs[1].shape, floating(specs[1].dtype))
-    return specs, [out, *[shown] * (2 * output_mean_var)]
+    stats = Spec(specs[1].shape, floating(specs[1].dtype))
+    return specs, [out, *[stats] * (2 * output_mean_var)]
 
 
 def _batch_expand(
@@ -199,8 +199,8 @@ def _batch_expand(
     else:
         mean, scale = moving_mean, rsqrt(moving_var.reshape(wide) + eps)
         out = (data - mean.reshape(wide)) * (scale * gamma) + beta
-    shown = [block_grad(mean), block_grad(scale.reshape((-1,)))] if output_mean_var else []
-    return (_back(out, specs), *(_back(v, specs, 1) for v in shown), *states)
+    stats = [block_grad(mean), block_grad(scale.reshape((-1,)))] if output_mean_var else []
+    return (_back(out, specs), *(_back(v, specs, 1) for v in stats), *states)
 
 
 batch_norm = register(
@@ -232,11 +232,11 @@ batch_norm = register(
 
 
 # -- norms over part of one sample -----------------------------------------------------
-def _outputs(specs, shown, out, mean, var, eps):
+def _outputs(specs, with_stats, out, mean, var, eps):
     """Return a norm's outputs: the result, plus mean and deviation on request."""
-    outs = (out, mean, sqrt(var + eps)) if shown else (out,)
+    outs = (out, mean, sqrt(var + eps)) if with_stats else (out,)
     outs = tuple(_back(v, specs) for v in outs)
-    return outs if shown else outs[0]
+    return outs if with_stats else outs[0]
 
 
 def _two_more(attrs):
@@ -458,16 +458,16 @@ lrn = register(
 
 def _moments_infer(specs, axes, keepdims):
     (shape, kind), *_ = specs
-    kept = reduced_shape("moments", shape, axes, keepdims) if known(specs) else None
-    return specs, [Spec(kept, floating(kind))] * 2
+    reduced = reduced_shape("moments", shape, axes, keepdims) if known(specs) else None
+    return specs, [Spec(reduced, floating(kind))] * 2
 
 
 def _moments_expand(specs, data, axes, keepdims):
     shape = specs[0].shape
     (values,) = _work(specs, data)
     mean, var, _ = _statistics(values, axes_of("moments", axes, len(shape)), 0.0)
-    kept = as_codes(reduced_shape("moments", shape, axes, keepdims))
-    return tuple(_back(v.reshape(kept), specs) for v in (mean, var))
+    reduced = as_codes(reduced_shape("moments", shape, axes, keepdims))
+    return tuple(_back(v.reshape(reduced), specs) for v in (mean, var))
 
 
 moments = register(

@@ -22,7 +22,7 @@ from minihybrid.core.op import (
     optional,
 )
 from minihybrid.ops.elementwise import cast, cast_like, ones_like, zeros_like
-from minihybrid.ops.filled import created, made, zeros
+from minihybrid.ops.filled import created, make, zeros
 from minihybrid.ops.gpu.order import is_long, running_sums
 from minihybrid.ops.indexing import put_along, put_take, take_along
 from minihybrid.ops.integers import limits
@@ -339,7 +339,7 @@ def _histogram_expand(specs, data, *bins, bin_cnt, range):
         count = specs[1].shape[0] - 1
     else:
         count, (low, high) = bin_cnt, range
-        edges = made(
+        edges = make(
             data, linspace, start=low, stop=high, num=count + 1, dtype=floating(specs[0].dtype)
         )
     column = cast_like(reshape(data, shape=(-1, 1)), edges)
@@ -347,7 +347,7 @@ def _histogram_expand(specs, data, *bins, bin_cnt, range):
     at = sum_(cast(column.broadcast_greater_equal(edges), dtype="int64"), axis=1)
     last = slice_axis(edges, axis=0, begin=count, end=None)
     at = at - cast(reshape(column, shape=(-1,)).broadcast_equal(last), dtype="int64")
-    counts = put_take(ones_like(at), at, made(data, zeros, shape=count + 2, dtype="int64"))
+    counts = put_take(ones_like(at), at, make(data, zeros, shape=count + 2, dtype="int64"))
     return slice_axis(counts, axis=0, begin=1, end=count + 1), edges + zeros_like(edges)
 
 

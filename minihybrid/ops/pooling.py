@@ -105,8 +105,8 @@ def _line(tap, size, stride, pad, n_outs):
     start = tap - pad
     low, high = max(-(start // stride), 0), min(-((start - size) // stride), n_outs)
     first = start + stride * low
-    seen = (first, first + stride * (high - low - 1) + 1, stride)
-    return ((low, high), seen) if low < high else None
+    source = (first, first + stride * (high - low - 1) + 1, stride)
+    return ((low, high), source) if low < high else None
 
 
 def _images(data):
@@ -143,8 +143,8 @@ def _sum_eager(data, *, count, **g):
     total = np.zeros((*data.shape[:2], *g["outs"]), np.int64 if small else data.dtype)
     for images in _images(data):
         part, read = total[images], data[images]
-        for at, seen in _places(**g):
-            part[at] += read[seen]
+        for at, source in _places(**g):
+            part[at] += read[source]
     return _divided(total, count, g, data.dtype)
 
 
@@ -152,9 +152,9 @@ def _unsum_eager(grad, *, count, **g):
     grad = _divided(grad, count, g, grad.dtype)
     back = np.zeros((*grad.shape[:2], *g["size"]), grad.dtype)
     for images in _images(back):
-        part, given = back[images], grad[images]
-        for at, seen in _places(**g):
-            part[seen] += given[at]
+        part, part_grad = back[images], grad[images]
+        for at, source in _places(**g):
+            part[source] += part_grad[at]
     return back
 
 
@@ -166,8 +166,8 @@ def _max_eager(data, **g):
     out = np.full((*data.shape[:2], *g["outs"]), _lowest(data.dtype), data.dtype)
     for images in _images(data):
         part, read = out[images], data[images]
-        for at, seen in _places(**g):
-            np.maximum(part[at], read[seen], out=part[at])
+        for at, source in _places(**g):
+            np.maximum(part[at], read[source], out=part[at])
     return out
 
 
@@ -177,22 +177,22 @@ def _hits(data, g):
     best = _max_eager(data, **g)
     if np.isnan(best).any():  # only elements after the last NaN count, as in loops
         best[...] = _lowest(data.dtype)
-        for at, seen in places:
-            best[at] = where_eager(best[at] > data[seen], best[at], data[seen])
+        for at, source in places:
+            best[at] = where_eager(best[at] > data[source], best[at], data[source])
     free = np.ones(best.shape, bool)
-    for at, seen in places:
-        hit = data[seen] == best[at]
+    for at, source in places:
+        hit = data[source] == best[at]
         hit &= free[at]
         free[at] ^= hit
-        yield at, seen, hit
+        yield at, source, hit
 
 
 def _unmax_eager(grad, data, **g):
     back = np.zeros_like(data, grad.dtype)
     for images in _images(data):
-        part, given = back[images], grad[images]
-        for at, seen, hit in _hits(data[images], g):
-            part[seen] += where_set(hit, given[at])
+        part, part_grad = back[images], grad[images]
+        for at, source, hit in _hits(data[images], g):
+            part[source] += where_set(hit, part_grad[at])
     return back
 
 
@@ -200,8 +200,8 @@ def _remax_eager(values, data, **g):
     out = np.zeros((*data.shape[:2], *g["outs"]), values.dtype)
     for images in _images(data):
         part, read = out[images], values[images]
-        for at, seen, hit in _hits(data[images], g):
-            part[at] += where_set(hit, read[seen])
+        for at, source, hit in _hits(data[images], g):
+            part[at] += where_set(hit, read[source])
     return out
 
 

@@ -33,10 +33,10 @@ from minihybrid.core.op import (
     shape,
 )
 from minihybrid.ops.elementwise import cast, log
-from minihybrid.ops.filled import created, made, zeros
+from minihybrid.ops.filled import created, make, zeros
 from minihybrid.ops.functions import special
 from minihybrid.ops.indexing import take, take_along
-from minihybrid.ops.integers import held
+from minihybrid.ops.integers import clamp
 from minihybrid.ops.ordering import order, running_sum
 from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import as_codes, axis_of, floating, known, same_shape
@@ -55,7 +55,7 @@ class Stream(ForkSafe):
 
     def __init__(self):
         super().__init__()
-        self.own, self.repeats = threading.local(), False
+        self.local, self.repeats = threading.local(), False
         self.seed(int.from_bytes(os.urandom(8), "big") % 2**63)
 
     def seed(self, seed):
@@ -69,18 +69,18 @@ class Stream(ForkSafe):
 
         The branch is thread-local: other threads continue the global sequence.
         """
-        before = getattr(self.own, "next", None)
-        self.own.next = _first_key(key)
+        before = getattr(self.local, "next", None)
+        self.local.next = _first_key(key)
         try:
             yield
         finally:
-            self.own.next = before
+            self.local.next = before
 
     def take(self, count):
         """Reserve `count` consecutive keys and return the first."""
-        key = getattr(self.own, "next", None)
+        key = getattr(self.local, "next", None)
         if key is not None:
-            self.own.next = (key + count) % 2**64
+            self.local.next = (key + count) % 2**64
             return key
         with self.lock:
             key, self.next = self.next, (self.next + count) % 2**64
@@ -167,19 +167,19 @@ def draw_gamma(key, size, alpha):
     alpha = np.broadcast_to(np.asarray(alpha, np.float64), size)
     d = np.where(alpha < 1, alpha + 1, alpha) - 1 / 3
     out, open_places = np.zeros(size), d > 0
-    for turn in range(1, 100):
+    for attempt in range(1, 100):
         if not open_places.any():
             break
-        x = gauss(key + turn * OFFSET, size)
-        u = 1 - unit(key + (turn + 100) * OFFSET, size)
+        x = gauss(key + attempt * OFFSET, size)
+        u = 1 - unit(key + (attempt + 100) * OFFSET, size)
         v = (1 + x / np.sqrt(9 * d)) ** 3
-        taken = (
+        accepted = (
             open_places
             & (v > 0)
             & (np.log(u) < 0.5 * x * x + d - d * v + d * np.log(np.where(v > 0, v, 1)))
         )
-        out[taken] = (d * v)[taken]
-        open_places &= ~taken
+        out[accepted] = (d * v)[accepted]
+        open_places &= ~accepted
     power = (1 - unit(key, size)) ** (1 / np.where(alpha < 1, alpha, 1))
     return np.where(alpha < 1, out * power, out)
 
@@ -205,21 +205,21 @@ def draw_poisson(key, size, lam):
     open_places, log_lam = lam >= 10, np.log(lam)
     b = 0.931 + 2.53 * np.sqrt(lam)
     a, limit = -0.059 + 0.02483 * b, 0.9277 - 3.6224 / (b - 2)
-    for turn in range(1, 100):
+    for attempt in range(1, 100):
         if not open_places.any():
             break
-        x = unit(key + turn * OFFSET, size) - 0.5
-        v = unit(key + turn * OFFSET, size, lane=1)
+        x = unit(key + attempt * OFFSET, size) - 0.5
+        v = unit(key + attempt * OFFSET, size, lane=1)
         edge = 0.5 - np.abs(x)
         k = np.floor((2 * a / edge + b) * x + lam + 0.43)
         fits = np.log(
             v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (edge * edge) + b)
         ) <= k * log_lam - lam - special("gammaln")(np.maximum(k, 0) + 1)
-        taken = open_places & (
+        accepted = open_places & (
             (edge >= 0.07) & (v <= limit) | (k >= 0) & ((edge >= 0.013) | (v <= edge)) & fits
         )
-        out[taken] = k[taken]
-        open_places &= ~taken
+        out[accepted] = k[accepted]
+        open_places &= ~accepted
     return out
 
 
@@ -269,7 +269,7 @@ def distribution(name, params, eager, text, doc, aliases=(), arrays=None):
         old = specs[0].shape
         upright = as_codes((*old, *(1 for _ in shape)))
         if 0 in shape:
-            return made(values[0], zeros, shape=(*old, *shape), dtype=_one_dtype({"dtype": dtype}))
+            return make(values[0], zeros, shape=(*old, *shape), dtype=_one_dtype({"dtype": dtype}))
         blocks = [v.reshape(upright).broadcast_to((*old, *shape)) for v in values]
         return drawer(*blocks, dtype=_one_dtype({"dtype": dtype}))
 
@@ -396,7 +396,7 @@ def _randint_infer(specs, low, high, shape, dtype, **_):
             f"random.randint: low={low} and high={high} are given, but low "
             "must be smaller: numbers are drawn from [low, high)"
         )
-    if dtype.kind in "iub" and not held(low, dtype) == low <= high - 1 == held(high - 1, dtype):
+    if dtype.kind in "iub" and not clamp(low, dtype) == low <= high - 1 == clamp(high - 1, dtype):
         raise AttrError(
             f"random.randint: {dtype} cannot hold all numbers in [{low}, "
             f"{high}); pass dtype='int64'"
@@ -444,7 +444,7 @@ def _multinomial_expand(specs, data, shape, get_prob, dtype):
     *rows, k = specs[0].shape
     count, batch = int(np.prod(shape)), int(np.prod(rows))
     chances = data.reshape(as_codes((batch, 1, k)))
-    drawn = made(data, OPS["_random_uniform"], shape=(batch, count, 1), dtype=specs[0].dtype)
+    drawn = make(data, OPS["_random_uniform"], shape=(batch, count, 1), dtype=specs[0].dtype)
     # Inverse CDF: count the prefix sums, except the last, up to a uniform sample.
     below = running_sum(chances, axis=2).slice_axis(axis=2, begin=0, end=k - 1)
     place = drawn.broadcast_greater_equal(below).sum(axis=2)
@@ -472,7 +472,7 @@ shuffle = register(
     "shuffle",
     infer=lambda specs: (specs, specs),
     expand=lambda specs, data: take(
-        data, order(made(data, OPS["_random_uniform"], shape=specs[0].shape[:1]), axis=0)
+        data, order(make(data, OPS["_random_uniform"], shape=specs[0].shape[:1]), axis=0)
     ),
     doc="The rows (axis 0) in random order.",
 )

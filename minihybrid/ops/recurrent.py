@@ -27,7 +27,7 @@ from minihybrid.core.op import (
     rate,
 )
 from minihybrid.ops.elementwise import cast, clip, relu, sigmoid, tanh, where, zeros_like
-from minihybrid.ops.filled import arange, full, made
+from minihybrid.ops.filled import arange, full, make
 from minihybrid.ops.joining import concat, stack
 from minihybrid.ops.layout import reshape
 from minihybrid.ops.neural import fully_connected
@@ -79,14 +79,14 @@ def packed(inputs, state_size, num_layers, bidirectional, mode, projection_size=
     ([[(2, 3), (2, 2)]], [[(2,), (2,)]])
     """
     rows, weights, biases = CELLS[mode][0] * state_size, [], []
-    kept = projection_size or state_size
+    output_size = projection_size or state_size
     for _ in range(num_layers):
         for _ in range(1 + bidirectional):
-            weights.append([(rows, inputs), (rows, kept)])
+            weights.append([(rows, inputs), (rows, output_size)])
             if projection_size:
-                weights[-1].append((kept, state_size))
+                weights[-1].append((output_size, state_size))
             biases.append([(rows,), (rows,)])
-        inputs = kept * (1 + bidirectional)
+        inputs = output_size * (1 + bidirectional)
     return weights, biases
 
 
@@ -124,14 +124,14 @@ def _run(data, order, states, params, cell, clipped, inside):
     params:  weights and biases of inputs and states; optionally the projection's weight.
     inside:  [the mask of active sequences at each step], or empty if all are active.
     """
-    (to_gates, from_state, *project), (bias, state_bias), (gates, kept) = params
+    (to_gates, from_state, *project), (bias, state_bias), (gates, output_size) = params
 
     def step(row, states):
         x, *goes_on = row
         h = _product(states[0], from_state, state_bias, rows=gates)
         out, new = cell(x, h, states, clipped)
         if project:
-            out = _product(out, *project, rows=kept)
+            out = _product(out, *project, rows=output_size)
             new[0] = out
         for some in goes_on:
             new = [where(some, a, b) for a, b in zip(new, states, strict=True)]
@@ -174,10 +174,10 @@ def _expand(
     if kind != floating(kind):
         kind = floating(kind)
         data, parameters, *rest = (cast(v, dtype=kind) for v in (data, parameters, *rest))
-    sides, kept = 1 + bidirectional, projection_size or state_size
+    sides, output_size = 1 + bidirectional, projection_size or state_size
     shapes = packed(inputs, state_size, num_layers, bidirectional, mode, projection_size)
     weights, biases = _unpacked(parameters, shapes)
-    lengths = (kept, state_size)
+    lengths = (output_size, state_size)
     states = [
         _starts(state, spec, num_layers * sides, (batch, n), kind, data)
         for state, spec, n in zip(rest[:n_states], specs[2:], lengths, strict=False)
@@ -185,7 +185,7 @@ def _expand(
     inside = ()
     if use_sequence_length:
         ends = reshape(cast(rest[-1], dtype="float64"), shape=(1, -1, 1))
-        step = made(data, arange, start=0, stop=time, dtype="float64")
+        step = make(data, arange, start=0, stop=time, dtype="float64")
         inside = [OPS["broadcast_greater"](ends, reshape(step, shape=(-1, 1, 1)))]
 
     def clipped(cell):
@@ -200,7 +200,7 @@ def _expand(
         outs = []
         for side in range(sides):
             k = layer * sides + side
-            params = weights[k], biases[k], (gates * state_size, kept)
+            params = weights[k], biases[k], (gates * state_size, output_size)
             order = places[::-1] if side else places
             out, ends = _run(data, order, [s[k] for s in states], params, cell, clipped, inside)
             outs.append(out)
@@ -214,7 +214,7 @@ def _expand(
 def _starts(state, spec, layers, shape, kind, like):
     """Return each layer's initial states; a batch size of 0 means zeros."""
     if spec.shape[1] != shape[0]:
-        return [made(like, full, shape=shape, value=0.0, dtype=kind)] * layers
+        return [make(like, full, shape=shape, value=0.0, dtype=kind)] * layers
     return _parts(state, layers)
 
 
@@ -244,27 +244,27 @@ def _infer(specs, state_size, num_layers, bidirectional, mode, projection_size, 
             "numbers; a single sequence is x.expand_dims(1)"
         )
     time, batch, inputs = specs[0].shape
-    kept, sides = projection_size or state_size, 1 + bidirectional
+    output_size, sides = projection_size or state_size, 1 + bidirectional
     if inputs < 0:
         size = -1
     else:
         shapes = packed(inputs, state_size, num_layers, bidirectional, mode, projection_size)
         size = sum(_size(s) for part in shapes for group in part for s in group)
-    wanted = {"parameters": (size,)}
-    lengths = (kept, state_size)[:n_states]
+    expected = {"parameters": (size,)}
+    lengths = (output_size, state_size)[:n_states]
     for name, n, spec in zip(("state", "state_cell"), lengths, specs[2:], strict=False):
         empty = spec.shape is not None and len(spec.shape) == 3 and spec.shape[1] == 0
-        wanted[name] = (num_layers * sides, 0 if empty else batch, n)
+        expected[name] = (num_layers * sides, 0 if empty else batch, n)
     if attrs["use_sequence_length"]:
-        wanted["sequence_length"] = (batch,)
+        expected["sequence_length"] = (batch,)
     owner = f"RNN: with data {specs[0].shape} and state_size={state_size}"
     shapes = [
         merge(owner, name, spec.shape, shape)
-        for (name, shape), spec in zip(wanted.items(), specs[1:], strict=True)
+        for (name, shape), spec in zip(expected.items(), specs[1:], strict=True)
     ]
     kinds = [kind] * (1 + n_states) + [s.dtype for s in specs[2 + n_states :]]
     ins = [specs[0], *map(Spec, shapes, kinds)]
-    outs = [(time, batch, sides * kept)]
+    outs = [(time, batch, sides * output_size)]
     if attrs["state_outputs"]:
         outs += [(num_layers * sides, batch, n) for n in lengths]
     return [Spec(ins[0].shape, kind), *ins[1:]], [Spec(shape, floating(kind)) for shape in outs]

@@ -36,9 +36,9 @@ AXES = {"axis": (axes, None), "keepdims": (boolean, False), "exclude": (boolean,
 
 def reduced_shape(op, shape, axis, keepdims, exclude=False):
     """Return the reduced shape, with at least one axis."""
-    gone = axes_of(op, axis, len(shape), exclude)
-    kept = [1 if i in gone else n for i, n in enumerate(shape) if keepdims or i not in gone]
-    return tuple(kept) or (1,)
+    axes = axes_of(op, axis, len(shape), exclude)
+    lengths = [1 if i in axes else n for i, n in enumerate(shape) if keepdims or i not in axes]
+    return tuple(lengths) or (1,)
 
 
 def _shrinks(name, dtype=None):
@@ -46,12 +46,12 @@ def _shrinks(name, dtype=None):
     return forward(partial(reduced_shape, name), dtype=dtype)
 
 
-def refuse_empty(op, shape, gone):
+def refuse_empty(op, shape, axes):
     """Raise ShapeError for a reduction of nothing that has no neutral element."""
-    if not all(shape[i] for i in gone):
+    if not all(shape[i] for i in axes):
         raise ShapeError(
             f"{op}: the array of shape {shape} has no number along the "
-            f"axes {tuple(gone)}, but one at least is needed"
+            f"axes {tuple(axes)}, but one at least is needed"
         )
 
 
@@ -81,19 +81,19 @@ def reduction(name, function, ufunc, reduce, grad, doc, aliases=(), **more):
 
     def settled(data, *, axis, keepdims, exclude):
         shape, end = data.shape, len(data.shape)
-        gone = axes_of(name, axis, end, exclude)
-        n = math.prod([shape[i] for i in gone])
+        axes = axes_of(name, axis, end, exclude)
+        n = math.prod([shape[i] for i in axes])
         floats = data.dtype.kind == "f" and data.dtype != np.float16
-        if floats and 0 < n <= LONG and {*gone} == {*range(end - len(gone), end)}:
+        if floats and 0 < n <= LONG and {*axes} == {*range(end - len(axes), end)}:
             reduce = ufunc.reduce
-            if len(gone) == 1:
+            if len(axes) == 1:
                 keeps = keepdims or end == 1
                 return lambda data: reduce(data, -1, None, None, keeps)
             rows = (*reduced_shape(name, shape, axis, keepdims, exclude), n)
             return lambda data: reduce(data.reshape(rows), -1)
 
         def run(data):
-            out = np.asarray(function(data, axis=gone, keepdims=keepdims), data.dtype, "C")
+            out = np.asarray(function(data, axis=axes, keepdims=keepdims), data.dtype, "C")
             return out if out.ndim else out.reshape(1)
 
         return run
@@ -242,22 +242,22 @@ mean = register(
 
 # -- the gradient of a reduction: broadcast back ---------------------------------------
 def _unreduce_infer(specs, axis, exclude):
-    (shape, kind), (wanted, _) = specs
+    (shape, kind), (target, _) = specs
     if known(specs):
-        gone = axes_of("_unreduce", axis, len(wanted), exclude)
-        kept = [1 if i in gone else n for i, n in enumerate(wanted)]
-        if math.prod(shape) != math.prod(kept):
-            raise ShapeError(f"_unreduce: {shape} is not {wanted} without the axes {gone}")
-    return specs, [Spec(wanted, kind)]
+        axes = axes_of("_unreduce", axis, len(target), exclude)
+        reduced = [1 if i in axes else n for i, n in enumerate(target)]
+        if math.prod(shape) != math.prod(reduced):
+            raise ShapeError(f"_unreduce: {shape} is not {target} without the axes {axes}")
+    return specs, [Spec(target, kind)]
 
 
 def _unreduce_expand(specs, data, like, axis, exclude):
     shape = specs[1].shape
-    gone = axes_of("_unreduce", axis, len(shape), exclude)
+    axes = axes_of("_unreduce", axis, len(shape), exclude)
     if 0 in shape:  # 0 has another meaning in broadcast_to
         return cast(zeros_like(like), dtype=specs[0].dtype)
-    kept = tuple(1 if i in gone else n for i, n in enumerate(shape))
-    return data.reshape(as_codes(kept)).broadcast_to(shape)
+    reduced = tuple(1 if i in axes else n for i, n in enumerate(shape))
+    return data.reshape(as_codes(reduced)).broadcast_to(shape)
 
 
 _unreduce = register(
@@ -366,15 +366,15 @@ def _norm_wide(kind, ord):
 
 
 def _norm_eager(data, *, ord, axis, out_dtype, keepdims):
-    kind, gone = _norm_dtype(data.dtype, out_dtype), axes_of("norm", axis, data.ndim)
+    kind, axes = _norm_dtype(data.dtype, out_dtype), axes_of("norm", axis, data.ndim)
     data = data.astype(_norm_wide(kind, ord), copy=False)
     if ord == 1:
-        out = total(np.abs(data), gone, keepdims)
+        out = total(np.abs(data), axes, keepdims)
     else:
-        squares = total(np.square(data), gone, keepdims)
+        squares = total(np.square(data), axes, keepdims)
         out, least = np.sqrt(squares), _least_sum(data.size, data.dtype)
         if not np.logical_and(squares > least, squares < np.inf).all():
-            out = _norm_of_any(data, gone, keepdims)
+            out = _norm_of_any(data, axes, keepdims)
     return np.asarray(out, kind).reshape(np.shape(out) or (1,))
 
 
@@ -384,10 +384,10 @@ def _least_sum(count, kind):
     return float(count * info.tiny / info.eps)
 
 
-def _norm_of_any(data, gone, keepdims):
+def _norm_of_any(data, axes, keepdims):
     """Return the 2-norm of elements whose squares may overflow or underflow."""
-    _, power = np.frexp(np.abs(data).max(axis=gone, keepdims=True, initial=0))
-    root = np.sqrt(total(np.square(np.ldexp(data, -power)), gone, keepdims))
+    _, power = np.frexp(np.abs(data).max(axis=axes, keepdims=True, initial=0))
+    root = np.sqrt(total(np.square(np.ldexp(data, -power)), axes, keepdims))
     return np.ldexp(root, power.reshape(root.shape))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from minihybrid.core.op import REQUIRED, AttrError, ShapeError, Spec, boolean, integer, shape, share
 from minihybrid.ops.elementwise import block_grad, cast, choose
-from minihybrid.ops.filled import arange, full, made
+from minihybrid.ops.filled import arange, full, make
 from minihybrid.ops.indexing import take
 from minihybrid.ops.joining import stack
 from minihybrid.ops.layout import reshape, slice_axis
@@ -74,9 +74,9 @@ def _extent(first, last, aligned):
     return last - first if aligned else _larger(last - first, T(1))
 
 
-def _samples(step, asked):
+def _samples(step, ratio):
     """Return the samples per cell along an axis, bounded for any region size."""
-    return asked if asked > 0 else int(np.ceil(_smaller(_larger(step, T(0)), T(1024))))
+    return ratio if ratio > 0 else int(np.ceil(_smaller(_larger(step, T(0)), T(1024))))
 
 
 def _at(first, step, cell, number, count):
@@ -148,10 +148,10 @@ def _align_eager(data, rois, *, pooled_size, position_sensitive, **attrs):
         cells = _by_cells(data[image], position_sensitive, ph, pw)
         for i, j in np.ndindex(ph, pw):
             if min(counts) > 0:
-                own = cells[i % len(cells), j % cells.shape[1]]
+                cell = cells[i % len(cells), j % cells.shape[1]]
                 rows, columns = _of_cell(i, counts[0]), _of_cell(j, counts[1])
-                seen = sum(own[:, y[rows], x[columns]] * f[rows, columns] for y, x, f in reads)
-                out[r, :, i, j] = seen.sum((1, 2)) / kind(counts[0] * counts[1])
+                values = sum(cell[:, y[rows], x[columns]] * f[rows, columns] for y, x, f in reads)
+                out[r, :, i, j] = values.sum((1, 2)) / kind(counts[0] * counts[1])
     return out
 
 
@@ -162,12 +162,12 @@ def _unalign_eager(grad, rois, like, *, pooled_size, position_sensitive, **attrs
         cells = _by_cells(out[image], position_sensitive, ph, pw)  # a view
         for i, j in np.ndindex(ph, pw):
             if min(counts) > 0:
-                own = cells[i % len(cells), j % cells.shape[1]]
+                cell = cells[i % len(cells), j % cells.shape[1]]
                 rows, columns = _of_cell(i, counts[0]), _of_cell(j, counts[1])
                 share = grad[r, :, i, j] / kind(counts[0] * counts[1])
                 for y, x, f in reads:
                     part = share[:, None, None] * f[rows, columns]
-                    np.add.at(own, (slice(None), y[rows], x[columns]), part)
+                    np.add.at(cell, (slice(None), y[rows], x[columns]), part)
     return out
 
 
@@ -180,7 +180,7 @@ def _align_lengths(
 
 @loops(_align_lengths)
 def _align_cpu(
-    data, rois, out, images, channels, h, w, n, c_out, ph, pw, scale, asked, sensitive, aligned
+    data, rois, out, images, channels, h, w, n, c_out, ph, pw, scale, ratio, sensitive, aligned
 ):
     for r, c, i, j in each(n, c_out, ph, pw):
         off = T(0.5) if aligned else T(0)
@@ -188,8 +188,8 @@ def _align_cpu(
         y0 = T(rois[r * 5 + 2]) * T(scale) - off
         across = _extent(x0, T(rois[r * 5 + 3]) * T(scale) - off, aligned) / T(pw)
         down = _extent(y0, T(rois[r * 5 + 4]) * T(scale) - off, aligned) / T(ph)
-        rows = _samples(down, asked)
-        columns = _samples(across, asked)
+        rows = _samples(down, ratio)
+        columns = _samples(across, ratio)
         image = _image(rois[r * 5], images)
         total = T(0)
         if image >= 0:
@@ -229,7 +229,7 @@ def _unalign_cpu(
     ph,
     pw,
     scale,
-    asked,
+    ratio,
     sensitive,
     aligned,
 ):
@@ -244,8 +244,8 @@ def _unalign_cpu(
             y0 = T(rois[r * 5 + 2]) * T(scale) - off
             across = _extent(x0, T(rois[r * 5 + 3]) * T(scale) - off, aligned) / T(pw)
             down = _extent(y0, T(rois[r * 5 + 4]) * T(scale) - off, aligned) / T(ph)
-            rows = _samples(down, asked)
-            columns = _samples(across, asked)
+            rows = _samples(down, ratio)
+            columns = _samples(across, ratio)
             image = _image(rois[r * 5], images)
             if image >= 0:
                 for i in range(ph):
@@ -370,7 +370,7 @@ best_places = register(
 
 def _borders(first, last, cells, length, kind):
     """Return where cells of regions (R, 1) begin and end on an axis: (2, R, cells)."""
-    number = made(first, arange, start=0, stop=cells, dtype=kind)
+    number = make(first, arange, start=0, stop=cells, dtype=kind)
     step = (last - first + 1).broadcast_maximum(first.ones_like()) / cells
     begins = number.broadcast_mul(step).floor().broadcast_add(first)
     ends = (number + 1).broadcast_mul(step).ceil().broadcast_add(first)
@@ -386,7 +386,7 @@ def _pooling_expand(specs, data, rois, pooled_size, spatial_scale):
     rows = _borders(y1, y2, pooled_size[0], h, kind)
     columns = _borders(x1, x2, pooled_size[1], w, kind)
     places = best_places(block_grad(data), reshape(index, shape=(-1,)), rows, columns)
-    nothing = made(data, full, shape=(1,) * 4, value=0.0, dtype=specs[0].dtype)
+    nothing = make(data, full, shape=(1,) * 4, value=0.0, dtype=specs[0].dtype)
     return choose(places >= 0, take(reshape(data, shape=(-1,)), places), nothing)
 
 

@@ -49,8 +49,8 @@ def register(name, *aliases, **fields):
 
         judge(name, aliases, fields)  # user-defined; built-in ones are tested
     op = Op(name=name, **fields)
-    for taken in filter(is_own, (name, *aliases)):
-        raise HybridError(f"register: two operators are called {taken}; choose another name")
+    for builtin in filter(is_own, (name, *aliases)):
+        raise HybridError(f"register: two operators are called {builtin}; choose another name")
     OPS.update(dict.fromkeys((name, *aliases), op))
     PLACES[op] = place
     return op

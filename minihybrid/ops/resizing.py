@@ -17,7 +17,7 @@ from minihybrid.core.op import (
     shape,
 )
 from minihybrid.ops.elementwise import cast
-from minihybrid.ops.filled import arange, made
+from minihybrid.ops.filled import arange, make
 from minihybrid.ops.layout import reshape, swapaxes
 from minihybrid.ops.neural import fully_connected
 from minihybrid.ops.registry import register
@@ -47,8 +47,8 @@ def _mixed(data, spec, size, weights):
     kind = floating(spec.dtype)
     data = cast(data, dtype=kind)
     for n, m in zip(size[::-1], spec.shape[:1:-1], strict=True):
-        to = reshape(made(data, arange, start=0, stop=n, dtype="float64"), shape=(-1, 1))
-        at = reshape(made(data, arange, start=0, stop=m, dtype="float64"), shape=(1, -1))
+        to = reshape(make(data, arange, start=0, stop=n, dtype="float64"), shape=(-1, 1))
+        at = reshape(make(data, arange, start=0, stop=m, dtype="float64"), shape=(1, -1))
         matrix = cast(weights(to, at, n, m), dtype=kind)
         data = fully_connected(data, matrix, num_hidden=n, no_bias=True, flatten=False)
         data = swapaxes(data, dim1=2, dim2=3)
@@ -88,7 +88,7 @@ EVEN = {"to_even_down": (0, -1), "to_even_up": (0, 1), "to_odd_down": (1, -1), "
 MODES = ("size", "odd_scale", "like", *EVEN)
 
 
-def _new_length(old, given, scale, mode):
+def _new_length(old, length, scale, mode):
     """Return the new length of an axis by MXNet's modes."""
     if mode in EVEN:
         parity, step = EVEN[mode]
@@ -99,14 +99,14 @@ def _new_length(old, given, scale, mode):
             "found None"
         )
     odd = mode == "odd_scale" and old % 2
-    return given if scale is None else int((old - odd) * scale) + odd
+    return length if scale is None else int((old - odd) * scale) + odd
 
 
 def _new_size(shapes, height, width, scale_height, scale_width, mode, align_corners):
     if mode == "like":
         return shapes[1][2:]
-    wanted = zip(shapes[0][2:], (height, width), (scale_height, scale_width), strict=True)
-    return tuple(_new_length(*each_axis, mode) for each_axis in wanted)
+    axes = zip(shapes[0][2:], (height, width), (scale_height, scale_width), strict=True)
+    return tuple(_new_length(*each_axis, mode) for each_axis in axes)
 
 
 def _resize_infer(specs, mode, **attrs):

@@ -8,7 +8,7 @@ Not supported: packed sequences.
 
 from minihybrid.core.op import ShapeError, boolean, integer, number
 from minihybrid.ops.elementwise import cast, where
-from minihybrid.ops.filled import arange, full, made
+from minihybrid.ops.filled import arange, full, make
 from minihybrid.ops.indexing import take
 from minihybrid.ops.layout import reshape, slice_axis, swapaxes
 from minihybrid.ops.registry import register
@@ -49,7 +49,7 @@ def _sequence(name, expand, doc, attrs=LENGTHS, rule=lambda old, axis: old):
 
 def _times(data, shape, axis):
     """Return 0, 1, ... T - 1 along the time axis."""
-    places = made(data, arange, start=0, stop=shape[axis], dtype="int64")
+    places = make(data, arange, start=0, stop=shape[axis], dtype="int64")
     return reshape(places, shape=(-1, 1) if axis == 0 else (1, -1))
 
 
@@ -64,14 +64,14 @@ def _mask_expand(specs, data, *length, use_sequence_length, axis, value):
     old, kind = specs[0]
     inside = _times(data, old, axis).broadcast_lesser(_lengths(*length, axis))
     inside = reshape(inside, shape=as_codes((*old[:2], *(1 for _ in old[2:]))))
-    filled = made(data, full, shape=(1,) * len(old), value=value, dtype=kind)
+    filled = make(data, full, shape=(1,) * len(old), value=value, dtype=kind)
     return where(inside, data, filled)
 
 
 def _at(data, old, places):
     """Return data[places[i, j], j]: gather in time, separately per sequence, time first."""
     time, count, *rest = old
-    numbers = reshape(made(data, arange, start=0, stop=count, dtype="int64"), shape=(1, -1))
+    numbers = reshape(make(data, arange, start=0, stop=count, dtype="int64"), shape=(1, -1))
     rows = reshape(data, shape=as_codes((time * count, *rest)))
     return take(rows, (places * count).broadcast_add(numbers))
 

@@ -28,13 +28,13 @@ def floating(dtype):
     return dtype if dtype is None or dtype.kind == "f" else np.dtype("float32")
 
 
-def merge(op, name, got, wanted):
-    """Return the shape `wanted`, after checking that the known part `got` agrees."""
+def merge(op, name, got, expected):
+    """Return the shape `expected`, after checking that the known part `got` agrees."""
     if got is None:
-        return wanted
-    if not agree(got, wanted):
-        raise ShapeError(f"{op}: {name} has shape {got}, but {wanted} is needed")
-    return tuple(map(longer, got, wanted))
+        return expected
+    if not agree(got, expected):
+        raise ShapeError(f"{op}: {name} has shape {got}, but {expected} is needed")
+    return tuple(map(longer, got, expected))
 
 
 def longer(m, n):

@@ -21,7 +21,7 @@ from minihybrid.core.op import (
     shape,
 )
 from minihybrid.ops.elementwise import abs_, clip, literal
-from minihybrid.ops.filled import arange, made, zeros
+from minihybrid.ops.filled import arange, make, zeros
 from minihybrid.ops.indexing import take
 from minihybrid.ops.layout import (
     broadcast_to,
@@ -194,7 +194,7 @@ def _pad_expand(specs, data, mode, pad_width, constant_value):
         return frame(data, pad_width=pad_width, value=constant_value)
     for axis, (n, (before, after)) in enumerate(zip(old, _widths(old, pad_width), strict=True)):
         if before or after:
-            index = made(data, arange, start=-before, stop=n + after, dtype="int64")
+            index = make(data, arange, start=-before, stop=n + after, dtype="int64")
             if mode == "edge":
                 index = clip(index, a_min=0, a_max=n - 1)
             else:  # reflected at 0 and at n - 1
@@ -224,29 +224,29 @@ pad = register(
 
 
 # -- splitting -------------------------------------------------------------------------
-def _like_bounds(old, wanted, axes):
-    if not axes and len(old) != len(wanted):
+def _like_bounds(old, target, axes):
+    if not axes and len(old) != len(target):
         raise ShapeError(
-            f"slice_like: {old} and {wanted} have different numbers of "
+            f"slice_like: {old} and {target} have different numbers of "
             "axes; name those to cut by axes="
         )
     end = [None] * len(old)
     for a in axes or range(len(old)):
-        i, j = axis_of("slice_like", a, len(old)), axis_of("slice_like", a, len(wanted))
-        if wanted[j] > old[i]:
+        i, j = axis_of("slice_like", a, len(old)), axis_of("slice_like", a, len(target))
+        if target[j] > old[i]:
             raise ShapeError(
                 f"slice_like: axis {a} of {old} is shorter than in "
-                f"{wanted}, so it cannot be cut to that"
+                f"{target}, so it cannot be cut to that"
             )
-        end[i] = wanted[j]
+        end[i] = target[j]
     return {"begin": (None,) * len(old), "end": tuple(end), "step": ()}
 
 
 def _slice_like_infer(specs, axes):
-    (old, kind), (wanted, _) = specs
+    (old, kind), (target, _) = specs
     if not known(specs):
         return specs, [Spec(None, kind)]
-    end = _like_bounds(old, wanted, axes)["end"]
+    end = _like_bounds(old, target, axes)["end"]
     return specs, [Spec(tuple(n if e is None else e for n, e in zip(old, end, strict=True)), kind)]
 
 
@@ -547,7 +547,7 @@ def square_of(data, specs, offset):
     """Return square matrices with the last axis of the data on a diagonal."""
     *rest, n = specs[0].shape
     size = n + abs(offset)
-    like = made(data, zeros, shape=(*rest, size, size), dtype=specs[0].dtype)
+    like = make(data, zeros, shape=(*rest, size, size), dtype=specs[0].dtype)
     return put_diagonal(data, like, offset=offset, axis1=-2, axis2=-1)
 
 

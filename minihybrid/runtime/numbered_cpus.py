@@ -21,7 +21,7 @@ from minihybrid.core.array import NDArray
 from minihybrid.core.compiled import CompiledOp
 from minihybrid.core.context import Context
 from minihybrid.core.placement import Elsewhere
-from minihybrid.ops.eager_cache import own
+from minihybrid.ops.eager_cache import fresh
 
 
 class Numbered(np.ndarray, Elsewhere):
@@ -58,7 +58,7 @@ def run_here(context: Context, op: Any, datas: Sequence, attrs: dict) -> np.ndar
     if isinstance(op, CompiledOp):  # it compares parameters by identity
         return _each(partial(on, context=context), op.eager(*datas))
     out = op.eager(*map(np.asarray, datas), **attrs)
-    return _each(lambda each: on(own(each), context), out)
+    return _each(lambda each: on(fresh(each), context), out)
 
 
 def _each(function: Callable[[Any], Any], out: Any) -> Any:

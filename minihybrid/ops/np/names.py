@@ -38,14 +38,14 @@ from minihybrid.ops.reduce import max_, min_, sum_
 from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import as_codes, axes_of, broadcast, floating, forward, known
 
-KEPT = [f.name for f in fields(Op) if f.init and f.name != "name"]
+FIELDS = [f.name for f in fields(Op) if f.init and f.name != "name"]
 BOOL, FLOAT, LONG = np.dtype("bool"), np.dtype("float32"), np.dtype("int64")
 
 
 def renamed(name, op, *aliases, **changes):
     """Register the same operator under the name that np programs use."""
-    kept = {field: getattr(op, field) for field in KEPT}
-    return register(name, *aliases, **kept | changes)
+    values = {field: getattr(op, field) for field in FIELDS}
+    return register(name, *aliases, **values | changes)
 
 
 def promoted(*dtypes):
@@ -160,11 +160,11 @@ def _beyond(kind, number):
     return (number > ends.max) - (number < ends.min)
 
 
-def _pair_scalar(name, shown, op, inside, result):
+def _pair_scalar(name, public_name, op, inside, result):
     def infer(specs, scalar, is_int):
         kind = inside(with_number(specs[0].dtype, scalar, is_int))
         if result is not to_bool:
-            fitting(shown, scalar, kind)
+            fitting(public_name, scalar, kind)
         return specs, [Spec(specs[0].shape, result(kind))]
 
     def expand(specs, data, scalar, is_int):
@@ -288,8 +288,8 @@ _tested(
 # -- reductions ------------------------------------------------------------------------
 def left_over(op, old, axis, keepdims):
     """Return the shape after a reduction; () for all axes."""
-    gone = axes_of(op, axis, len(old))
-    return tuple(1 if i in gone else n for i, n in enumerate(old) if keepdims or i not in gone)
+    axes = axes_of(op, axis, len(old))
+    return tuple(1 if i in axes else n for i, n in enumerate(old) if keepdims or i not in axes)
 
 
 def reduction(name, compute, kind, doc, dtypes=True, **more):
@@ -299,26 +299,26 @@ def reduction(name, compute, kind, doc, dtypes=True, **more):
     kind:    dtype of the data -> default dtype of the result.
     """
 
-    shown = name.rpartition("_")[2]  # its name in np
+    public_name = name.rpartition("_")[2]  # its name in np
 
-    def wanted(spec, dtype):
+    def result_dtype(spec, dtype):
         return dtype or spec.dtype and kind(spec.dtype)
 
     def infer(specs, axis, keepdims, dtype=None, initial=None, **more):
         new = None
         if initial is not None:
-            filling(shown, initial, wanted(specs[0], dtype))
+            filling(public_name, initial, result_dtype(specs[0], dtype))
         if known(specs):
-            new = left_over(shown, specs[0].shape, axis, keepdims)
-        return specs, [Spec(new, wanted(specs[0], dtype))]
+            new = left_over(public_name, specs[0].shape, axis, keepdims)
+        return specs, [Spec(new, result_dtype(specs[0], dtype))]
 
     def expand(specs, data, axis, keepdims, dtype=None, **more):
-        (old, had), gives = specs[0], wanted(specs[0], dtype)
-        gone = axes_of(shown, axis, len(old))
+        (old, had), gives = specs[0], result_dtype(specs[0], dtype)
+        axes = axes_of(public_name, axis, len(old))
         out = compute(
-            to(data, had, gives if dtypes else had), Spec(old, gives), gone, keepdims, **more
+            to(data, had, gives if dtypes else had), Spec(old, gives), axes, keepdims, **more
         )
-        new = left_over(shown, old, axis, keepdims)
+        new = left_over(public_name, old, axis, keepdims)
         return out if new else reshape(out, shape=())
 
     register(
@@ -342,7 +342,7 @@ def _wide(kind):
 
 def _legacy(name):
     op = OPS[name]
-    return lambda data, spec, gone, keepdims, **_: op(data, axis=gone or None, keepdims=keepdims)
+    return lambda data, spec, axes, keepdims, **_: op(data, axis=axes or None, keepdims=keepdims)
 
 
 INITIAL = {"initial": (optional(number), None)}
@@ -351,8 +351,8 @@ INITIAL = {"initial": (optional(number), None)}
 def _with_initial(name, join):
     start = _legacy(name)
 
-    def compute(data, spec, gone, keepdims, initial):
-        out = start(data, spec, gone, keepdims)
+    def compute(data, spec, axes, keepdims, initial):
+        out = start(data, spec, axes, keepdims)
         return out if initial is None else OPS[join](out, scalar=initial)
 
     return compute
@@ -369,12 +369,12 @@ reduction("_np_min", _legacy("min"), same, "The smallest over the axes.", dtypes
 reduction("_npi_mean", _legacy("mean"), floating, "The mean over the axes.")
 
 
-def _variance(data, spec, gone, keepdims, ddof):
-    count = int(np.prod([spec.shape[a] for a in gone], dtype=np.int64))
-    mean = OPS["mean"](data, axis=gone or None, keepdims=True)
+def _variance(data, spec, axes, keepdims, ddof):
+    count = int(np.prod([spec.shape[a] for a in axes], dtype=np.int64))
+    mean = OPS["mean"](data, axis=axes or None, keepdims=True)
     off = square(data.broadcast_sub(mean) if spec.shape else data - data)
     factor = 1 / (count - ddof) if count > ddof else np.nan
-    return sum_(off, axis=gone or None, keepdims=keepdims) * factor
+    return sum_(off, axis=axes or None, keepdims=keepdims) * factor
 
 
 DDOF = {"ddof": (integer, 0)}
@@ -389,9 +389,9 @@ reduction(
 
 
 def _logical(name):
-    def compute(data, spec, gone, keepdims):
+    def compute(data, spec, axes, keepdims):
         bits = cast(cast(block_grad(data), dtype=BOOL), dtype=LONG)
-        return cast(OPS[name](bits, axis=gone or None, keepdims=keepdims), dtype=BOOL)
+        return cast(OPS[name](bits, axis=axes or None, keepdims=keepdims), dtype=BOOL)
 
     return compute
 
@@ -417,12 +417,12 @@ def _places(name):
     )
 
 
-def _norm(data, spec, gone, keepdims, ord, flag):
-    over = {"axis": gone or None, "keepdims": keepdims}
+def _norm(data, spec, axes, keepdims, ord, flag):
+    over = {"axis": axes or None, "keepdims": keepdims}
     # In files, -2 and 1 mark the 2-norm of the flattened array.
-    if ord is None or flag in (-2, 1) or ord == 2 and len(gone) == 1:
+    if ord is None or flag in (-2, 1) or ord == 2 and len(axes) == 1:
         return sqrt(sum_(square(data), **over))
-    if len(gone) != 1:
+    if len(axes) != 1:
         raise AttrError(
             f"norm: ord={ord} of a matrix is not supported; there are None "
             "and 'fro', the root of the sum of squares"

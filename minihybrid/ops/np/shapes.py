@@ -256,9 +256,9 @@ def _einsum_expand(specs, *data, subscripts, optimize):
             done, have = value, letters
         else:
             done, have = _contract(done, have, value, letters, needed, sizes)
-    gone = [k for k, c in enumerate(have) if c not in right]
-    if gone:
-        done = sum_(done, axis=tuple(gone))
+    axes = [k for k, c in enumerate(have) if c not in right]
+    if axes:
+        done = sum_(done, axis=tuple(axes))
     have = "".join(c for c in have if c in right)
     if not right:
         return np_reshape(done, newshape=())
@@ -396,8 +396,8 @@ def _join(name, prepare, doc, **attrs):
         try:
             _, (out,) = concat.infer([Spec(s, kind) for s in shapes], dim=axis)
         except ShapeError as error:
-            shown = name.rpartition("npi_")[2]
-            raise ShapeError(str(error).replace(concat.name, shown, 1)) from None
+            public_name = name.rpartition("npi_")[2]
+            raise ShapeError(str(error).replace(concat.name, public_name, 1)) from None
         return specs, [out]
 
     def expand(specs, *data, **attrs):
@@ -485,8 +485,8 @@ def _sized(name, op):
     def shaped(function):
         return lambda *specs, size, **a: function(*specs, shape=size or (), **a)
 
-    kept = {k: v for k, v in op.attrs.items() if k not in SHAPED}
-    attrs = kept | {"size": (optional(shape), ()), "dtype": SHAPED["dtype"]}
+    attrs = {k: v for k, v in op.attrs.items() if k not in SHAPED}
+    attrs = attrs | {"size": (optional(shape), ()), "dtype": SHAPED["dtype"]}
     renamed(
         name, op, infer=shaped(op.infer), eager=shaped(op.eager), expr=shaped(op.expr), attrs=attrs
     )
