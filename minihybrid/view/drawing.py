@@ -232,13 +232,13 @@ def columns(table: Table) -> dict[Box, list[Box]]:
         weights = {
             (up, down): (_weight(up, down), len(column[up])) for up in upper for down in up.downs
         }
-        taken: list[tuple[int, int]] = []  # index pairs aligned so far between these rows
+        aligned: list[tuple[int, int]] = []  # index pairs aligned so far between these rows
         for up, down in sorted(weights, key=lambda e: (*(-w for w in weights[e]), e[0].index)):
             rivals = [weights[other, down] for other in down.ups]
             even = down.kind == "elementwise" and rivals.count(max(rivals)) > 1
-            crosses = any((up.index - u) * (down.index - d) <= 0 for u, d in taken)
+            crosses = any((up.index - u) * (down.index - d) <= 0 for u, d in aligned)
             if not even and not crosses:
-                taken.append((up.index, down.index))
+                aligned.append((up.index, down.index))
                 column[up].append(down)
                 column[down] = column[up]
     return column
@@ -270,13 +270,13 @@ def place(table: Table, column: dict[Box, list[Box]], rounds: int = 12) -> None:
     x = [0.0] * len(members)
     for i in sequence:
         x[i] = max((x[j] + apart for j, apart in lefts.get(i, {}).items()), default=0.0)
-    for turn in range(rounds):
-        for i in sequence if turn % 2 else reversed(sequence):
+    for iteration in range(rounds):
+        for i in sequence if iteration % 2 else reversed(sequence):
             ups, downs = (
                 sorted(x[of[n]] for box in members[i] for n in getattr(box, side) if of[n] != i)
                 for side in ("ups", "downs")
             )
-            near = ups if ups and turn >= rounds - 2 else sorted(ups + downs)
+            near = ups if ups and iteration >= rounds - 2 else sorted(ups + downs)
             if near:
                 low = [x[j] + apart for j, apart in lefts.get(i, {}).items()]
                 high = [x[j] - apart for j, apart in rights.get(i, {}).items()]

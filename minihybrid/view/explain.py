@@ -61,11 +61,11 @@ class Explanation:
         """The compiled net and its inputs."""
         plan = self.plan
         specs = {n.name: n.specs[0] for n in self.stages[0][1].variables}
-        given = ", ".join(f"{n} {specs[n]}" for n in plan.inputs if n in specs)
+        inputs = ", ".join(f"{n} {specs[n]}" for n in plan.inputs if n in specs)
         mode = "training" if plan.training else "prediction"
         note = f" ({plan.target_note})" * bool(plan.target_note)
         why = f"; recompiled: {self.reason}" * bool(self.reason)
-        return f"{plan.title}: {given or 'no inputs'}; {mode}, target {plan.target}{note}{why}"
+        return f"{plan.title}: {inputs or 'no inputs'}; {mode}, target {plan.target}{note}{why}"
 
     def counts(self) -> Sequence[tuple[str, ...]]:
         """Return the table of stages as rows of strings, headings first."""

@@ -220,11 +220,11 @@ def _changed(change: Change, most: int) -> str:
     """Return the diff; signs distinguish lines, not color alone."""
     parts = [
         code([line._replace(text=f"{sign} {line.text}") for line in lines], tag=tag, most=most)
-        for sign, tag, lines in (("-", "del", change.gone), ("+", "ins", change.came))
+        for sign, tag, lines in (("-", "del", change.removed), ("+", "ins", change.added))
     ]
     sizes = [
-        (change.gone, "line", "gone"),
-        (change.came, "line", "new"),
+        (change.removed, "line", "gone"),
+        (change.added, "line", "new"),
         (change.new, "box", "new (dashed)"),
         (change.merged, "box", "made of several (dotted)"),
     ]

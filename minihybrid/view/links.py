@@ -59,8 +59,8 @@ class Change(NamedTuple):
     merged:  nodes that replace several.
     """
 
-    gone: list
-    came: list
+    removed: list
+    added: list
     new: set
     merged: set
 
@@ -91,11 +91,11 @@ class Links:
                 keys.setdefault((code.co_filename, line), []).append(self.number[node])
                 codes[code] = None
         listings = []
-        shown: set[tuple[str, int]] = set()
+        listed: set[tuple[str, int]] = set()
         for code in codes:
             file, (texts, first) = code.co_filename, source_of(code)
-            if (file, first) not in shown:  # otherwise nested in one already shown
-                shown.update((file, first + i) for i in range(len(texts)))
+            if (file, first) not in listed:  # otherwise nested in one already shown
+                listed.update((file, first + i) for i in range(len(texts)))
                 listings.append(
                     Listing(
                         code.co_qualname,

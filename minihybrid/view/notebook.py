@@ -40,12 +40,12 @@ def net(block: Block) -> str:
     waiting: list[tuple[str, Any]] = [("net", block)]
     while waiting:
         path, layer = waiting.pop()
-        own = layer._reg_params
-        new = [p for p in own.values() if id(p) not in counted]
+        params = layer._reg_params
+        new = [p for p in params.values() if id(p) not in counted]
         counted |= {id(p): p for p in new}
-        shapes = [f"{name} {shape_of(p)}" for name, p in [*own.items()][:SHAPES]]
-        shapes += [f"and {len(own) - SHAPES} more"] * (len(own) > SHAPES)
-        numbers = size_of(new) if new else "shared" * bool(own)
+        shapes = [f"{name} {shape_of(p)}" for name, p in [*params.items()][:SHAPES]]
+        shapes += [f"and {len(params) - SHAPES} more"] * (len(params) > SHAPES)
+        numbers = size_of(new) if new else "shared" * bool(params)
         rows.append((path, layer_text(layer), ", ".join(shapes), numbers))
         waiting += [(f"{path}.{name}", b) for name, b in reversed(layer._children.items())]
     every = list(counted.values())

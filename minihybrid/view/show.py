@@ -45,8 +45,8 @@ def listed(file: str, name: str, text: str) -> str:
 def _source(obj: Any) -> tuple[Path, str, str]:
     """Return (file, name, source) of an object; a module's name is empty."""
     # The `__wrapped__` of an operator's function is only a signature, not a function.
-    made = inspect.unwrap(obj, stop=lambda f: not callable(f.__wrapped__))  # type: ignore[attr-defined]
-    obj = obj.fget if isinstance(obj, property) else made
+    unwrapped = inspect.unwrap(obj, stop=lambda f: not callable(f.__wrapped__))  # type: ignore[attr-defined]
+    obj = obj.fget if isinstance(obj, property) else unwrapped
     op = obj if isinstance(obj, Op) else _operator_of(obj)
     if op is not None:
         return _record(op)

@@ -383,16 +383,16 @@ def plot_network(
 
 def _with_shapes(symbol: Symbol, shape: dict[str, tuple], dtype: dict[str, Any]) -> Graph:
     """Return the graph of a symbol, with inferred shapes and dtypes."""
-    given = {
+    input_specs = {
         name: Spec(tuple(lengths), np.dtype(dtype.get(name, "float32")))
         for name, lengths in shape.items()
     }
-    if others := given.keys() - set(symbol.list_inputs()):
+    if others := input_specs.keys() - set(symbol.list_inputs()):
         raise AttrError(
             f"plot_network: there is no input {', '.join(sorted(others))}; "
             f"there are {', '.join(symbol.list_inputs())}"
         )
-    inferred = infer(Graph.of(symbol), given).items()
+    inferred = infer(Graph.of(symbol), input_specs).items()
     variables = {n.name: specs[0] for n, specs in inferred if not n.op and n.values is None}
     unknown = [name for name, spec in variables.items() if spec.shape is None or -1 in spec.shape]
     if unknown:
@@ -400,10 +400,10 @@ def _with_shapes(symbol: Symbol, shape: dict[str, tuple], dtype: dict[str, Any])
             f"plot_network: the shapes of {', '.join(unknown)} do not follow from "
             f"{', '.join(shape) or 'nothing'}; give the whole shape of each input"
         )
-    known = {
+    complete = {
         n: Spec(spec.shape, spec.dtype or np.dtype("float32")) for n, spec in variables.items()
     }
-    graph, _ = trace(lambda *inputs: symbol(**dict(zip(known, inputs, strict=True))), known)
+    graph, _ = trace(lambda *inputs: symbol(**dict(zip(complete, inputs, strict=True))), complete)
     return graph
 
 

@@ -186,10 +186,10 @@ def test_a_pass_says_what_went_came_and_merged():
     change = links.change(stages["fold"], stages["cse"])
     assert sorted(n.op.name for n in change.merged) == ["elemwise_mul", "sigmoid"]
     assert change.new == set()
-    assert len(change.gone) == 3 and len(change.came) == 1  # the sum reads another
-    assert [line.text.split()[0] for line in links.change(stages["cse"], stages["dce"]).gone] == [
-        "exp0"
-    ]
+    assert len(change.removed) == 3 and len(change.added) == 1  # the sum reads another
+    assert [
+        line.text.split()[0] for line in links.change(stages["cse"], stages["dce"]).removed
+    ] == ["exp0"]
 
 
 def test_passes_alone_keep_origins():
