@@ -48,7 +48,7 @@ class Executor:
         self.arg_dict, self.grad_dict, self.aux_dict = args, grads, states
         self.arg_arrays, self.aux_arrays = list(args.values()), list(states.values())
         self.grad_arrays = list(grads.values())
-        self._wanted = [
+        self._wrt = [
             name for name, req in reqs.items() if req != "null" and grads[name] is not None
         ]
         self._arrays = {name: a.data for name, a in (args | states).items()}
@@ -69,11 +69,11 @@ class Executor:
             lambda *values: replay(refs, dict(zip(inputs.values(), values, strict=True))), specs
         )
         self._plans, self._ops = {}, {}  # training mode -> plan, operator
-        self._mode, self._kept = None, None
+        self._mode, self._saved = None, None
 
     def __reduce__(self):
-        given = (self._symbol, self._ctx, self.arg_dict, self.grad_dict, self._reqs, self.aux_dict)
-        return Executor, given, {"outputs": self.outputs}
+        state = (self._symbol, self._ctx, self.arg_dict, self.grad_dict, self._reqs, self.aux_dict)
+        return Executor, state, {"outputs": self.outputs}
 
     # -- running
     def forward(self, is_train=False, **kwargs):
@@ -89,8 +89,8 @@ class Executor:
                 )
             _copy_in("forward", self.arg_dict[name], name, value)
         training = bool(is_train)
-        self._mode, self._kept = training, None
-        if training and self._wanted:
+        self._mode, self._saved = training, None
+        if training and self._wrt:
             outs = self._run_and_keep()
         else:
             bound = self._plans.get(training) or self._plan(training)
@@ -115,14 +115,14 @@ class Executor:
         """Return the operator with a backward plan, which reads the saved values."""
         if self._mode not in self._ops:
             graph = expand(self._graph, self._mode).check("expand")
-            self._ops[self._mode] = CompiledOp(self._job(graph, self._mode), taped=self._wanted)
+            self._ops[self._mode] = CompiledOp(self._job(graph, self._mode), taped=self._wrt)
         return self._ops[self._mode]
 
     def _run_and_keep(self):
         op = self._op()
         outs = op.eager(*(self._arrays[name] for name in op.names))
         outs = outs if isinstance(outs, tuple) else (outs,)
-        self._kept = [NDArray(out) for out in outs]
+        self._saved = [NDArray(out) for out in outs]
         return outs
 
     def backward(self, out_grads=None, is_train=True):
@@ -133,35 +133,35 @@ class Executor:
         is_train: the mode, if `forward` wasn't called before.
         Raises:  HybridError if an output needs a gradient and none is given.
         """
-        if not self._wanted:
+        if not self._wrt:
             return
         if self._mode is None:
             self._mode = bool(is_train)
-        if self._kept is None:  # the last `forward` saved nothing
+        if self._saved is None:  # the last `forward` saved nothing
             self._run_and_keep()
         op = self._op()
-        kept = [None] * (len(self._kept) - len(self.outputs))
+        no_grads = [None] * (len(self._saved) - len(self.outputs))
         with tape.pause():
             gs = [
                 out.zeros_like() if g is None else g  # never read for a loss
                 for g, out in zip(self._out_grads(out_grads, op), self.outputs, strict=True)
             ]
             inputs = [NDArray(self._arrays[name]) for name in op.names]
-            grads = op.grad((*gs, *kept), tuple(self._kept), *inputs)
+            grads = op.grad((*gs, *no_grads), tuple(self._saved), *inputs)
             grads = dict(zip(op.names, grads, strict=True))
-        for name in self._wanted:
+        for name in self._wrt:
             _write(self.grad_dict[name], self._reqs[name], grads.get(name))
 
-    def _out_grads(self, given, op):
+    def _out_grads(self, grads, op):
         """Return an array or None per output."""
         names = self._symbol.list_outputs()
-        if isinstance(given, dict):
-            given = [given.get(name) for name in names]
-        given = [given] if isinstance(given, NDArray) else list(given or ())
-        given += [None] * (len(names) - len(given))
+        if isinstance(grads, dict):
+            grads = [grads.get(name) for name in names]
+        grads = [grads] if isinstance(grads, NDArray) else list(grads or ())
+        grads += [None] * (len(names) - len(grads))
         read = {n.name for n in op.backward.variables}
         for name, out, g, seed in zip(
-            names, self.outputs, given, seed_names(self._graph), strict=False
+            names, self.outputs, grads, seed_names(self._graph), strict=False
         ):
             if g is None and seed in read:
                 raise HybridError(
@@ -178,12 +178,12 @@ class Executor:
                     f"backward: the gradient of '{name}' has shape "
                     f"{g.shape}, but the output has {out.shape}"
                 )
-        if len(given) > len(names):
+        if len(grads) > len(names):
             raise AttrError(
-                f"backward: {len(given)} gradients are given, but there "
+                f"backward: {len(grads)} gradients are given, but there "
                 f"are {len(names)} outputs ({', '.join(names)})"
             )
-        return given
+        return grads
 
     # -- inspection
     @property
@@ -328,31 +328,31 @@ def _resized(name, array, shape, allow_up_sizing):
 
 
 # -- from a symbol to an executor ------------------------------------------------------
-def _named(what, names, given, optional=False):
+def _by_name(what, names, arrays, optional=False):
     """Return name -> array, from a list in the symbol's order or a dict.
 
     Raises:  AttrError for a missing one, unless optional, and for a value of another type.
     """
-    if not isinstance(given, dict):
-        given = list(given)
-        if len(given) != len(names):
+    if not isinstance(arrays, dict):
+        arrays = list(arrays)
+        if len(arrays) != len(names):
             raise AttrError(
-                f"bind: {what} has {len(given)} entries, but {len(names)} "
+                f"bind: {what} has {len(arrays)} entries, but {len(names)} "
                 f"are needed: {', '.join(names) or 'none'}"
             )
-        given = dict(zip(names, given, strict=True))
-    missing = [name for name in names if given.get(name) is None]
+        arrays = dict(zip(names, arrays, strict=True))
+    missing = [name for name in names if arrays.get(name) is None]
     if missing and not optional:
         raise AttrError(
             f"bind: {what} has no array for '{missing[0]:.60}'; needed: {', '.join(names):.400}"
         )
     for name in names:
-        if not isinstance(given.get(name), (NDArray, type(None))):
+        if not isinstance(arrays.get(name), (NDArray, type(None))):
             raise AttrError(
-                f"bind: {what}['{name}'] is {described(given[name])}, but an NDArray "
+                f"bind: {what}['{name}'] is {described(arrays[name])}, but an NDArray "
                 "is needed; wrap it in nd.array(...)"
             )
-    return {name: given.get(name) for name in names}
+    return {name: arrays.get(name) for name in names}
 
 
 def _requests(names, grad_req):
@@ -381,9 +381,9 @@ def bind(symbol, ctx, args, args_grad, grad_req, aux_states):
             f"bind: two variables are called '{min(twice)}'; give each a "
             "name of its own, or use one variable twice"
         )
-    arrays = _named("args", names, args)
-    grads = _named("args_grad", names, args_grad or {}, optional=True)
-    aux = _named("aux_states", states, aux_states or {})
+    arrays = _by_name("args", names, args)
+    grads = _by_name("args_grad", names, args_grad or {}, optional=True)
+    aux = _by_name("aux_states", states, aux_states or {})
     ctx = check_context(ctx)
     for name, array in [*arrays.items(), *grads.items(), *aux.items()]:
         if array is not None and not ctx.meets(array.context):
@@ -400,30 +400,30 @@ def bind(symbol, ctx, args, args_grad, grad_req, aux_states):
     return Executor(symbol, ctx, arrays, grads, _requests(names, grad_req), aux)
 
 
-def simple_bind(symbol, ctx, grad_req, type_dict, shared_arg_names, shared_exec, given):
+def simple_bind(symbol, ctx, grad_req, type_dict, shared_arg_names, shared_exec, kwargs):
     """Implement `Symbol.simple_bind`: return an Executor on new arrays."""
     names, states = symbol.list_arguments(), symbol.list_auxiliary_states()
-    known = {name: shape for name, shape in given.items() if name in names + states}
-    arguments, _, aux = inferred(symbol, "infer_shape", (), known)
+    arg_shapes = {name: shape for name, shape in kwargs.items() if name in names + states}
+    arguments, _, aux = inferred(symbol, "infer_shape", (), arg_shapes)
     shapes = {name: spec.shape for name, spec in zip(names + states, arguments + aux, strict=True)}
     unknown = [name for name, shape in shapes.items() if shape is None or -1 in shape]
     if unknown:
         raise ShapeError(
             f"simple_bind: the shapes of {', '.join(unknown)} do not follow from "
-            f"{', '.join(known) or 'nothing'}; pass them, as in {unknown[0]}=(2, 3)"
+            f"{', '.join(arg_shapes) or 'nothing'}; pass them, as in {unknown[0]}=(2, 3)"
         )
     arguments, _, aux = symbol.infer_type_partial(**(type_dict or {}))
     types = dict(zip(names + states, arguments + aux, strict=True))
     reqs = _requests(names, grad_req)
     shared = set(shared_arg_names or ()) if shared_exec else ()
 
-    def made(name, pool):
+    def array_for(name, pool):
         old = getattr(shared_exec, pool)[name] if name in shared else None
         return old if old is not None else nd.zeros(shapes[name], ctx, types[name] or "float32")
 
-    args = {name: made(name, "arg_dict") for name in names}
-    grads = {n: None if reqs[n] == "null" else made(n, "grad_dict") for n in names}
-    return symbol.bind(ctx, args, grads, reqs, {n: made(n, "aux_dict") for n in states})
+    args = {name: array_for(name, "arg_dict") for name in names}
+    grads = {n: None if reqs[n] == "null" else array_for(n, "grad_dict") for n in names}
+    return symbol.bind(ctx, args, grads, reqs, {n: array_for(n, "aux_dict") for n in states})
 
 
 def __dir__():

@@ -47,9 +47,9 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 
     def __new__(cls, name, shape, dtype=np.float32, layout="NCHW"):
         """Create a (name, shape) pair with attributes dtype and layout."""
-        made = super().__new__(cls, name, shape)
-        made.dtype, made.layout = dtype, layout
-        return made
+        desc = super().__new__(cls, name, shape)
+        desc.dtype, desc.layout = dtype, layout
+        return desc
 
     def __repr__(self):
         return f"DataDesc[{self.name},{self.shape},{self.dtype},{self.layout}]"
@@ -82,10 +82,10 @@ class DataBatch(metaclass=CheckedCall):
         provide_data=None,
         provide_label=None,
     ):
-        for name, given in (("data", data), ("label", label)):
-            if not isinstance(given, (list, tuple, type(None))):
+        for name, value in (("data", data), ("label", label)):
+            if not isinstance(value, (list, tuple, type(None))):
                 raise AttrError(
-                    f"DataBatch: {name}={described(given)}, but a list of arrays is needed"
+                    f"DataBatch: {name}={described(value)}, but a list of arrays is needed"
                 )
         self.data, self.label, self.pad, self.index = data, label, pad, index
         self.bucket_key = bucket_key
@@ -173,8 +173,8 @@ class NDArrayIter(DataIter):
         )
         self.shuffle, self.layout = checked("NDArrayIter", "shuffle", shuffle, boolean), layout
         self._axis = DataDesc.get_batch_axis(layout)
-        self.data = _named(data, data_name, "data")
-        self.label = [] if label is None else _named(label, label_name, "label")
+        self.data = _name_value_pairs(data, data_name, "data")
+        self.label = [] if label is None else _name_value_pairs(label, label_name, "label")
         lengths = {name: a.shape[self._axis] for name, a in self.data + self.label}
         if len(set(lengths.values())) != 1:
             raise ShapeError(
@@ -224,7 +224,7 @@ class NDArrayIter(DataIter):
         if self.shuffle:
             order = np.random.default_rng(STREAM.take(1)).permutation(self.num_data)
             self.data, self.label = (
-                [(name, _taken(a, order, self._axis)) for name, a in part]
+                [(name, _take(a, order, self._axis)) for name, a in part]
                 for part in (self.data, self.label)
             )
 
@@ -272,24 +272,24 @@ class NDArrayIter(DataIter):
         return max(self.cursor + self.batch_size - self.num_data, 0)
 
 
-def _named(given, name, what):
+def _name_value_pairs(arrays, name, what):
     """Return [(name, NDArray)] in the order of the names."""
-    if isinstance(given, (NDArray, np.ndarray)):
-        given = [given]
-    if isinstance(given, (list, tuple)) and given:
-        names = [name] if len(given) == 1 else [f"_{i}_{name}" for i in range(len(given))]
-        given = dict(zip(names, given, strict=True))
-    if not isinstance(given, dict):
+    if isinstance(arrays, (NDArray, np.ndarray)):
+        arrays = [arrays]
+    if isinstance(arrays, (list, tuple)) and arrays:
+        names = [name] if len(arrays) == 1 else [f"_{i}_{name}" for i in range(len(arrays))]
+        arrays = dict(zip(names, arrays, strict=True))
+    if not isinstance(arrays, dict):
         raise AttrError(
-            f"NDArrayIter: {what}={described(given)}, but an array, a list of arrays or a dict of "
+            f"NDArrayIter: {what}={described(arrays)}, but an array, a list of arrays or a dict of "
             "them is needed"
         )
-    return [(k, a if isinstance(a, NDArray) else nd.array(a)) for k, a in sorted(given.items())]
+    return [(k, a if isinstance(a, NDArray) else nd.array(a)) for k, a in sorted(arrays.items())]
 
 
-def _taken(array, order, axis):
-    made = array.asnumpy().take(order, axis)
-    return nd.array(made, array.context, dtype_of("NDArrayIter", array.dtype))
+def _take(array, order, axis):
+    values = array.asnumpy().take(order, axis)
+    return nd.array(values, array.context, dtype_of("NDArrayIter", array.dtype))
 
 
 class MNISTIter(NDArrayIter):

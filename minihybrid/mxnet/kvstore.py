@@ -105,9 +105,9 @@ class KVStore(metaclass=CheckedCall):
         """
         sums = {}
         for name, arrays in _pairs("push", key, value):
-            kept = self._of("push", name)
-            _fit("push", name, kept, arrays)
-            sums[name] = sum(a.as_in_context(kept.context) for a in arrays)
+            stored = self._of("push", name)
+            _fit("push", name, stored, arrays)
+            sums[name] = sum(a.as_in_context(stored.context) for a in arrays)
             if len(arrays) == 1:
                 sums[name] = sums[name].copy()
         self.processes.add_up(list(sums.values()))
@@ -121,10 +121,10 @@ class KVStore(metaclass=CheckedCall):
     def pull(self, key, out=None, priority=0, ignore_sparse=True):
         """Copy the stored value into an array, or into one on each device."""
         for name, arrays in _pairs("pull", key, out):
-            kept = self._of("pull", name)
-            _fit("pull", name, kept, arrays)
+            stored = self._of("pull", name)
+            _fit("pull", name, stored, arrays)
             for array in arrays:
-                array[...] = kept.as_in_context(array.context)
+                array[...] = stored.as_in_context(array.context)
 
     @signed
     def pushpull(self, key, value, out=None, priority=0):
@@ -219,21 +219,21 @@ class Several:
 
         Raises:  ShapeError if this process has arrays of other shapes.
         """
-        own = repr([(*a.shape, np.dtype(a.dtype).name) for a in arrays])
-        wanted = self._text_of_rank_0(own)
-        if wanted != own:
+        local = repr([(*a.shape, np.dtype(a.dtype).name) for a in arrays])
+        reference = self._text_of_rank_0(local)
+        if reference != local:
             raise ShapeError(
-                f"kvstore 'dist_sync': rank {self.rank} has arrays of {own:.300}, but rank 0 has "
-                f"{wanted:.300}; all processes need the same net"
+                f"kvstore 'dist_sync': rank {self.rank} has arrays of {local:.300}, but rank 0 has "
+                f"{reference:.300}; all processes need the same net"
             )
         for buffer, part in _packed(arrays):
             self._wait(self.world.Ibcast(buffer, root=0))
             _unpack(buffer, part)
 
-    def _text_of_rank_0(self, own):
-        length = np.array([len(own)])
+    def _text_of_rank_0(self, local):
+        length = np.array([len(local)])
         self._wait(self.world.Ibcast(length, root=0))
-        text = np.frombuffer(own.encode().ljust(length[0])[: length[0]], np.uint8).copy()
+        text = np.frombuffer(local.encode().ljust(length[0])[: length[0]], np.uint8).copy()
         self._wait(self.world.Ibcast(text, root=0))
         return text.tobytes().decode()
 
@@ -257,11 +257,11 @@ class Several:
                     count = np.zeros(1, np.int64)
                     self.world.Recv(count, source=other, tag=LEFT)
                     self.ended[other] = int(count[0])
-            gone = [other for other, count in self.ended.items() if count < self.n_calls]
-            if gone:
+            dead = [other for other, count in self.ended.items() if count < self.n_calls]
+            if dead:
                 self.given_up = True
                 raise HybridError(
-                    f"kvstore 'dist_sync': rank {gone[0]} has ended, while rank {self.rank} of "
+                    f"kvstore 'dist_sync': rank {dead[0]} has ended, while rank {self.rank} of "
                     f"{self.size} waits for its gradients: it failed, or took fewer steps "
                     "than the others"
                 )
@@ -305,27 +305,27 @@ def _pairs(method, key, value):
             f"KVStore.{method}: {len(keys)} keys are given, but {described(value)} for them; a "
             "list with one array, or one list of arrays, for each key is needed"
         )
-    for name, given in zip(keys, values, strict=True):
-        arrays = list(given) if isinstance(given, (list, tuple)) else [given]
+    for name, entry in zip(keys, values, strict=True):
+        arrays = list(entry) if isinstance(entry, (list, tuple)) else [entry]
         if not isinstance(name, (str, int)):
             raise AttrError(
                 f"KVStore.{method}: key={described(name)}, but a text or a number is needed"
             )
         if not arrays or not all(isinstance(a, NDArray) for a in arrays):
             raise AttrError(
-                f"KVStore.{method}: {described(given)} is given for the key {name!r}, but an "
+                f"KVStore.{method}: {described(entry)} is given for the key {name!r}, but an "
                 "array is needed, or a list of arrays"
             )
         yield name, arrays
 
 
-def _fit(method, name, kept, arrays):
+def _fit(method, name, stored, arrays):
     """Refuse arrays whose shape differs from the stored value's."""
     for array in arrays:
-        if array.shape != kept.shape:
+        if array.shape != stored.shape:
             raise ShapeError(
                 f"KVStore.{method}: an array of shape {array.shape} for the key {name!r}, but "
-                f"what is stored has shape {kept.shape}"
+                f"what is stored has shape {stored.shape}"
             )
 
 

@@ -179,7 +179,7 @@ class Module(metaclass=CheckedCall):
             )
             for context, part, other in zip(self._contexts, self._slices, others, strict=True)
         ]
-        self._known = {self._key(): self._execs}  # shapes -> executors that share parameters
+        self._bound_execs = {self._key(): self._execs}  # shapes -> executors that share parameters
         self._trained = [n for n in trained if requests[n] != "null"]
         self.binded = True
         if shared_module is not None:
@@ -238,20 +238,20 @@ class Module(metaclass=CheckedCall):
         """Switch to batches of other shapes; the parameters are kept."""
         self._need("reshape", "binded")
         self._describe(data_shapes, label_shapes)
-        if self._key() not in self._known:
-            made = [
+        if self._key() not in self._bound_execs:
+            execs = [
                 old.reshape(True, True, **self._shapes_of(part))
                 for old, part in zip(self._first, self._slices, strict=True)
             ]
             for name in self._param_names:
-                old, new = (e[0].arg_dict[name] for e in (self._first, made))
+                old, new = (e[0].arg_dict[name] for e in (self._first, execs))
                 if old is not new:
                     raise ShapeError(
                         f"Module: for data {data_shapes} the parameter '{name}' would have the "
                         f"shape {new.shape}, but it has {old.shape}"
                     )
-            self._known[self._key()] = made
-        self._execs = self._known[self._key()]
+            self._bound_execs[self._key()] = execs
+        self._execs = self._bound_execs[self._key()]
 
     @property
     def output_shapes(self):
@@ -285,17 +285,17 @@ class Module(metaclass=CheckedCall):
         if not allow_extra:
             self._refuse_extra(arg_params, aux_params)
         attrs = self.symbol.attr_dict()
-        for own, given in ((self._arg_params, arg_params), (self._aux_params, aux_params)):
-            for name, array in sorted(own.items()):
-                if given is not None and name in given:
-                    _copy("init_params", name, given[name], array)
-                elif given is not None and not allow_missing:
+        for params, values in ((self._arg_params, arg_params), (self._aux_params, aux_params)):
+            for name, array in sorted(params.items()):
+                if values is not None and name in values:
+                    _copy("init_params", name, values[name], array)
+                elif values is not None and not allow_missing:
                     raise AttrError(
                         f"Module.init_params: '{name}' is not among what is given "
-                        f"({', '.join(given)[:200] or 'nothing'}); or pass allow_missing=True"
+                        f"({', '.join(values)[:200] or 'nothing'}); or pass allow_missing=True"
                     )
                 elif "__init__" in attrs.get(name, {}):
-                    _own(attrs[name]["__init__"]).init_array(name, array, chosen=True)
+                    _initializer_of(attrs[name]["__init__"]).init_array(name, array, chosen=True)
                 elif initializer is not None:
                     initial.create(initializer)(name, array)
         self.params_initialized, self._is_stale = True, False
@@ -319,12 +319,12 @@ class Module(metaclass=CheckedCall):
             arg_params, aux_params = old_args | (arg_params or {}), old_aux | (aux_params or {})
         self.init_params(None, arg_params or {}, aux_params or {}, allow_missing, True)
 
-    def _refuse_extra(self, *given):
-        for params, own in zip(given, (self._arg_params, self._aux_params), strict=True):
-            extra = [name for name in params or () if name not in own]
+    def _refuse_extra(self, *sources):
+        for params, declared in zip(sources, (self._arg_params, self._aux_params), strict=True):
+            extra = [name for name in params or () if name not in declared]
             if extra:
                 raise AttrError(
-                    f"Module: the symbol has no '{extra[0]:.60}', but {', '.join(own):.300}; "
+                    f"Module: the symbol has no '{extra[0]:.60}', but {', '.join(declared):.300}; "
                     "allow_extra=True leaves it out"
                 )
 
@@ -332,8 +332,8 @@ class Module(metaclass=CheckedCall):
         """Return (parameters, states): name -> array, averaged over devices."""
         self._need("get_params", "params_initialized")
         if self._is_stale:
-            for pool, own in (("arg_dict", self._arg_params), ("aux_dict", self._aux_params)):
-                for name, array in own.items():
+            for pool, params in (("arg_dict", self._arg_params), ("aux_dict", self._aux_params)):
+                for name, array in params.items():
                     copies = [getattr(e, pool)[name].as_in_context(CPU) for e in self._first]
                     array[:] = sum(copies[1:], copies[0]) / len(copies)
             self._is_stale = False
@@ -341,9 +341,9 @@ class Module(metaclass=CheckedCall):
 
     def _to_executors(self, arg_params, aux_params):
         for executor in self._first:
-            for own, given in ((executor.arg_dict, arg_params), (executor.aux_dict, aux_params)):
-                for name in own.keys() & given.keys():
-                    _copy("bind", name, given[name], own[name])
+            for dest, source in ((executor.arg_dict, arg_params), (executor.aux_dict, aux_params)):
+                for name in dest.keys() & source.keys():
+                    _copy("bind", name, source[name], dest[name])
 
     # -- optimizer
     def init_optimizer(
@@ -427,14 +427,14 @@ class Module(metaclass=CheckedCall):
         shapes = [d.shape for d in self.data_shapes]
         if [a.shape for a in data] != shapes:
             self._reshape_for(data_batch, data, label)
-        given = dict(zip([d.name for d in self.data_shapes], data, strict=True))
-        given |= dict(zip([d.name for d in self._labels], label, strict=False))
+        arrays = dict(zip([d.name for d in self.data_shapes], data, strict=True))
+        arrays |= dict(zip([d.name for d in self._labels], label, strict=False))
         is_train = self.for_training if is_train is None else is_train
         for executor, part in zip(self._execs, self._slices, strict=True):
             inputs = {}
             for d in self.data_shapes + self.label_shapes:
-                if d.name in given:
-                    array = _part(given[d.name], _axis(d), part, self._batch_size)
+                if d.name in arrays:
+                    array = _part(arrays[d.name], _axis(d), part, self._batch_size)
                     inputs[d.name] = array.astype(executor.arg_dict[d.name].dtype, copy=False)
             executor.forward(is_train, **inputs)
 
@@ -487,21 +487,21 @@ class Module(metaclass=CheckedCall):
     def _merged(self, groups, merge, axes=None):
         if not merge:
             return [list(arrays) for arrays in groups]
-        made = []
+        merged = []
         for k, arrays in enumerate(groups):
             arrays = [a.as_in_context(self._contexts[0]) for a in arrays]
-            made.append(
+            merged.append(
                 arrays[0] if len(arrays) == 1 else nd.concat(*arrays, dim=axes[k] if axes else 0)
             )
-        return made
+        return merged
 
     def update_metric(self, eval_metric, labels):
         """Update a metric with the last outputs and the labels of their batch."""
         self._need("update_metric", "binded", "params_initialized")
         for executor, part in zip(self._execs, self._slices, strict=True):
             parts = [_part(a, 0, part, self._batch_size) for a in labels or ()]
-            named = dict(zip([d.name for d in self._labels], parts, strict=False))
-            eval_metric.update_dict(named, executor.output_dict)
+            by_name = dict(zip([d.name for d in self._labels], parts, strict=False))
+            eval_metric.update_dict(by_name, executor.output_dict)
 
     # -- epochs
     def install_monitor(self, mon):
@@ -645,11 +645,11 @@ class Module(metaclass=CheckedCall):
     def load(prefix, epoch, load_optimizer_states=False, **kwargs):
         """Load a module from a checkpoint, with `Module`'s arguments; then `bind` or `fit` it."""
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
-        made = Module(symbol, **kwargs)
-        made._arg_params, made._aux_params = arg_params, aux_params
-        made.params_initialized = True
-        made._states_file = f"{prefix}-{epoch:04d}.states" if load_optimizer_states else None
-        return made
+        module = Module(symbol, **kwargs)
+        module._arg_params, module._aux_params = arg_params, aux_params
+        module.params_initialized = True
+        module._states_file = f"{prefix}-{epoch:04d}.states" if load_optimizer_states else None
+        return module
 
     def save_checkpoint(self, prefix, epoch, save_optimizer_states=False):
         """Write `prefix-symbol.json`, `prefix-0001.params` and, on request, `.states`."""
@@ -702,16 +702,16 @@ class Module(metaclass=CheckedCall):
                 raise FileError(f"'{fname}' has states of '{name:.60}', which is no parameter")
             index, weight = indices[name], self._first[0].arg_dict[name]
             states[index] = optimizer.create_state_multi_precision(index, weight)
-            own = states_in(states[index])
-            given = [
+            expected = states_in(states[index])
+            stored = [
                 arrays[k] for k in sorted(arrays) if re.fullmatch(r"state\d+:" + re.escape(name), k)
             ]
-            if [a.shape for a in own] != [a.shape for a in given]:
+            if [a.shape for a in expected] != [a.shape for a in stored]:
                 raise FileError(
-                    f"'{fname}': states of '{name}' have the shapes {[a.shape for a in given]}, "
-                    f"but {type(optimizer).__name__} needs {[a.shape for a in own]}"
+                    f"'{fname}': states of '{name}' have the shapes {[a.shape for a in stored]}, "
+                    f"but {type(optimizer).__name__} needs {[a.shape for a in expected]}"
                 )
-            for array, value in zip(own, given, strict=True):
+            for array, value in zip(expected, stored, strict=True):
                 array[:] = value
             counts[index] = _count(fname, arrays[f"count:{name}"])
         self._updater.states = states
@@ -739,17 +739,17 @@ def _zeros_like(array):
     return nd.zeros(array.shape, CPU, array.dtype)
 
 
-def _copy(method, name, given, array):
-    if not isinstance(given, NDArray) or given.shape != array.shape:
+def _copy(method, name, value, array):
+    if not isinstance(value, NDArray) or value.shape != array.shape:
         raise ShapeError(
-            f"Module.{method}: '{name}' is {getattr(given, 'shape', described(given))}, but an "
+            f"Module.{method}: '{name}' is {getattr(value, 'shape', described(value))}, but an "
             f"array of shape {array.shape} is needed"
         )
-    if given is not array:
-        array[:] = given.as_in_context(array.context)
+    if value is not array:
+        array[:] = value.as_in_context(array.context)
 
 
-def _own(text):
+def _initializer_of(text):
     """Return the initializer stored in a variable by `sym.var(init=...)`."""
     if not text.startswith("["):
         return initial.create(text)

@@ -82,10 +82,10 @@ class Monitor(metaclass=CheckedCall):
             for name, array in [*exe.arg_dict.items(), *exe.aux_dict.items()]:
                 self._see(name, array)
         self.activated = False
-        seen, self.queue = self.queue, []
+        entries, self.queue = self.queue, []
         if self.sort:
-            seen.sort(key=lambda entry: entry[1])
-        return [(step, name, _text(name, stat)) for step, name, stat in seen]
+            entries.sort(key=lambda entry: entry[1])
+        return [(step, name, _text(name, stat)) for step, name, stat in entries]
 
     def toc_print(self):
         """Call `toc` and log its results, a line per name, at level INFO."""

@@ -67,9 +67,9 @@ def set_config(**kwargs: Any) -> None:
 
     Raises:  AttrError for an unknown name; HybridError while the profiler runs.
     """
-    known = {"filename", "profile_all", *KINDS, *IGNORED}
-    for name in kwargs.keys() - known:
-        raise AttrError(f"profiler.set_config: no option is called '{name}'; use {sorted(known)}")
+    options = {"filename", "profile_all", *KINDS, *IGNORED}
+    for name in kwargs.keys() - options:
+        raise AttrError(f"profiler.set_config: no option is called '{name}'; use {sorted(options)}")
     if PROFILE.state == "run":
         raise HybridError("profiler.set_config: the profiler is running; call stop() first")
     PROFILE.filename = os.fspath(kwargs.get("filename", PROFILE.filename))
@@ -158,8 +158,8 @@ def watched(n_targets: int) -> dict[CodeType, tuple]:
 def note(frame: FrameType, event: str, _: Any) -> None:
     """Record the start or end of a watched function."""
     plan = PROFILE.plans.get(frame.f_code)
-    known = ("plan", plan.title, "") if plan else watched(len(TARGETS)).get(frame.f_code)
-    if known is None or event not in ("call", "return"):
+    entry = ("plan", plan.title, "") if plan else watched(len(TARGETS)).get(frame.f_code)
+    if entry is None or event not in ("call", "return"):
         return
     stack = PROFILE.stacks.setdefault(threading.get_ident(), [])
     if event == "call":
@@ -169,7 +169,7 @@ def note(frame: FrameType, event: str, _: Any) -> None:
         stack.pop()
     if not stack:
         return
-    (_, begun), ended, (category, name, field) = stack.pop(), time.perf_counter_ns(), known
+    (_, begun), ended, (category, name, field) = stack.pop(), time.perf_counter_ns(), entry
     scope = frame.f_locals
     if category == "compile":
         enter(scope["self"])

@@ -86,7 +86,7 @@ class MXRecordIO(metaclass=CheckedCall):
 
     def _closed(self):
         if self.writable:
-            _named([self._file])
+            _rename_all([self._file])
         else:
             self._file.close()
 
@@ -218,7 +218,7 @@ class MXIndexedRecordIO(MXRecordIO):
 
     def _closed(self):
         if self.writable:
-            _named([self._file, self._index])
+            _rename_all([self._file, self._index])
         else:
             super()._closed()
 
@@ -284,10 +284,10 @@ def _framed(data):
     begins = [0, *(4 * (np.flatnonzero(words == 0xCED7230A) + 1)).tolist()]
     ends = [begin - 4 for begin in begins[1:]] + [len(data)]
     flags = [FIRST, *[BETWEEN] * (len(ends) - 2), LAST] if len(ends) > 1 else [WHOLE]
-    made = []
+    parts = []
     for flag, begin, end in zip(flags, begins, ends, strict=True):
-        made += [MAGIC, struct.pack("<I", flag << 29 | end - begin), data[begin:end]]
-    return b"".join(made) + bytes(-len(data) % 4)
+        parts += [MAGIC, struct.pack("<I", flag << 29 | end - begin), data[begin:end]]
+    return b"".join(parts) + bytes(-len(data) % 4)
 
 
 def _next_record(file, name):
@@ -312,17 +312,17 @@ def _places(file, name):
 
 def _lengths(file, name, size):
     """Yield the length of each part of the next record, with the file positioned at it."""
-    wanted = WHOLE, FIRST
+    flags = WHOLE, FIRST
     while True:
         place = file.tell()
         head = file.read(8)
-        if not head and FIRST in wanted:
+        if not head and FIRST in flags:
             return
         flag, n = divmod(struct.unpack("<I", head[4:])[0], MAX_PART) if len(head) == 8 else (9, 0)
-        if head[:4] != MAGIC or flag not in wanted:
+        if head[:4] != MAGIC or flag not in flags:
             raise FileError(
                 f"'{name}': at byte {place} no record begins ({head.hex() or 'nothing'}); needed: "
-                f"{MAGIC.hex()}, then a flag of {' or '.join(map(str, wanted))} and a length; is "
+                f"{MAGIC.hex()}, then a flag of {' or '.join(map(str, flags))} and a length; is "
                 "it a file of records, and was it cut off, or is the index another's?"
             )
         if place + 8 + n > size:
@@ -333,7 +333,7 @@ def _lengths(file, name, size):
         yield n
         if flag in (WHOLE, LAST):
             return
-        wanted = BETWEEN, LAST
+        flags = BETWEEN, LAST
 
 
 def _to_read(name):
@@ -361,11 +361,11 @@ class _Replaced:
         if os.path.exists(self.target):
             replaces(self.target, start)
         self.temporary = f"{self.target}.{os.urandom(8).hex()}.tmp"
-        with self._said():
+        with self._file_errors():
             self.file = open(self.temporary, "xb")
 
     @contextlib.contextmanager
-    def _said(self):
+    def _file_errors(self):
         try:
             yield
         except OSError as error:
@@ -373,7 +373,7 @@ class _Replaced:
             raise FileError(f"cannot write '{self.target}': {error.strerror}") from None
 
     def write(self, data):
-        with self._said():
+        with self._file_errors():
             self.file.write(data)
 
     def tell(self):
@@ -394,7 +394,7 @@ class _Replaced:
             os.unlink(self.temporary)
 
 
-def _named(files):
+def _rename_all(files):
     """Rename files after all are complete; after an error, delete the temporary ones."""
     try:
         for file in files:

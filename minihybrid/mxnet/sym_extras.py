@@ -96,20 +96,20 @@ def composed(symbol, args, name, kwargs):
             f"compose: {len(args)} symbols are given, but there are {len(names)} "
             f"variables{': ' * bool(names)}{', '.join(names)}"
         )
-    given = dict(zip(names, args, strict=False)) | kwargs
-    for key, value in given.items():
+    substitutes = dict(zip(names, args, strict=False)) | kwargs
+    for key, value in substitutes.items():
         if key not in names:
             raise AttrError(
                 f"compose: there is no variable {key}; there are {', '.join(names) or 'none'}"
             )
         if not isinstance(value, Symbol):
             raise AttrError(f"compose: {key} is {described(value)}, but a Symbol is needed")
-    values = {n: given.get(n.name, Symbol([(n, 0)])) for n in nodes}
+    values = {n: substitutes.get(n.name, Symbol([(n, 0)])) for n in nodes}
     with NameManager():
-        made = Group(replay(symbol.refs, values))
-    if name and made.name and made.refs[0][0].op:
-        made.refs[0][0].name = NameManager.current().get(name, None)
-    return made
+        result = Group(replay(symbol.refs, values))
+    if name and result.name and result.refs[0][0].op:
+        result.refs[0][0].name = NameManager.current().get(name, None)
+    return result
 
 
 def inferred(symbol, who, args, kwargs):
@@ -126,10 +126,10 @@ def inferred(symbol, who, args, kwargs):
             f"{who}: {len(args)} values are given, but there are {len(names)} arguments: "
             f"{', '.join(names)}"
         )
-    known, inputs = dict(zip(names, args, strict=False)) | kwargs, symbol.list_inputs()
-    if unknown := sorted(known.keys() - set(inputs)):
+    values, inputs = dict(zip(names, args, strict=False)) | kwargs, symbol.list_inputs()
+    if unknown := sorted(values.keys() - set(inputs)):
         raise AttrError(unknown_argument(who, unknown, inputs))
-    specs = infer(Graph.of(symbol), {k: spec_of(v) for k, v in known.items() if v is not None})
+    specs = infer(Graph.of(symbol), {k: spec_of(v) for k, v in values.items() if v is not None})
     return (
         [specs[n][0] for n in arguments],
         [specs[n][i] for n, i in symbol.refs],
@@ -140,8 +140,8 @@ def inferred(symbol, who, args, kwargs):
 def _of_shape(shape):
     if not isinstance(shape, (tuple, list)):
         raise AttrError(f"infer_shape: a shape is {described(shape)}, but a tuple is needed")
-    known = len(shape) > 0 or is_np_shape()  # otherwise, () means an unknown shape
-    return Spec(told_shape(shape) if known else None, None)
+    is_known = len(shape) > 0 or is_np_shape()  # otherwise, () means an unknown shape
+    return Spec(told_shape(shape) if is_known else None, None)
 
 
 def _of_dtype(dtype):

@@ -48,15 +48,15 @@ def set_np_shape(active):
 class _Scope(ContextDecorator):
     """Sets switches inside a `with` block, or during a function."""
 
-    def __init__(self, **wanted):
-        self.wanted, self.before = wanted, []
+    def __init__(self, **values):
+        self.values, self.before = values, []
 
     def _recreate_cm(self):
-        return _Scope(**self.wanted)
+        return _Scope(**self.values)
 
     def __enter__(self):
         self.before.append(dict(vars(SWITCHES)))
-        vars(SWITCHES).update(self.wanted)
+        vars(SWITCHES).update(self.values)
         return self
 
     def __exit__(self, *_):
@@ -79,19 +79,19 @@ def np_array(active=True):
     return _Scope(array=bool(active))
 
 
-def _decorated(target, **wanted):
+def _decorated(target, **values):
     """Wrap a function, or every method that a class itself defines, in the switches."""
     if not inspect.isclass(target):
 
         @functools.wraps(target)
         def call(*args, **kwargs):
-            with _Scope(**wanted):
+            with _Scope(**values):
                 return target(*args, **kwargs)
 
         return call
     for name, value in list(vars(target).items()):
         if inspect.isfunction(value):
-            setattr(target, name, _decorated(value, **wanted))
+            setattr(target, name, _decorated(value, **values))
     return target
 
 
