@@ -51,7 +51,7 @@ class Foreach(Loop):
         for _ in range(self.n_states + 1):  # one state's spec may determine the next one's
             inside = self.specs_inside(now)
             heads = [inside[n][i] for n, i in self.body.heads]
-            now, with_specs = [inside[v][0] for v in self.ins], now
+            now, before = [inside[v][0] for v in self.ins], now
             for j, new in enumerate(heads[self.n_outs :]):
                 k = self.n_rows + j
                 now[k] = refine(f"state {j} of foreach", now[k], new)
@@ -60,7 +60,7 @@ class Foreach(Loop):
                         f"foreach: state {j} is {now[k].dtype}, but its new value {new.dtype}; "
                         "cast one of them"
                     )
-            if now == with_specs:
+            if now == before:
                 break
         data, states, others = self.sorted(now)
         data = [
@@ -233,7 +233,7 @@ def written_down(graph: Graph) -> Graph:
             return None
         specs = [n.specs[i] for n, i in inputs]
         with tracing(Trace()) as trace, Prefix(f"{node.name}_"):
-            trace.with_specs.update(n for n, _ in inputs)
+            trace.known.update(n for n, _ in inputs)
             outputs = node.op.written_down(specs, *(Symbol([ref]) for ref in inputs))
         for new in trace.nodes:
             emit(new)
