@@ -146,14 +146,14 @@ def _api(arrays, n_inputs, weights, nbytes, calls):
         n_arrays=len(arrays),
         usage=f"net.weights {files}",
         bytes=", ".join(str(spec.nbytes) for *_, spec in arrays),
-        given=", ".join(f"arrays[{i}]" for i in range(len(arrays))),
+        pointers=", ".join(f"arrays[{i}]" for i in range(len(arrays))),
     )
 
 
 def _operand(operand, n_inputs):
     """Return an operand of a kernel call as a C expression."""
-    what, which, after, turn = operand
-    moves = f" {'-' if turn < 0 else '+'} turn * {abs(turn)}" * bool(turn)
+    what, which, after, stride = operand
+    moves = f" {'-' if stride < 0 else '+'} turn * {abs(stride)}" * bool(stride)
     behind = f" + {after}" * bool(after) + moves
     if what == ARRAY:
         if not behind:

@@ -107,8 +107,8 @@ class Model(NamedTuple):
                 f"{self.source}: the shapes of the inputs {', '.join(specs)} don't determine those "
                 "of its labels; give complete shapes, without a 0"
             )
-        known = dict(zip(self.symbol.list_arguments(), args, strict=True))
-        net = Prediction(self, {name: known[name] for name in self.labels})
+        arg_shapes = dict(zip(self.symbol.list_arguments(), args, strict=True))
+        net = Prediction(self, {name: arg_shapes[name] for name in self.labels})
         net.hybridize()
         return net
 
@@ -276,7 +276,7 @@ def compared(model: Model, shapes: dict[str, tuple[int, ...]], outs: dict[str, n
 
 
 # -- the command line ----------------------------------------------------------------------
-def named(text: str) -> tuple[str, str]:
+def name_and_value(text: str) -> tuple[str, str]:
     """Parse an argument NAME=VALUE into (name, value)."""
     name, equals, value = text.partition("=")
     if not (name and equals and value):
@@ -286,7 +286,7 @@ def named(text: str) -> tuple[str, str]:
 
 def shape(text: str) -> tuple[str, tuple[int, ...]]:
     """Parse an argument such as data=1,3,224,224 into (name, shape)."""
-    name, value = named(text)
+    name, value = name_and_value(text)
     try:
         lengths = tuple(int(n) for n in value.replace("x", ",").split(","))
     except ValueError:

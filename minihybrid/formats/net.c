@@ -163,7 +163,7 @@ int main(int count, char **names)
             return failed(names[2 + i], "a file as long as the input is needed");
         fclose(file);
     }
-    net_predict(self, $given);
+    net_predict(self, $pointers);
     for (int i = INPUTS; i < ALL; i++) {
         FILE *file = fopen(names[2 + i], "wb");
         if (!file || fwrite(arrays[i], 1, sizes[i], file) != sizes[i] || fclose(file))

@@ -48,15 +48,15 @@ const PROGRAM = "{hash}";
 
 def write_wasm(entry, path, *_):
     """Write `path.mjs`, an ES module, and `path.wasm`, which it runs."""
-    text, made = written(entry, f"{Path(path).name}.mjs")
-    return write_together({f"{path}.mjs": text.encode(), f"{path}.wasm": made})
+    text, binary = written(entry, f"{Path(path).name}.mjs")
+    return write_together({f"{path}.mjs": text.encode(), f"{path}.wasm": binary})
 
 
 def written(entry, name="net.mjs"):
     """Return (the source of the ES module, the bytes of the program)."""
     program = lowered(entry)
-    made, *places = assembled(program)
-    return loader(program, made, *places, name), made
+    binary, *places = assembled(program)
+    return loader(program, binary, *places, name), binary
 
 
 def assembled(program: Program) -> tuple:
@@ -91,7 +91,7 @@ def bytes_of(dtype: str, shape: list) -> tuple:
     return coefficients.get((), 0), coefficients.get((N,), 0)
 
 
-def loader(program: Program, made: bytes, where: dict, end: tuple, name: str) -> str:
+def loader(program: Program, binary: bytes, where: dict, end: tuple, name: str) -> str:
     """Return the source of the ES module that runs this program, and only it."""
 
     def line(length):
@@ -115,8 +115,8 @@ def loader(program: Program, made: bytes, where: dict, end: tuple, name: str) ->
         inputs=as_json(program.inputs),
         outputs=as_json(program.outputs),
         end=json.dumps(end),
-        nbytes=len(made),
-        hash="sha256-" + base64.b64encode(hashlib.sha256(made).digest()).decode(),
+        nbytes=len(binary),
+        hash="sha256-" + base64.b64encode(hashlib.sha256(binary).digest()).decode(),
     )
     return head + Path(codegen.__file__).with_name("net.mjs").read_text(encoding="utf-8")
 

@@ -95,8 +95,8 @@ def while_loop(exporter, node, *inputs):
     )
     draft.name, states = name, [inputs[i] for i in op.vars]
     loop_inputs = [np.array(op.max_iterations), first, *states, *zeros]
-    made = applied(draft, "Loop", loop_inputs, [v.dtype for v in (*now, *stacks)], body=body)
-    return [*made[len(now) :], *made[: len(now)]]
+    results = applied(draft, "Loop", loop_inputs, [v.dtype for v in (*now, *stacks)], body=body)
+    return [*results[len(now) :], *results[: len(now)]]
 
 
 def foreach(exporter, node, *inputs):
@@ -124,8 +124,8 @@ def foreach(exporter, node, *inputs):
     body = exporter.body([*now, *row], iteration, heads)
     draft.name, scan_inputs = name, [v for _, v in (*states, *rows)]
     dtypes = [v.dtype for v in body.outputs]
-    made = applied(draft, "Scan", scan_inputs, dtypes, body=body, num_scan_inputs=len(rows))
-    return [*made[op.n_states :], *made[: op.n_states]]
+    results = applied(draft, "Scan", scan_inputs, dtypes, body=body, num_scan_inputs=len(rows))
+    return [*results[op.n_states :], *results[: op.n_states]]
 
 
 CONTROL = {"_cond": branch, "_while_loop": while_loop, "_foreach": foreach}

@@ -65,8 +65,8 @@ class Draft:
     Value(name='y_relu', dtype=dtype('float32'))
     """
 
-    def __init__(self, taken=()):
-        self.steps, self.taken = [], set(taken)
+    def __init__(self, used=()):
+        self.steps, self.used = [], set(used)
         self.name, self.source = "", ""  # of the node being exported
 
     def add(self, kind, *inputs, dtype=None, count=1, **attrs):
@@ -90,7 +90,7 @@ class Draft:
 
     def unique(self, base):
         """Return the name, with a numeric suffix if it's taken."""
-        return free_name(base, self.taken)
+        return free_name(base, self.used)
 
     def cast(self, value, dtype):
         """Cast a value to a dtype."""
@@ -144,29 +144,29 @@ def renamed(steps, new):
 
 def live(steps, names):
     """Return the steps that the outputs need; for example, none for the labels of a loss."""
-    kept, needed = [], set(names)
+    result, needed = [], set(names)
     for step in reversed(steps):
         if not needed.isdisjoint(step.outputs):
             for each in all_steps([step]):
                 needed.update(name for name in each.inputs if isinstance(name, str))
             for body in bodies(step):
                 needed.update(value.name for value in body.outputs)
-            kept.append(step)
-    return kept[::-1]
+            result.append(step)
+    return result[::-1]
 
 
-def free_name(name, taken, mark=""):
-    """Return the name, with a mark and a number if it's taken, and add it to `taken`.
+def free_name(name, used, mark=""):
+    """Return the name, with a mark and a number if it's taken, and add it to `used`.
 
-    >>> taken = {"fc"}
-    >>> free_name("fc", taken), free_name("fc", taken, "_"), free_name("out", taken)
+    >>> used = {"fc"}
+    >>> free_name("fc", used), free_name("fc", used, "_"), free_name("out", used)
     ('fc1', 'fc_1', 'out')
     """
     free, count = name, 0
-    while free in taken:
+    while free in used:
         count += 1
         free = f"{name}{mark}{count}"
-    taken.add(free)
+    used.add(free)
     return free
 
 
@@ -201,9 +201,9 @@ class Merged:
     """The merged steps of several drafts."""
 
     def __init__(self, drafts, sizes, data):
-        self.draft = Draft(set().union(*(d.taken for d in drafts)))
+        self.draft = Draft(set().union(*(d.used for d in drafts)))
         self.steps, self.sizes = self.draft.steps, sizes
-        self.data, self.length, self.made = data, None, {}
+        self.data, self.length, self.cache = data, None, {}
 
     def refuse(self, step):
         """Raise an ExportError about a step that differs between batch sizes."""
@@ -272,7 +272,7 @@ class Merged:
     def computed(self, start, slope):
         """Return the name of start + slope * (batch size)."""
         key = start.shape, start.tobytes(), slope.tobytes()
-        if key not in self.made:
+        if key not in self.cache:
             draft, draft.name = self.draft, "batch"
             if self.length is None:
                 draft.source = f"the input '{self.data}'"
@@ -281,8 +281,8 @@ class Merged:
                 )
             length = self.length if start.ndim else draft.add("Squeeze", self.length)
             value = draft.add("Mul", length, slope)
-            self.made[key] = draft.add("Add", value, start)
-        return self.made[key].name
+            self.cache[key] = draft.add("Add", value, start)
+        return self.cache[key].name
 
 
 def equal(a, b):

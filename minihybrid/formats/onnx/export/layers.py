@@ -22,8 +22,8 @@ def in_floats(rule):
     """
 
     def wrapped(draft, node, *inputs):
-        wanted = np.dtype("float32")
-        inputs = [v if v.dtype.kind == "f" else draft.cast(v, wanted) for v in inputs]
+        dtype = np.dtype("float32")
+        inputs = [v if v.dtype.kind == "f" else draft.cast(v, dtype) for v in inputs]
         out = rule(draft, node, *inputs)
         return out if out is None else draft.cast(out, node.specs[0].dtype)
 
@@ -31,10 +31,10 @@ def in_floats(rule):
 
 
 # -- products of matrices --------------------------------------------------------------
-def swapped(draft, value, ndim, wanted):
-    """Swap a value's last two axes, if `wanted`."""
+def swapped(draft, value, ndim, transpose):
+    """Swap a value's last two axes, if `transpose`."""
     *lead, m, n = range(ndim)
-    return draft.add("Transpose", value, perm=[*lead, n, m]) if wanted else value
+    return draft.add("Transpose", value, perm=[*lead, n, m]) if transpose else value
 
 
 def product(draft, node, lhs, rhs):

@@ -107,15 +107,15 @@ def reduction(kind):
     def rule(draft, node, data):
         attrs, out = node.attrs, node.specs[0]
         ndim = len(spec_of(node).shape)
-        gone = axes_of(kind, attrs["axis"], ndim, attrs["exclude"])
+        axes = axes_of(kind, attrs["axis"], ndim, attrs["exclude"])
         value = draft.add(
             kind,
             draft.cast(data, out.dtype),
-            whole(gone),
+            whole(axes),
             keepdims=int(attrs["keepdims"]),
             noop_with_empty_axes=1,
         )
-        if len(gone) == ndim and not attrs["keepdims"]:  # ours has shape (1,)
+        if len(axes) == ndim and not attrs["keepdims"]:  # ours has shape (1,)
             value = draft.reshape(value, out.shape)
         return value
 

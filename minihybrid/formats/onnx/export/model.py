@@ -48,10 +48,10 @@ class Writer:
     length:  the batch size, if it's free.
     """
 
-    def __init__(self, taken, length):
+    def __init__(self, used, length):
         self.checker, self.helper, self.numpy_helper = library()
         self.length = length
-        self.initializers, self.constants, self.names = [], {}, Draft(taken)
+        self.initializers, self.constants, self.names = [], {}, Draft(used)
 
     def kind(self, dtype):
         """Return ONNX's enum value of a dtype."""
@@ -165,14 +165,14 @@ def write_onnx(symbol, params, specs, path, dynamic=True):
         for name, array in params.items()
     }
     batch = batch_inputs(specs) if dynamic is True else list(dynamic or ())
-    known = specs | {n: Spec(a.shape, a.dtype) for n, a in arrays.items()}
+    input_specs = specs | {n: Spec(a.shape, a.dtype) for n, a in arrays.items()}
     traced = (lambda _: symbol) if isinstance(symbol, Symbol) else symbol
-    program = drafted(traced, known, batch)
+    program = drafted(traced, input_specs, batch)
     steps = list(all_steps(program.steps))
     read = {n for step in steps for n in step.inputs if isinstance(n, str)}
-    made = {n for step in steps for n in step.outputs}
-    made |= {v.name for step in steps for body in bodies(step) for v in body.inputs}
-    missing = sorted(read - made - known.keys() - {""})
+    defined = {n for step in steps for n in step.outputs}
+    defined |= {v.name for step in steps for body in bodies(step) for v in body.inputs}
+    missing = sorted(read - defined - input_specs.keys() - {""})
     if missing:
         raise AttrError(
             f"export to ONNX: the net reads '{missing[0]}', which is neither among the parameters "
@@ -180,7 +180,7 @@ def write_onnx(symbol, params, specs, path, dynamic=True):
         )
     arrays = {name: array for name, array in arrays.items() if name in read}
     check_size(arrays)
-    writer = Writer({*known, *made}, specs[batch[0]].shape[0] if batch else None)
+    writer = Writer({*input_specs, *defined}, specs[batch[0]].shape[0] if batch else None)
     nodes = [writer.node(step) for step in program.steps]
     for name, array in arrays.items():
         writer.initializer(name, array)
@@ -291,7 +291,7 @@ def free_first(name, shape):
 
 def write_net(entry, path, _, net):
     """Write `path.onnx`, for any batch size: the format "onnx" of `net.export`."""
-    known = {n.name: n.specs[0] for n in entry.graph.variables}
+    var_specs = {n.name: n.specs[0] for n in entry.graph.variables}
     names = input_names(entry, net)
 
     def traced(specs):
@@ -301,7 +301,7 @@ def write_net(entry, path, _, net):
         write_onnx(
             traced,
             {name: p.data() for name, p in entry.params.items()},
-            {name: known[own] for name, own in zip(names, entry.names, strict=True)},
+            {name: var_specs[var] for name, var in zip(names, entry.names, strict=True)},
             f"{path}.onnx",
         ),
     )

@@ -41,8 +41,8 @@ class Exporter:
     values:  (node, output index) -> Value, or an ndarray for a constant.
     """
 
-    def __init__(self, graph, taken):
-        self.draft, self.values = Draft(taken), {}
+    def __init__(self, graph, used):
+        self.draft, self.values = Draft(used), {}
         for node in graph.nodes:
             self.add(node)
 
@@ -88,11 +88,11 @@ class Exporter:
         """Decompose a node and return the outputs."""
         specs = [source.specs[i] for source, i in node.inputs]
         mode = {"training": False} if node.op.modal and rule is node.op.expand else {}
-        with tracing(Trace()) as made, Prefix(f"{node.name}_"):
-            made.known.update(source for source, _ in node.inputs)
+        with tracing(Trace()) as subtrace, Prefix(f"{node.name}_"):
+            subtrace.known.update(source for source, _ in node.inputs)
             out = rule(specs, *(Symbol([ref]) for ref in node.inputs), **node.attrs, **mode)
         source = self.draft.source
-        for inner in made.nodes:
+        for inner in subtrace.nodes:
             self.add(inner, source)
         outs = out if isinstance(out, tuple) else (out,)
         return [self.values[ref] for s in outs for ref in s.refs][: node.n_outputs]
@@ -112,8 +112,8 @@ class Exporter:
         draft, outputs = self.draft, []
         outer, draft.steps = draft.steps, []
         for value in write():
-            made = {name for step in draft.steps for name in step.outputs}
-            if getattr(value, "name", None) not in made or value in outputs:
+            defined = {name for step in draft.steps for name in step.outputs}
+            if getattr(value, "name", None) not in defined or value in outputs:
                 value = draft.add("Identity", value)
             outputs.append(value)
         steps, draft.steps = live(draft.steps, [v.name for v in outputs]), outer
@@ -144,10 +144,10 @@ def draft_of(symbol, specs, names):
 
 def named_heads(draft, heads, names):
     """Give each output its name; copy an input or a constant that is an output."""
-    made = {name for step in draft.steps for name in step.outputs}
+    defined = {name for step in draft.steps for name in step.outputs}
     new = {}
     for value, name in zip(heads, names, strict=True):
-        if getattr(value, "name", None) in made - new.keys():
+        if getattr(value, "name", None) in defined - new.keys():
             new[value.name] = name
         else:
             draft.source = f"the output '{name}'"

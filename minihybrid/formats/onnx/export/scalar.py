@@ -63,17 +63,17 @@ def elementwise(draft, node, inputs):
     builder = Builder(draft, dict(zip(NAMES, inputs, strict=False)), dtype)
     if "scalar" in node.attrs:  # it is the second operand
         scalar = literal(node.attrs["scalar"])
-        text, builder.given["b"] = text.replace(scalar, "{b}"), builder.read(scalar)
+        text, builder.operands["b"] = text.replace(scalar, "{b}"), builder.read(scalar)
     if kind := IDIOMS.get(text):
-        return draft.add(kind, *(draft.cast(v, dtype) for v in builder.given.values()))
+        return draft.add(kind, *(draft.cast(v, dtype) for v in builder.operands.values()))
     return draft.cast(builder.read(text), dtype)
 
 
 class Builder:
     """Translates expressions to values; `given` maps a, b, ... to the operands."""
 
-    def __init__(self, draft, given, dtype):
-        self.draft, self.given, self.dtype = draft, given, dtype
+    def __init__(self, draft, operands, dtype):
+        self.draft, self.operands, self.dtype = draft, operands, dtype
 
     def read(self, text):
         """Return the value of an expression."""
@@ -87,7 +87,7 @@ class Builder:
             case ast.Name(id="NAN" | "INF" | "nan" | "inf" as name):
                 return np.asarray(float(name), self.dtype if self.dtype.kind == "f" else FLOAT64)
             case ast.Name(id=name):
-                return self.given[name]
+                return self.operands[name]
             case ast.Constant(value=number):
                 return number
             case ast.UnaryOp(op=ast.USub(), operand=part):

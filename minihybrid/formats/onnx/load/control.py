@@ -41,17 +41,17 @@ def _scalar(call, array):
     return OPS["_np_reshape"](number, newshape=())
 
 
-def _outputs(call, made):
+def _outputs(call, results):
     """Return the outputs that the node names, possibly fewer than it has."""
-    return tuple(made[: len(call.node.outputs)])
+    return tuple(results[: len(call.node.outputs)])
 
 
 def _if(call):
     """If, as `cond`; a branch with a known condition is resolved now."""
     sides = [_graph(call, f"{name}_branch", 0) for name in ("then", "else")]
-    known = call.need(0).fixed
-    if known is not None:
-        return _outputs(call, _inside(call, sides[not known.item()]))
+    condition = call.need(0).fixed
+    if condition is not None:
+        return _outputs(call, _inside(call, sides[not condition.item()]))
     then, other = (lambda g=g: _inside(call, g) for g in sides)
     return _outputs(call, control_flow.cond(call.sym(0), then, other))
 
@@ -76,11 +76,11 @@ def _loop(call):
     now = [OPS["_np_reshape"](zero, newshape=()), first, *(call.sym(i + 2) for i in range(n))]
     pairs = [call.scope.spec(x) for x in now]
 
-    def step(turn, *states):
-        _tell(call, [turn, *states], pairs)
-        return [], [turn + 1, *_inside(call, body, [turn, *states])]
+    def step(iteration, *states):
+        _tell(call, [iteration, *states], pairs)
+        return [], [iteration + 1, *_inside(call, body, [iteration, *states])]
 
-    _, last = control_flow.while_loop(lambda turn, going, *_: going, step, now, most)
+    _, last = control_flow.while_loop(lambda iteration, going, *_: going, step, now, most)
     return _outputs(call, last[2:])
 
 
@@ -99,8 +99,8 @@ def _scan(call):
         row = [
             OPS["_np_reshape"](x, newshape=()) if a else x for x, a in zip(row, alone, strict=True)
         ]
-        made = _inside(call, body, [*now, *row])
-        return made[m:], made[:m]
+        outputs = _inside(call, body, [*now, *row])
+        return outputs[m:], outputs[:m]
 
     outs, last = control_flow.foreach(step, rows, states)
     return _outputs(call, [*last, *outs])

@@ -16,11 +16,11 @@ from minihybrid.ops import OPS
 def plain(name):
     """Return the rule of an operator that only has another name here."""
 
-    def made(call):
+    def rule(call):
         inputs = [call.sym(i) for i in range(len(OPS[name].inputs))]
         return OPS[name](*inputs)
 
-    return made
+    return rule
 
 
 # -- two inputs ------------------------------------------------------------------------
@@ -44,7 +44,7 @@ def single(call, i):
 def binary(name, scalar, reverse=None):
     """Return the rule of a binary operator; a scalar constant becomes an attribute."""
 
-    def made(call):
+    def rule(call):
         right, left = single(call, 1), single(call, 0)
         if right is not None:
             return OPS[scalar](call.sym(0), scalar=right)
@@ -52,7 +52,7 @@ def binary(name, scalar, reverse=None):
             return OPS[reverse or scalar](call.sym(1), scalar=left)
         return OPS[name](call.sym(0), call.sym(1))
 
-    return made
+    return rule
 
 
 _divided = binary("broadcast_div", "_div_scalar", "_rdiv_scalar")
@@ -77,7 +77,7 @@ def _mod(call):
 def _chain(name, scalar=None):
     """Return the rule of a variadic operator, as a chain of binary ones."""
 
-    def made(call):
+    def rule(call):
         if scalar and len(call.inputs) == 2:
             return binary(name, scalar)(call)
         out = call.sym(0)
@@ -85,7 +85,7 @@ def _chain(name, scalar=None):
             out = OPS[name](out, call.sym(i))
         return out
 
-    return made
+    return rule
 
 
 def _mean(call):
@@ -145,10 +145,10 @@ def _dropout(call):
 
 # -- activations -----------------------------------------------------------------------
 def _leaky(kind, alpha):
-    def made(call):
+    def rule(call):
         return OPS["LeakyReLU"](call.sym(0), act_type=kind, slope=call.number("alpha", alpha))
 
-    return made
+    return rule
 
 
 def _prelu(call):
@@ -216,7 +216,7 @@ def _mish(call):
 def _softmax(name):
     """Return a softmax rule: along an axis, before opset 13 over it and all later axes."""
 
-    def made(call):
+    def rule(call):
         ndim, data = call.ndim(0), call.sym(0)
         axis = call.axis(call.integer("axis", -1 if call.opset >= 13 else 1), ndim)
         rest = call.shape(0)[axis + 1 :]
@@ -225,7 +225,7 @@ def _softmax(name):
         rows = OPS["Reshape"](data, shape=(0,) * axis + (-1,))
         return OPS["reshape_like"](OPS[name](rows, axis=-1), data)
 
-    return made
+    return rule
 
 
 # -- sums and extremes -----------------------------------------------------------------
@@ -237,7 +237,7 @@ def axes_of(call, since, place=1):
 
 
 def _reduction(name, since=18, before=None, after=None):
-    def made(call):
+    def rule(call):
         axes, keep = axes_of(call, since), bool(call.integer("keepdims", 1))
         nothing, data = call.integer("noop_with_empty_axes", 0), call.sym(0)
         if not axes and nothing:
@@ -245,7 +245,7 @@ def _reduction(name, since=18, before=None, after=None):
         out = OPS[name](OPS[before](data) if before else data, axis=axes or None, keepdims=keep)
         return OPS[after](out) if after else out
 
-    return made
+    return rule
 
 
 def _log_sum_exp(call):
@@ -259,14 +259,14 @@ def _log_sum_exp(call):
 
 
 def _extreme(name):
-    def made(call):
+    def rule(call):
         if call.integer("select_last_index", 0):
             call.fail("select_last_index=1 is not supported; needed: 0")
         return OPS[name](
             call.sym(0), axis=call.integer("axis", 0), keepdims=bool(call.integer("keepdims", 1))
         )
 
-    return made
+    return rule
 
 
 # Operators that only have other names here: in lower case, and those of NumPy.

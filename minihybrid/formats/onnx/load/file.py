@@ -206,22 +206,22 @@ def _checked(model, outer=frozenset()):
 
     outer:   the names visible to a subgraph.
     """
-    known = {name for name, *_ in model.inputs} | model.arrays.keys() | outer
-    if len(known) != len(model.inputs) + len(model.arrays) + len(outer):
+    defined = {name for name, *_ in model.inputs} | model.arrays.keys() | outer
+    if len(defined) != len(model.inputs) + len(model.arrays) + len(outer):
         raise FileError(f"{model.source}: two inputs have one name")
     for node in model.nodes:
         for name in node.inputs:
-            if name and name not in known:
+            if name and name not in defined:
                 node.fail(f"it reads {name!r:.60}, which nothing before it makes")
         for graph in node.graphs:
-            _checked(graph, frozenset(known))
+            _checked(graph, frozenset(defined))
         for name in node.outputs:
-            if name in known:
+            if name in defined:
                 node.fail(f"it makes {name!r:.60}, which is there already")
             if name:
-                known.add(name)
+                defined.add(name)
     for name, *_ in model.outputs:
-        if name not in known:
+        if name not in defined:
             raise FileError(f"{model.source}: the output {name!r:.60} is made by no node")
     if not model.outputs:
         raise FileError(f"{model.source}: the graph has no outputs: nothing is asked for")

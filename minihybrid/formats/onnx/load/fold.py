@@ -18,25 +18,25 @@ def fold(call):
     """Return a node's output in both trials; `None` if it can't be folded."""
     rule = FOLDED.get(call.node.op)
     optional = 3 if call.node.op == "Slice" else len(call.inputs)
-    given = [v for v in call.inputs if v is not None]
+    inputs = [v for v in call.inputs if v is not None]
     if (
         rule is None
-        or not given
+        or not inputs
         or None in call.inputs[:optional]
-        or any(v.arrays is None for v in given)
+        or any(v.arrays is None for v in inputs)
     ):
         return None
     call.need(0)
     with np.errstate(all="ignore"):
-        first = _made(call, rule, 0)
-        same = all(v.fixed is not None for v in given)
-        trials = first, first if same else _made(call, rule, 1)
-    value = Value("", trials, trained=any(v.trained for v in given))
+        first = _evaluated(call, rule, 0)
+        same = all(v.fixed is not None for v in inputs)
+        trials = first, first if same else _evaluated(call, rule, 1)
+    value = Value("", trials, trained=any(v.trained for v in inputs))
     if (
         call.node.op in UNSURE
         and not same
         and value.fixed is not None
-        and any(v.fixed is not None and (v.fixed > 1).any() for v in given)
+        and any(v.fixed is not None and (v.fixed > 1).any() for v in inputs)
     ):
         call.fail(
             "it compares a length that the file leaves open with a number; fix "
@@ -45,7 +45,7 @@ def fold(call):
     return value
 
 
-def _made(call, rule, trial):
+def _evaluated(call, rule, trial):
     arrays = [v and v.arrays[trial] for v in call.inputs]
     call.fits((sum(a.size for a in arrays if a is not None),))
     return rule(call, *arrays)
@@ -125,28 +125,28 @@ def _transpose(call, data):
     return np.transpose(data, axes)
 
 
-def _axes(call, given):
+def _axes(call, axes):
     """Return the axes of Squeeze or Unsqueeze: an attribute, since opset 13 an input."""
     if call.opset < 13:
         return call.integers("axes")
-    return None if given is None else call.whole(given, "the list of axes")
+    return None if axes is None else call.whole(axes, "the list of axes")
 
 
-def _squeeze(call, data, given=None):
-    return np.squeeze(data, _axes(call, given))
+def _squeeze(call, data, axes=None):
+    return np.squeeze(data, _axes(call, axes))
 
 
-def _unsqueeze(call, data, given=None):
-    return np.expand_dims(data, _axes(call, given) or ())
+def _unsqueeze(call, data, axes=None):
+    return np.expand_dims(data, _axes(call, axes) or ())
 
 
-def _slice(call, data, *given):
+def _slice(call, data, *bounds):
     if call.opset < 10:
         begins, ends = call.integers("starts", ()), call.integers("ends", ())
         axes, steps = call.integers("axes"), None
     else:
         begins, ends, axes, steps = (
-            None if g is None else call.whole(g, "a place") for g in (*given, None, None)[:4]
+            None if g is None else call.whole(g, "a place") for g in (*bounds, None, None)[:4]
         )
     axes = range(len(begins)) if axes is None else axes
     steps = [1] * len(begins) if steps is None else steps
@@ -186,8 +186,8 @@ def _range(call, start, limit, step):
     return np.arange(start, limit, step, np.asarray(start).dtype)
 
 
-def _product(call, data, given=None):
-    axes = call.integers("axes") if given is None else call.whole(given, "the axes")
+def _product(call, data, axes=None):
+    axes = call.integers("axes") if axes is None else call.whole(axes, "the axes")
     keep = bool(call.integer("keepdims", 1))
     if call.integer("noop_with_empty_axes", 0) and not axes:
         return data

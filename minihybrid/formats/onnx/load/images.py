@@ -111,8 +111,8 @@ def _depth_to_space(call):
     out = OPS["Reshape"](data, shape=codes(call, split, shapes))
     out = OPS["transpose"](out, axes=(0, 1, 4, 2, 5, 3))
     turned = [(n, c, h, size, w, size) for n, c, _, _, h, w in split]
-    wanted = [(n, c, h * size, w * size) for n, c, h, _, w, _ in turned]
-    return reshaped(call, out, wanted, turned)
+    target = [(n, c, h * size, w * size) for n, c, h, _, w, _ in turned]
+    return reshaped(call, out, target, turned)
 
 
 def _space_to_depth(call):

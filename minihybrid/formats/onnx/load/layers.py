@@ -125,9 +125,9 @@ def _deconv(call):
     kernel = call.integers("kernel_shape", weight[2:])
     strides, dilations, pads = _window(call, kernel)
     more = call.integers("output_padding", (0,) * len(kernel))
-    mode, wanted = call.text("auto_pad", "NOTSET"), call.integers("output_shape")
-    if wanted is not None or mode[:4] == "SAME":
-        pads = _cuts(call, kernel, strides, dilations, more, wanted, mode)
+    mode, output_shape = call.text("auto_pad", "NOTSET"), call.integers("output_shape")
+    if output_shape is not None or mode[:4] == "SAME":
+        pads = _cuts(call, kernel, strides, dilations, more, output_shape, mode)
     even = all(a == b >= 0 for a, b in pads)
     cuts = [(0, 0) if even else (a, b - m) for (a, b), m in zip(pads, more, strict=True)]
     bias = [] if call.get(2) is None else [call.sym(2)]
@@ -153,11 +153,11 @@ def _deconv(call):
     )
 
 
-def _cuts(call, kernel, strides, dilations, more, wanted, mode):
+def _cuts(call, kernel, strides, dilations, more, output_shape, mode):
     """Return the crops for a given output size, or for `stride` times the input size."""
     cuts = []
     for shape in call.shapes(0):
-        sizes = wanted or [n * s for n, s in zip(shape[2:], strides, strict=True)]
+        sizes = output_shape or [n * s for n, s in zip(shape[2:], strides, strict=True)]
         totals = [
             s * (n - 1) + m + d * (k - 1) + 1 - size
             for n, k, s, d, m, size in zip(
@@ -170,7 +170,7 @@ def _cuts(call, kernel, strides, dilations, more, wanted, mode):
 
 
 def _pool(kind):
-    def made(call):
+    def rule(call):
         kernel = call.integers("kernel_shape", ())
         strides, dilations, pads = _window(call, kernel)
         if set(dilations) != {1} or call.integer("storage_order", 0):
@@ -194,7 +194,7 @@ def _pool(kind):
             out = OPS["broadcast_div"](out, OPS["Pooling"](ones, **more))
         return _started_inside(call, out, kernel, strides, pads) if up else out
 
-    return made
+    return rule
 
 
 def _started_inside(call, out, kernel, strides, pads):
@@ -218,12 +218,12 @@ def _started_inside(call, out, kernel, strides, pads):
 
 
 def _global_pool(kind):
-    def made(call):
+    def rule(call):
         return OPS["Pooling"](
             call.sym(0), kernel=(1,) * (call.ndim(0) - 2), global_pool=True, pool_type=kind
         )
 
-    return made
+    return rule
 
 
 # -- normalization ---------------------------------------------------------------------

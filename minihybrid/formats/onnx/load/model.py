@@ -149,14 +149,14 @@ def _all(nodes):
 
 def _walk(graph, scope, inputs):
     """Return the symbols of a graph's outputs; a subgraph can read outer values."""
-    outer, (nodes, wanted) = scope.values, _needed(graph)
+    outer, (nodes, needed) = scope.values, _needed(graph)
     arrays = {k: Value(k, (a, a), trained=a.dtype.kind == "f") for k, a in graph.arrays.items()}
     names = [name for name, *_ in graph.inputs]
     pairs = zip(names, inputs, strict=True)
     scope.values = outer | arrays | {name: Value(name, symbol=s) for name, s in pairs}
     try:
         for node in nodes:
-            _apply(Call(node, scope), wanted)
+            _apply(Call(node, scope), needed)
         return [_head(scope, name) for name, *_ in graph.outputs]
     finally:
         scope.values = outer
@@ -177,21 +177,21 @@ def _head(scope, name):
 
 def _needed(model):
     """Return (the live nodes in order, the live names)."""
-    wanted, nodes = {name for name, *_ in model.outputs}, []
+    needed, nodes = {name for name, *_ in model.outputs}, []
     for node in reversed(model.nodes):
-        if not wanted.isdisjoint(node.outputs):
+        if not needed.isdisjoint(node.outputs):
             nodes.append(node)
-            wanted.update(node.reads)
-    return nodes[::-1], wanted
+            needed.update(node.reads)
+    return nodes[::-1], needed
 
 
-def _apply(call, wanted):
+def _apply(call, needed):
     """Apply a node and store the values of its outputs."""
     node, scope = call.node, call.scope
     call.check()
     try:
-        made = fold(call) or OPERATORS[node.op](call)
-        parts = made if isinstance(made, tuple) else (made,)
+        result = fold(call) or OPERATORS[node.op](call)
+        parts = result if isinstance(result, tuple) else (result,)
         symbols = [part for part in parts if isinstance(part, Symbol)]
         for last in dict.fromkeys(s.refs[0][0] for s in symbols):
             if last not in scope.specs:  # it is new
@@ -208,7 +208,7 @@ def _apply(call, wanted):
     call.check_attributes()
     for i, name in enumerate(node.outputs):
         if i >= len(parts):
-            if name in wanted:
+            if name in needed:
                 node.fail(f"its output {name!r:.60} is not supported")
         elif isinstance(parts[i], Value):
             scope.values[name] = Value(name, parts[i].arrays, parts[i].symbol, parts[i].trained)

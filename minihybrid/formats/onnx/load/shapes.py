@@ -54,21 +54,21 @@ def _same(call):
 
 
 # -- new shapes ------------------------------------------------------------------------
-def codes(call, wanted, shapes):
+def codes(call, new_shapes, shapes):
     """Return the `shape` of a Reshape, from the new and old shapes in both trials.
 
     A dynamic length is copied from the data's axis of this index (0), or inferred (-1).
     """
     target = []
-    for i, lengths in enumerate(zip(*wanted, strict=True)):
-        own = tuple(s[i] if i < len(s) else None for s in shapes)
-        target.append(lengths[0] if lengths[0] == lengths[1] else 0 if lengths == own else -1)
-    if target.count(-1) > 1 and -1 in wanted[0]:  # the inferred length may be static
+    for i, lengths in enumerate(zip(*new_shapes, strict=True)):
+        old = tuple(s[i] if i < len(s) else None for s in shapes)
+        target.append(lengths[0] if lengths[0] == lengths[1] else 0 if lengths == old else -1)
+    if target.count(-1) > 1 and -1 in new_shapes[0]:  # the inferred length may be static
         return codes(
             call,
             [
                 [n if n >= 0 else math.prod(s) // max(-math.prod(w), 1) for n in w]
-                for w, s in zip(wanted, shapes, strict=True)
+                for w, s in zip(new_shapes, shapes, strict=True)
             ],
             shapes,
         )
@@ -80,23 +80,23 @@ def codes(call, wanted, shapes):
     return tuple(target)
 
 
-def reshaped(call, data, wanted, shapes):
+def reshaped(call, data, new_shapes, shapes):
     """Reshape the data to the shape given for both trials."""
-    return OPS["Reshape"](data, shape=codes(call, wanted, shapes))
+    return OPS["Reshape"](data, shape=codes(call, new_shapes, shapes))
 
 
 def _reshape(call):
     """Reshape: 0 copies the data's length unless `allowzero` is set; -1 is inferred."""
     shapes, keep = call.shapes(0), not call.integer("allowzero", 0)
-    wanted = []
+    new_shapes = []
     for lengths, shape in zip(call.trials(1, "the shape"), shapes, strict=True):
         if 0 in lengths and not keep:  # in MXNet's encoding, 0 copies a length
             fixed = call.numbers(1, "the shape")
             return OPS["_np_reshape"](call.sym(0), newshape=fixed)
         if min(lengths, default=0) < -1:
             call.fail(f"the shape {lengths} has a negative length")
-        wanted.append([shape[i] if n == 0 else n for i, n in enumerate(lengths)])
-    return reshaped(call, call.sym(0), wanted, shapes)
+        new_shapes.append([shape[i] if n == 0 else n for i, n in enumerate(lengths)])
+    return reshaped(call, call.sym(0), new_shapes, shapes)
 
 
 def _flatten(call):
@@ -104,8 +104,8 @@ def _flatten(call):
     axis = axis if axis == len(shapes[0]) else call.axis(axis, len(shapes[0]))
     if axis == 1:
         return OPS["Flatten"](call.sym(0))
-    wanted = [(math.prod(s[:axis]), math.prod(s[axis:])) for s in shapes]
-    return reshaped(call, call.sym(0), wanted, shapes)
+    new_shapes = [(math.prod(s[:axis]), math.prod(s[axis:])) for s in shapes]
+    return reshaped(call, call.sym(0), new_shapes, shapes)
 
 
 def _squeeze(call):
@@ -129,13 +129,13 @@ def _transpose(call):
 def _expand(call):
     """Expand: broadcast the data and the shape to their common shape."""
     shapes = call.shapes(0)
-    wanted = [
+    new_shapes = [
         np.broadcast_shapes(s, t) for s, t in zip(shapes, call.trials(1, "the shape"), strict=True)
     ]
-    out, added = call.sym(0), len(wanted[0]) - len(shapes[0])
+    out, added = call.sym(0), len(new_shapes[0]) - len(shapes[0])
     for _ in range(added):
         out = OPS["expand_dims"](out, axis=0)
-    target = codes(call, wanted, [(1,) * added + s for s in shapes])
+    target = codes(call, new_shapes, [(1,) * added + s for s in shapes])
     if -1 in target:
         call.fail(
             "the shape follows from a length that the file leaves open; fix it "

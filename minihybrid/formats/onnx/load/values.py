@@ -69,7 +69,7 @@ class Scope:
     def __init__(self, model, walk):
         self.model, self.walk, self.values, self.specs = model, walk, {}, {}
         self.arrays, self.frozen, self.inputs = {}, set(), []
-        self.made, self.taken = {}, set()
+        self.param_symbols, self.used_names = {}, set()
         self.left = ALLOWED + MORE * sum(a.size for a in model.arrays.values())
         self.numbers = {}  # a dynamic axis's name -> its number
         for name, dtype, shape in model.inputs:
@@ -89,25 +89,25 @@ class Scope:
 
     def explained(self, text):
         """Return an error message, with the names of the trial lengths in it."""
-        named = [
+        legend = [
             f"{n} stands for {name!r:.40}"
             for name, number in self.numbers.items()
             for n in trial_lengths(number)
             if re.search(rf"\b{n}\b", text)
         ]
-        return f"{text} ({', '.join(named)})" if named else text
+        return f"{text} ({', '.join(legend)})" if legend else text
 
     def unique(self, name):
         """Return the name, with a numeric suffix if it's taken."""
-        return free_name(name, self.taken, "_")
+        return free_name(name, self.used_names, "_")
 
     def parameter(self, value, layout="", change=None):
         """Return the symbol of a known array: one parameter for all users of a layout.
 
         layout:  a name for what `change` does to the array; "": unchanged.
         """
-        if (value, layout) in self.made:
-            return self.made[value, layout]
+        if (value, layout) in self.param_symbols:
+            return self.param_symbols[value, layout]
         numbers = value.fixed if change is None else change(value.fixed)
         if not numbers.size:  # in a parameter's shape, 0 means unknown
             raise FileError(
@@ -122,7 +122,7 @@ class Scope:
             self.frozen.add(name)
         if not numbers.ndim:  # a parameter needs at least one axis
             symbol = OPS["_np_reshape"](symbol, newshape=())
-        self.made[value, layout] = symbol
+        self.param_symbols[value, layout] = symbol
         return symbol
 
     def spec(self, symbol):
