@@ -75,7 +75,7 @@ def run_checked(
 
     arguments: parameter -> NumPy array, in the shape that the kernel uses, or scalar;
     shared:    the result of `shared_arrays`;
-    record:    a list to which every access is appended, as a `Seen`.
+    record:    a list to which every access is appended, as an `Access`.
     """
     arrays = {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
     guarded = watched(rewritten, arrays)
@@ -84,7 +84,7 @@ def run_checked(
     phase, launch = Watcher(), Watcher(run.n_block)
     watchers = [phase, launch] if rewritten.barriers else [phase]
     kind = Array if record is None else Recorder
-    seen = {
+    outer = {
         name: kind(
             run,
             name,
@@ -100,7 +100,7 @@ def run_checked(
     ]
 
     if record is not None:
-        for array in [*seen.values(), *inside]:
+        for array in [*outer.values(), *inside]:
             assert isinstance(array, Recorder)
             array.record = record
 
@@ -119,12 +119,12 @@ def run_checked(
     n_barriers = run_blocks(
         run,
         make,
-        [seen.get(name, value) for name, value in arguments.items()],
+        [outer.get(name, value) for name, value in arguments.items()],
         begin_block,
         after_barrier if rewritten.barriers else None,
     )
     counts = Counts(
-        run.name, run.n_threads, n_barriers, [use_of(array) for array in [*seen.values(), *inside]]
+        run.name, run.n_threads, n_barriers, [use_of(array) for array in [*outer.values(), *inside]]
     )
     note(run.name, run.grid, run.block, counts)
     return counts

@@ -126,20 +126,20 @@ WATCHING: list[list[Launched]] = []  # the lists of the active `watch` blocks
 def watch() -> Iterator[list[Launched]]:
     """Collect every checked launch of the simulator inside the block.
 
-    >>> with watch() as seen:
+    >>> with watch() as launches:
     ...     pass
-    >>> seen
+    >>> launches
     []
     """
-    seen: list[Launched] = []
-    WATCHING.append(seen)
+    launches: list[Launched] = []
+    WATCHING.append(launches)
     try:
-        yield seen
+        yield launches
     finally:
-        WATCHING.remove(seen)
+        WATCHING.remove(launches)
 
 
 def note(kernel: str, grid: tuple, block: tuple, counts: Counts) -> None:
     """Add a launch to the lists of all active `watch` blocks."""
-    for seen in WATCHING:
-        seen.append(Launched(kernel, grid, block, counts))
+    for launches in WATCHING:
+        launches.append(Launched(kernel, grid, block, counts))

@@ -27,7 +27,7 @@ from minihybrid.simt.errors import KernelError, LaunchError
 from minihybrid.simt.lockstep import Run, execute
 from minihybrid.simt.numbers import EXTREMES
 from minihybrid.simt.numbers import math as gpu_math
-from minihybrid.simt.rewrite import KNOWN, Rewritten, find_kernel, maker, rewrite
+from minihybrid.simt.rewrite import SUPPORTED, Rewritten, find_kernel, maker, rewrite
 
 
 class Kernel:
@@ -85,7 +85,7 @@ class Kernel:
                 f"kernel '{self.name}' takes {len(params)} arguments "
                 f"({', '.join(params)}), but got {len(arguments)}"
             )
-        given = {
+        values = {
             name: self.argument(name, value) for name, value in zip(params, arguments, strict=True)
         }
         if self.compiled is None:
@@ -93,7 +93,7 @@ class Kernel:
             self.compiled = rewritten, execute(maker(rewritten), self.name, self.text, self.names())
         rewritten, make = self.compiled
         shared = shared_arrays(self.name, rewritten, self.names())
-        self.counts = run_checked(run, rewritten, make, given, shared, record)
+        self.counts = run_checked(run, rewritten, make, values, shared, record)
         return run
 
     def names(self) -> dict:
@@ -190,11 +190,11 @@ def synchronize() -> None:
 
 # -- names that only kernels can use ---------------------------------------------------
 def __getattr__(name: str) -> "Outside":
-    if name in KNOWN:
+    if name in SUPPORTED:
         return Outside(name)
     raise AttributeError(
         f"the simulator has no cuda.{name}; it has "
-        + ", ".join(f"cuda.{known}" for known in (*KNOWN, "jit", "to_device", "device_array"))
+        + ", ".join(f"cuda.{other}" for other in (*SUPPORTED, "jit", "to_device", "device_array"))
     )
 
 

@@ -20,11 +20,11 @@ def device_names(tree: ast.Module, make: Callable, **names: Any) -> dict:
     >>> device_names(tree, lambda function: function)
     {'INF': inf, 'cbrt': <function cbrt at ...>}
     """
-    wanted = {
+    imported = {
         alias.name
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module == device.__name__
         for alias in node.names
     }
-    functions = vars(device) | device.compiled(make, **names) if wanted else {}
-    return {name: functions[name] for name in sorted(wanted)}
+    functions = vars(device) | device.compiled(make, **names) if imported else {}
+    return {name: functions[name] for name in sorted(imported)}

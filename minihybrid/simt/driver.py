@@ -122,8 +122,8 @@ class SimulatedDriver:
 
     def cuDeviceGet(self, ordinal: int) -> tuple:
         """Return a device by its index."""
-        known = 0 <= ordinal < N_DEVICES
-        return (SUCCESS, ordinal) if known else (INVALID_DEVICE, None)
+        exists = 0 <= ordinal < N_DEVICES
+        return (SUCCESS, ordinal) if exists else (INVALID_DEVICE, None)
 
     def cuDeviceGetName(self, length: int, device: int) -> tuple:
         """Return the name of a device."""
@@ -264,8 +264,8 @@ class SimulatedDriver:
         """Add a launch to a graph; its arguments are copied."""
         node = self.keep(None)
         nodes = self.find(graph, "graph")
-        known = [number for number, _ in nodes]
-        if any(int(before) not in known for before in dependencies or ()):
+        handles = [number for number, _ in nodes]
+        if any(int(before) not in handles for before in dependencies or ()):
             return INVALID_VALUE, None
         nodes.append((node, self.copied(params)))
         return SUCCESS, node

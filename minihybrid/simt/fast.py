@@ -113,7 +113,7 @@ class FastProgram(Program):
     ) -> None:
         """Run the kernel for every thread of a grid of blocks; see `Program.run`."""
         run = Run(self.name, self.text, grid, block)
-        given = list(self.arguments(args).values())
+        values = list(self.arguments(args).values())
         rewritten, kernel = self.kernel
         shared = [
             (shape, dtype) for _, shape, dtype in shared_arrays(self.name, rewritten, self.names)
@@ -121,7 +121,7 @@ class FastProgram(Program):
         if not rewritten.barriers:
             places = *run.block, *run.grid, run.turns
             try:
-                self.launch(*given, *(fresh(*one) for one in shared), *places)
+                self.launch(*values, *(fresh(*one) for one in shared), *places)
             except Endless as error:
                 raise endless(run, *error.args) from None
             return
@@ -129,4 +129,4 @@ class FastProgram(Program):
         def make(*arguments: int | np.ndarray) -> Callable:
             return lambda _, *place: kernel(*arguments, *place)
 
-        run_blocks(run, make, given, lambda: [fresh(*one) for one in shared], lambda: None)
+        run_blocks(run, make, values, lambda: [fresh(*one) for one in shared], lambda: None)

@@ -29,7 +29,7 @@ from minihybrid.simt.errors import (
 
 MAX_THREADS, MAX_SHARED, MAX_GRID = 1024, 48 * 1024, 65535
 WARP = 32
-TURNS = [1_000_000]  # stack of iteration limits; `turns` pushes others
+LIMITS = [1_000_000]  # stack of iteration limits; `turns` pushes others
 
 
 @contextmanager
@@ -40,11 +40,11 @@ def turns(n: int) -> Iterator:
     ...     Run("add", {}, 2, 4).turns
     10000000
     """
-    TURNS.append(n)
+    LIMITS.append(n)
     try:
         yield
     finally:
-        TURNS.pop()
+        LIMITS.pop()
 
 
 def axes3(sizes: int | tuple, kernel: str, what: str) -> tuple:
@@ -80,7 +80,7 @@ class Run:
     ) -> None:
         self.name, self.text, self.strict = name, text, strict
         self.grid, self.block = axes3(grid, name, "grid"), axes3(block, name, "block")
-        self.turns = TURNS[-1]
+        self.turns = LIMITS[-1]
         self.phase = 1  # of a block: 1 + the number of barriers passed
         self.n_block = math.prod(self.block)
         self.n_threads = self.n_block * math.prod(self.grid)

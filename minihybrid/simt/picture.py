@@ -14,7 +14,7 @@ from typing import Any
 
 from minihybrid.simt.cuda import Launcher
 from minihybrid.simt.errors import LaunchError
-from minihybrid.simt.record import Seen
+from minihybrid.simt.record import Access
 
 # Okabe and Ito's palette. Colors repeat after seven threads, so each is numbered.
 COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
@@ -99,9 +99,9 @@ def cell(x: int, y: int, threads: list | tuple, name: str) -> Iterator:
     The label is the thread's index, or the number of threads.
     """
     yield f"<g><title>{escape(name)}: {in_words(threads)}</title>"
-    shown = threads[:4]
-    for k, t in enumerate(shown):
-        stripe = CELL / len(shown)
+    visible = threads[:4]
+    for k, t in enumerate(visible):
+        stripe = CELL / len(visible)
         yield (
             f'<rect x="{x + k * stripe:.1f}" y="{y}" width="{stripe:.1f}" '
             f'height="{CELL}" fill="{COLOURS[t % len(COLOURS)]}" '
@@ -152,7 +152,7 @@ def draw(launch: Launcher, *arguments: Any, block: int = 0) -> Picture:
     step 1, read a: [0] by thread 2, [1] by thread 1, [2] by thread 0
     step 1, write out: [0] by thread 0, [1] by thread 1, [2] by thread 2
     """
-    record: list[Seen] = []
+    record: list[Access] = []
     run = launch.kernel.run(launch.grid, launch.block, arguments, record)
     uses: dict[tuple, dict] = {}
     shapes: dict[str, tuple] = {}

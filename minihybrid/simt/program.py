@@ -126,15 +126,15 @@ class Program:
         Raises:  LaunchError, or an error of the kernel (see `simt.errors`).
         """
         run = Run(self.name, self.text, grid, block)
-        given = self.arguments(args)
+        values = self.arguments(args)
         rewritten, make = self.checked if check else self.plain
         shared = shared_arrays(self.name, rewritten, self.names)
         if check:
-            return run_checked(run, rewritten, make, given, shared)
+            return run_checked(run, rewritten, make, values, shared)
         run_blocks(
             run,
             make,
-            map(plain, given.values()),
+            map(plain, values.values()),
             lambda: [plain(fresh(shape, dtype)) for _, shape, dtype in shared],
             (lambda: None) if rewritten.barriers else None,
         )

@@ -1,6 +1,6 @@
 """Chapter 25. Access traces, for pictures and warp analysis.
 
-Defines: `Recorder`, an `Array` that also records its accesses; `Seen`, an entry.
+Defines: `Recorder`, an `Array` that also records its accesses; `Access`, an entry.
 """
 
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from minihybrid.simt.memory import Array
 
 
-class Seen(NamedTuple):
+class Access(NamedTuple):
     """An access of thread t to element i of an array: "read", "write" or "atomic".
 
     phase: 1 before the first barrier of the block, 2 after it, ...
@@ -30,7 +30,7 @@ class Recorder(Array):
 
     def note(self, kind: str, index: int | tuple, t: int, line: int) -> None:
         """Record an access."""
-        self.record.append(Seen(self.run.phase, t, kind, self, self.place(index, t, line), line))
+        self.record.append(Access(self.run.phase, t, kind, self, self.place(index, t, line), line))
 
     def load(self, index: int | tuple, t: int, line: int) -> Any:
         """See `Array.load`."""

@@ -37,7 +37,7 @@ ATOMICS = {
     "cuda.atomic.max": "max",
     "cuda.atomic.min": "min",
 }
-KNOWN = "threadIdx blockIdx blockDim gridDim grid gridsize shared syncthreads atomic".split()
+SUPPORTED = "threadIdx blockIdx blockDim gridDim grid gridsize shared syncthreads atomic".split()
 
 
 @dataclass
@@ -142,12 +142,12 @@ class Rewriter(ast.NodeTransformer):
             ) if name in PLACES and axis in AXES:
                 return at(node, ast.Name(PLACES[name] + axis, ast.Load()))
             case ast.Attribute(value=ast.Name(id="cuda"), attr=name):
-                if name in KNOWN:
+                if name in SUPPORTED:
                     self.refuse(node.lineno, f"cuda.{name} cannot be used like this")
                 self.refuse(
                     node.lineno,
                     f"the simulator has no cuda.{name}; it has "
-                    + ", ".join(f"cuda.{known}" for known in KNOWN),
+                    + ", ".join(f"cuda.{other}" for other in SUPPORTED),
                 )
         return self.generic_visit(node)
 
@@ -179,17 +179,17 @@ class Rewriter(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> Any:
         """Hoist a shared array out of the thread: there is one per block."""
         if is_call(node.value, "cuda.shared.array"):
-            given: dict[str | None, ast.expr] = dict(
+            arguments: dict[str | None, ast.expr] = dict(
                 zip(("shape", "dtype"), node.value.args, strict=False)
             )
-            given |= {keyword.arg: keyword.value for keyword in node.value.keywords}
-            if set(given) != {"shape", "dtype"} or not isinstance(node.targets[0], ast.Name):
+            arguments |= {keyword.arg: keyword.value for keyword in node.value.keywords}
+            if set(arguments) != {"shape", "dtype"} or not isinstance(node.targets[0], ast.Name):
                 self.refuse(
                     node.lineno,
                     "cuda.shared.array needs a name, a shape and "
                     "a dtype: s = cuda.shared.array(16, float32)",
                 )
-            self.rewritten.shared[node.targets[0].id] = given["shape"], given["dtype"]
+            self.rewritten.shared[node.targets[0].id] = arguments["shape"], arguments["dtype"]
             return None
         node.value = self.visit(node.value)
         return self.assign(node)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from minihybrid.simt.cuda import Launcher
 from minihybrid.simt.lockstep import WARP, Run
-from minihybrid.simt.record import Seen
+from minihybrid.simt.record import Access
 
 PIECE, BANKS, WORD = 32, 32, 4  # bytes of a transaction; banks, and bytes of a word
 
@@ -102,16 +102,16 @@ def requests(launch: Launcher, *arguments: Any) -> tuple[Run, dict, dict]:
              that request, as byte offsets in the array; array -> (whether it is global,
              bytes per element)).
     """
-    record: list[Seen] = []
+    record: list[Access] = []
     run = launch.kernel.run(launch.grid, launch.block, arguments, record)
-    turns: Counter[tuple] = Counter()
+    occurrences: Counter[tuple] = Counter()
     groups: dict[tuple, set[int]] = defaultdict(set)
     spaces: dict[str, tuple[bool, int]] = {}
     for use in record:
         place = use.array.name, use.kind, use.line
-        turns[use.t, place] += 1
+        occurrences[use.t, place] += 1
         block, thread = divmod(use.t, run.n_block)
-        group = *place, block, thread // WARP, turns[use.t, place]
+        group = *place, block, thread // WARP, occurrences[use.t, place]
         groups[group].add(use.i * use.array.dtype.itemsize)
         spaces[use.array.name] = use.array.written is None, use.array.dtype.itemsize
     return run, groups, spaces
