@@ -147,22 +147,22 @@ def once(kernel: ir.Kernel) -> dict:
     return {s.var: s.value for s in lets if count.count(s.var) == 1}
 
 
-def accesses(body: tuple, ranges: dict, known: dict, always: bool = True) -> Iterator[tuple]:
+def accesses(body: tuple, ranges: dict, defs: dict, always: bool = True) -> Iterator[tuple]:
     """Yield (load or store, ranges of the enclosing counters, whether it is unconditional).
 
     ranges:  counter -> (minimum, maximum).
     """
     for s in body:
         for e in ir.expressions(s):
-            yield from ((p, ranges | known, always) for p in ir.parts(e) if isinstance(p, ir.Load))
+            yield from ((p, ranges | defs, always) for p in ir.parts(e) if isinstance(p, ir.Load))
         if isinstance(s, ir.Store):
-            yield s, ranges | known, always
+            yield s, ranges | defs, always
         inner = ranges
         if isinstance(s, ir.For):
             inner = ranges | {s.var: (s.start, s.stop - 1)}
         every = always and isinstance(s, ir.For) and s.step == 1
         for block in ir.blocks(s):
-            yield from accesses(block, inner, known, every)
+            yield from accesses(block, inner, defs, every)
 
 
 def never_negative(e: ir.Expr, ranges: dict) -> bool:
@@ -258,8 +258,8 @@ def covers(buffer: ir.Buffer, stores: list) -> bool:
         return bool(stores)
     front = [(ir.const(0), ir.const(n)) for n in buffer.shape[:-1]]
     ends = {first: end for *others, (first, end) in whole if others == front}
-    at, seen = ir.const(0), set()
-    while at in ends and at not in seen:
-        seen.add(at)
+    at, visited = ir.const(0), set()
+    while at in ends and at not in visited:
+        visited.add(at)
         at = ends[at]
     return at == ir.binary("+", ir.const(buffer.shape[-1]), 0)

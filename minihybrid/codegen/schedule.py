@@ -112,11 +112,11 @@ def names_of(body: tuple) -> set:
 
 def fresh(kernel: Kernel) -> Callable:
     """Return a function that makes unused names, by adding a number."""
-    taken = names_of(kernel.body) | {p.name for p in kernel.params}
+    names = names_of(kernel.body) | {p.name for p in kernel.params}
 
     def new(name: str) -> str:
-        free = next(f"{name}_{i}" for i in count(1) if f"{name}_{i}" not in taken)
-        taken.add(free)
+        free = next(f"{name}_{i}" for i in count(1) if f"{name}_{i}" not in names)
+        names.add(free)
         return free
 
     return new
@@ -125,30 +125,30 @@ def fresh(kernel: Kernel) -> Callable:
 def local(kernel: Kernel, loop: For) -> set:
     """Return the variables that are assigned and used only inside a loop."""
     beside = outside(kernel, loop)
-    seen = {p for s in beside for e in expressions(s) for p in parts(e) if isinstance(p, Var)}
-    seen |= {s.var for s in beside if isinstance(s, Let)}
-    return {s.var for s in statements(loop.body) if isinstance(s, Let)} - seen
+    external = {p for s in beside for e in expressions(s) for p in parts(e) if isinstance(p, Var)}
+    external |= {s.var for s in beside if isinstance(s, Let)}
+    return {s.var for s in statements(loop.body) if isinstance(s, Let)} - external
 
 
-def with_names(body: tuple, known: dict) -> tuple:
+def with_names(body: tuple, renames: dict) -> tuple:
     """Rename assigned variables in statements: old -> new."""
     out = []
     for s in body:
         if isinstance(s, Let | For):
-            s = replace(s, var=known.get(s.var, s.var))
+            s = replace(s, var=renames.get(s.var, s.var))
         if isinstance(s, If):
-            s = replace(s, orelse=with_names(s.orelse, known))
+            s = replace(s, orelse=with_names(s.orelse, renames))
         if isinstance(s, If | For | While):
-            s = replace(s, body=with_names(s.body, known))
+            s = replace(s, body=with_names(s.body, renames))
         out.append(s)
     return tuple(out)
 
 
-def renamed(body: tuple, own: set, new: Callable) -> tuple:
+def renamed(body: tuple, variables: set, new: Callable) -> tuple:
     """Rename counters and local variables of statements."""
-    own = own | {s.var for s in statements(body) if isinstance(s, For)}
-    known = {v: Var(new(v.name), v.type) for v in sorted(own, key=lambda v: v.name)}
-    return with_names(substituted(body, known), known)
+    variables = variables | {s.var for s in statements(body) if isinstance(s, For)}
+    renames = {v: Var(new(v.name), v.type) for v in sorted(variables, key=lambda v: v.name)}
+    return with_names(substituted(body, renames), renames)
 
 
 # -- dependences -----------------------------------------------------------------------
@@ -196,25 +196,25 @@ def outside(kernel: Kernel, loop: For) -> list:
     return [s for s in statements(kernel.body) if id(s) not in inside]
 
 
-def live_in(body: tuple, known: set) -> str:
+def live_in(body: tuple, defined: set) -> str:
     """Return a variable that a block may read before assigning it; empty if there is none."""
-    own = {s.var for s in statements(body) if isinstance(s, Let)}
+    assigned = {s.var for s in statements(body) if isinstance(s, Let)}
 
-    def walk(body: tuple, known: set) -> set:
+    def walk(body: tuple, defined: set) -> set:
         for s in body:
             for e in expressions(s):
                 for p in parts(e):
-                    if isinstance(p, Var) and p in own and p not in known:
+                    if isinstance(p, Var) and p in assigned and p not in defined:
                         raise LookupError(p.name)
             if isinstance(s, Let):
-                known = known | {s.var}
-            inner = [walk(block, known) for block in blocks(s)]
+                defined = defined | {s.var}
+            inner = [walk(block, defined) for block in blocks(s)]
             if isinstance(s, If):
-                known = inner[0] & inner[1]
-        return known
+                defined = inner[0] & inner[1]
+        return defined
 
     try:
-        walk(body, known)
+        walk(body, defined)
     except LookupError as error:
         return error.args[0]
     return ""
@@ -227,14 +227,14 @@ def is_apart(kernel: Kernel, buffer: Buffer, indices: list, loop: For, width: in
     0 <= lower < n, and `upper` is a multiple of more than the rest can reach.
     """
     counters = {s.var: (s.start, s.stop - 1) for s in loops_of(kernel)}
-    known = {p for p in kernel.params if isinstance(p, Var)} | counters.keys()
+    scope = {p for p in kernel.params if isinstance(p, Var)} | counters.keys()
     inner = {s.var for s in statements(loop.body) if isinstance(s, For)}
     moving, common, lower, upper = None, const(0), [], []
     for index in indices:
-        scale, own, rest = const(0), const(0), []
+        scale, offset, rest = const(0), const(0), []
         for key, n in terms(buffer.place(index)):
             if any(
-                p not in known if isinstance(p, Var) else is_load(p) for f in key for p in parts(f)
+                p not in scope if isinstance(p, Var) else is_load(p) for f in key for p in parts(f)
             ):
                 return False
             if loop.var in key:
@@ -242,12 +242,12 @@ def is_apart(kernel: Kernel, buffer: Buffer, indices: list, loop: For, width: in
             elif any(p in inner or p is loop.var for f in key for p in parts(f)):
                 rest.append((key, n))
             else:
-                own = own + product(key) * n
+                offset = offset + product(key) * n
         if moving is None:
-            moving, common = scale, own
+            moving, common = scale, offset
         if scale is not moving or any(p in inner or p is loop.var for p in parts(scale)):
             return False
-        own = own - common
+        offset = offset - common
         for key, n in rest:
             step = product(tuple(f for f in key if f not in inner)) * n
             is_digit = sum(f in inner for f in key) == 1 and not any(
@@ -256,8 +256,8 @@ def is_apart(kernel: Kernel, buffer: Buffer, indices: list, loop: For, width: in
             if is_digit and step is not moving and never_negative(step - moving, counters):
                 upper.append(step)
             else:
-                own = own + product(key) * n
-        lower.append(own)
+                offset = offset + product(key) * n
+        lower.append(offset)
     if moving is None or moving is const(0):
         return False
     span = moving * (loop.stop - loop.start)
@@ -316,9 +316,9 @@ def split(kernel: Kernel, name: str, factor: int, inner: str = "in") -> Kernel:
         body = substituted(loop.body, {loop.var: at})
         out.append(For(loop.var, const(0), pieces, (For(inside, const(0), const(factor), body),)))
     if not (isinstance(length, Const) and length.value % factor == 0):
-        own = renamed(loop.body, local(kernel, loop) if out else set(), new) if out else loop.body
+        tail = renamed(loop.body, local(kernel, loop) if out else set(), new) if out else loop.body
         first = loop.start + pieces * factor
-        out.append(For(rest, first, loop.stop, substituted(own, {loop.var: rest})))
+        out.append(For(rest, first, loop.stop, substituted(tail, {loop.var: rest})))
     return changed(kernel, name, lambda _: out)
 
 
@@ -326,10 +326,10 @@ def unroll(kernel: Kernel, name: str) -> Kernel:
     """Unroll a loop of constant trip count."""
     loop, new = loop_of(kernel, name), fresh(kernel)
     out: list = []
-    own = local(kernel, loop)
+    local_vars = local(kernel, loop)
     for i in iterations(kernel, loop):
         body = substituted(loop.body, {loop.var: const(i)})
-        out += renamed(body, own, new) if i else body
+        out += renamed(body, local_vars, new) if i else body
     return changed(kernel, name, lambda _: out)
 
 
@@ -342,10 +342,10 @@ def jam(kernel: Kernel, name: str) -> Kernel:
     inner = [s for s in statements(loop.body) if isinstance(s, For)]
     if any(loop.var in parts(e) for s in inner for e in (s.start, s.stop)):
         refuse(kernel, name, "is one that loops inside depend on")
-    copies, own = [], sorted(local(kernel, loop), key=lambda v: v.name)
+    copies, local_vars = [], sorted(local(kernel, loop), key=lambda v: v.name)
     for i in iterations(kernel, loop):
-        known = {v: Var(new(v.name), v.type) for v in own} if i else {}
-        copies.append(with_names(substituted(loop.body, {loop.var: const(i), **known}), known))
+        renames = {v: Var(new(v.name), v.type) for v in local_vars} if i else {}
+        copies.append(with_names(substituted(loop.body, {loop.var: const(i), **renames}), renames))
     return changed(kernel, name, lambda _: side_by_side(copies, new))
 
 
@@ -367,14 +367,14 @@ def named_loads(body: list, new: Callable) -> list:
 
     def flush() -> None:
         loads = [p for s in run for p in dict.fromkeys(reads_of((s,)))]
-        wanted = {p for p in loads if loads.count(p) > 1}
-        seen = {}
+        repeated = {p for p in loads if loads.count(p) > 1}
+        shared = {}
         for s in run:
             for p in reads_of((s,)):
-                if p in wanted and p not in seen:
-                    seen[p] = Var(new("shared"), p.type)
-                    out.append(Let(seen[p], p))
-            out.append(replace(s, value=rebuilt(s.value, lambda e: seen.get(e, e))))
+                if p in repeated and p not in shared:
+                    shared[p] = Var(new("shared"), p.type)
+                    out.append(Let(shared[p], p))
+            out.append(replace(s, value=rebuilt(s.value, lambda e: shared.get(e, e))))
         run.clear()
 
     for s in body:
@@ -708,11 +708,11 @@ def hold(kernel: Kernel, name: str, buffer: str) -> Kernel:
     places |= {p.index for p in reads_of(loop.body) if p.buffer.name == buffer}
     if len(places) != 1 or not stores:
         refuse(kernel, name, f"touches {len(places)} places of {buffer}, not one that it writes")
-    ((index,), own) = (
+    ((index,), assigned) = (
         tuple(places),
         {s.var for s in (loop, *statements(loop.body)) if hasattr(s, "var")},
     )
-    if any(p in own or is_load(p) for i in index for p in parts(i)):
+    if any(p in assigned or is_load(p) for i in index for p in parts(i)):
         refuse(kernel, name, f"moves through {buffer}")
     counters = {s.var: (s.start, s.stop - 1) for s in loops_of(kernel)}
     if not never_negative(loop.stop - loop.start - 1, counters):
@@ -722,19 +722,19 @@ def hold(kernel: Kernel, name: str, buffer: str) -> Kernel:
         refuse(kernel, name, f"stores vectors of several lengths in {buffer}")
     var = Var(new(buffer), element.type)
 
-    def held(body: tuple) -> tuple:
+    def in_register(body: tuple) -> tuple:
         out = []
         for s in mapped(body, lambda e: rebuilt(e, lambda p: var if p is element else p)):
             if isinstance(s, Store) and s.buffer == element.buffer:
                 s = Let(var, s.value)
             elif isinstance(s, For | While):
-                s = replace(s, body=held(s.body))
+                s = replace(s, body=in_register(s.body))
             elif isinstance(s, If):
-                s = replace(s, body=held(s.body), orelse=held(s.orelse))
+                s = replace(s, body=in_register(s.body), orelse=in_register(s.orelse))
             out.append(s)
         return tuple(out)
 
-    whole = replace(loop, body=held(loop.body))
+    whole = replace(loop, body=in_register(loop.body))
     result = changed(
         kernel, name, lambda _: [Let(var, element), whole, Store(element.buffer, index, var)]
     )
@@ -775,8 +775,8 @@ def pack(kernel: Kernel, name: str, buffer: str, order: tuple = ()) -> Kernel:
         refuse(kernel, name, f"reads {buffer} under a condition")
     moving = {s.var.name: s for s in outer if any(uses(i, s.var) for i in load.index)}
     bounds = {p for s in moving.values() for e in (s.start, s.stop) for p in parts(e)}
-    own = {s.var for s in statements(loop.body) if isinstance(s, Let)}
-    if any(is_load(p) or p in own for i in load.index for p in parts(i)) or bounds & own:
+    assigned = {s.var for s in statements(loop.body) if isinstance(s, Let)}
+    if any(is_load(p) or p in assigned for i in load.index for p in parts(i)) or bounds & assigned:
         refuse(kernel, name, f"reads {buffer} where data say")
     scales = {n: scale_of(load, s.var) for n, s in moving.items()}
     order = order or tuple(sorted(moving, key=lambda n: -scales[n]))
