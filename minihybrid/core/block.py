@@ -110,7 +110,7 @@ class Children(dict):
 
 
 # Attributes about plans; traced code may read any other attribute.
-PLANS_OWN = {"_active", "_compiled", "_hybrid", "_options", "_op_hook", "_seen"}
+PLANS_OWN = {"_active", "_compiled", "_hybrid", "_options", "_op_hook", "_state_version"}
 
 
 class Block(metaclass=CheckedCall):

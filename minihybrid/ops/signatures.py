@@ -11,7 +11,7 @@ import numpy as np
 
 from minihybrid.core.op import REQUIRED
 
-POSITIONAL, NAMED = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
+POSITIONAL, KEYWORD = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
 
 
 class Needed:
@@ -23,7 +23,7 @@ class Needed:
 
 NEEDED = Needed()
 # Further parameters of functions in `nd` and `sym`.
-MORE = [Parameter(name, NAMED, default=None) for name in ("name", "out", "ctx", "attr")]
+MORE = [Parameter(name, KEYWORD, default=None) for name in ("name", "out", "ctx", "attr")]
 
 
 def signature(op, symbolic=False, method=False, more=MORE):
@@ -53,7 +53,7 @@ def signature(op, symbolic=False, method=False, more=MORE):
         parameters.insert(0, Parameter("self", Parameter.POSITIONAL_ONLY))
     elif method:
         parameters[0] = parameters[0].replace(name="self")
-    kind = NAMED if op.variadic else POSITIONAL
+    kind = KEYWORD if op.variadic else POSITIONAL
     for name, (_, default) in op.attrs.items():
         if default is REQUIRED:
             optional = parameters and parameters[-1].default is not Parameter.empty

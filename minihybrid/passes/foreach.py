@@ -64,8 +64,8 @@ class Foreach(Loop):
                 break
         data, states, others = self.sorted(now)
         data = [
-            Spec(given.shape or stacked(row, length).shape, row.dtype)
-            for given, row in zip(rows, data, strict=True)
+            Spec(spec.shape or stacked(row, length).shape, row.dtype)
+            for spec, row in zip(rows, data, strict=True)
         ]
         outs = [stacked(head, length) for head in heads[: self.n_outs]]
         return [*data, *states, *others], [*outs, *states]
