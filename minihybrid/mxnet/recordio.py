@@ -351,7 +351,7 @@ def _size_of(file):
 
 
 class _Replaced:
-    """A temporary file that replaces the old one at the end, by `_named`."""
+    """A temporary file that replaces the old one at the end, by `_rename_all`."""
 
     def __init__(self, name, start):
         """Create it; start: the first bytes to be written."""

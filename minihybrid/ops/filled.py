@@ -1,6 +1,6 @@
 """Operators without inputs: zeros, ones, full, arange; and arange_like.
 
-`made` applies one where a value is an array or a symbol. `linspace` and `eye` are in
+`make` applies one where a value is an array or a symbol. `linspace` and `eye` are in
 `ops/ordering.py`.
 """
 

@@ -70,7 +70,7 @@ def elementwise(draft, node, inputs):
 
 
 class Builder:
-    """Translates expressions to values; `given` maps a, b, ... to the operands."""
+    """Translates expressions to values; `operands` maps a, b, ... to values."""
 
     def __init__(self, draft, operands, dtype):
         self.draft, self.operands, self.dtype = draft, operands, dtype
