@@ -99,8 +99,8 @@ def refuse_gaps(step, outs):
 
 
 def head_gradient(out):
-    """What `backward` begins with: numbers of all sizes around 1, the same each time."""
-    some = np.cos(np.arange(out.size)).reshape(out.shape) + 0.25
+    """What `backward` begins with: numbers of all sizes around 1, the same in each dtype."""
+    some = np.float32(np.cos(np.arange(out.size)) + 0.25).reshape(out.shape)
     head = type(out)(np.asarray(some, out.dtype))
     return head.as_in_context(out.context)
 
