@@ -54,7 +54,7 @@ READING_ORDER = """
     runtime.launch
     runtime.tiers runtime.page_cpu runtime.device_eager runtime.kernel_times
     mxnet.executor
-    formats.foreign formats.legacy formats.outline formats.sparse formats.writers
+    formats.foreign formats.onednn formats.legacy formats.outline formats.sparse formats.writers
     mxnet.model
     np.public np.functions np.rearrange np.array np.creation np.host np.compound np np.npx
     gluon.lr_scheduler gluon.optimizer

@@ -110,10 +110,14 @@ def missing_of(nodes):
 def missing(kind, name, n_inputs, n_outputs, more):
     """Return a definition for one node that can be inspected and saved, but not run."""
 
+    remedy = "take an output before this node, from get_internals()"
+    if "quantized" in kind or kind.startswith("_sg_"):
+        remedy = "load the float32 graph and quantize it, by mx.contrib.quantization.quantize_net"
+
     def refuse(*_, **__):
         raise HybridError(
             f"{kind} '{name}': there is no operator '{kind}' here, so the graph can be shown and "
-            "saved, but not run; take an output before this node, from get_internals()"
+            f"saved, but not run; {remedy}"
         )
 
     def infer(specs):

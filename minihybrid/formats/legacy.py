@@ -13,6 +13,7 @@ from importlib import import_module
 
 from minihybrid.core.attribute import KNOWN, written
 from minihybrid.core.op import UNKNOWN, AttrError, Node
+from minihybrid.formats import onednn
 from minihybrid.passes import control, foreach
 
 # Operator aliases in files; a prefix `_sparse_` is dropped as well.
@@ -81,13 +82,15 @@ def operator_of(kind, ops, entry=None):
     """
     if kind in ("_foreach", "_cond", "_while_loop"):
         return entry and (foreach if kind == "_foreach" else control).of_entry(entry)
+    if kind in onednn.FUSED:
+        return entry and onednn.of_entry(entry)
     if kind.startswith("_np") and kind not in ops:
         import_module("minihybrid.np")  # defines operators that occur in files
     for name in (kind, kind.removeprefix("_sparse_")):
         op = ops.get(NAMES.get(name, name))
         if op is not None:
             return op
-    return None
+    return onednn.OPERATORS.get(kind)
 
 
 def upgraded(attrs, op, version):

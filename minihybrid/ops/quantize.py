@@ -6,8 +6,8 @@ Defines: `quantize`, and the quantized forms of FullyConnected and Convolution; 
 
 A float x is stored as round(x / scale). So sum(x * w) is scale * scale_w * sum(integers), and
 the sum is exact. Data has one scale per tensor, weights one per output channel.
-Not supported: zero points, gradients, and MXNet's quantized operators, whose ranges are
-arrays.
+`formats/onednn.py` reads MXNet's quantized operators, whose ranges are arrays.
+Not supported: zero points, and gradients.
 """
 
 from math import prod
