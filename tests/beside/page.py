@@ -79,6 +79,20 @@ keeps a copy of the old values. In MXNet, `backward` reads the new values. An ex
 
 Eagerly, an `Embedding` index out of range raises an error, where MXNet uses the nearest row.
 Compiled code and GPUs also use the nearest row, because a kernel can't raise.
+
+## Int8 graphs
+
+Graphs that MXNet quantized for oneDNN run with the same integers and ranges, in float32
+arithmetic. For the same inputs, the integers of a layer are MXNet's or differ by one, except in
+convolutions that MXNet computes with an error:
+
+- On processors without VNNI, oneDNN halves the weights before it rounds them if the data is int8.
+  If it's uint8, sums of two products saturate at 16 bits.
+- If a convolution with a uint8 output adds an int8 array, the output saturates at 127, not at 255.
+- If a calibrated convolution has groups and isn't depthwise, the weights of a channel are
+  multiplied by another channel's scale.
+
+Quantized activations other than `relu` and `clip` aren't supported.
 """
 
 VERDICTS = {
