@@ -34,6 +34,7 @@ TABLE = Path(__file__).parent / "ports.toml"
 RESULTS = HERE / "golden" / "ports.json"
 
 AGREES = 1e-3  # of the largest number of an array: what rounding may become
+LAYERED = ("layers", "steps", "integers", "beyond")  # of an int8 graph, as `port_child` has them
 SHAKES = 3  # runs of MXNet with numbers moved by a rounding
 TINY = 1e-6  # an array of a graph has larger numbers; those of a program are measured by 1
 MEMORY, SECONDS = 12 << 30, 240  # that one of them may take
@@ -50,6 +51,7 @@ class Port:
     data:    "kind:folder" of `port_data`, seen from the program.
     inputs:  of a graph: name -> shape.
     settings: of MXNet, as its environment has them.
+    layers:  whether each layer of an int8 graph is compared, too, for MXNet's own inputs.
     reason:  why it does not run or not agree, if it does not.
     """
 
@@ -65,6 +67,7 @@ class Port:
     args: tuple = ()
     inputs: dict = field(default_factory=dict)
     settings: dict = field(default_factory=dict)
+    layers: bool = False
     parameters: str = ""
     note: str = ""
     reason: str = ""
@@ -244,6 +247,7 @@ def graph_jobs(port, clones, shared, folder):
             parameters=str(parameters),
             written=str(folder / "net-0000.params"),
             inputs=port.inputs,
+            layers=str(folder / "layers.npz") if port.layers else "",
         )
 
 
@@ -287,6 +291,7 @@ def judged(ours, theirs, least=1):
     verdict["compared"] = len(printed_there) + sum(a.size for a in arrays_there.values())
     verdict["difference"] = gaps.get(worst)
     verdict["worst"] = worst
+    verdict |= {key: texts[key] for key in LAYERED if key in texts}
     if texts_there["error"]:
         verdict["outcome"] = "mxnet fails" if texts["error"] else "runs here alone"
     elif texts["error"]:

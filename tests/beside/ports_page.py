@@ -30,6 +30,10 @@ networks. Nothing is downloaded: the data sets are small ones in the published f
 sources aren't included. `python -m beside.ports CLONES`, in the folder `tests`, reads them from
 your clones.
 
+Int8 graphs contain oneDNN's layers. Each also runs alone, on the inputs that MXNet computed for
+it, and its integers are compared. A step is 1, or for sums in int32, what becomes 1 when they are
+scaled to int8. MXNet ran on a processor without VNNI.
+
 If a program differs, MXNet ran it {shakes} more times, with its random numbers and the results of
 its layers perturbed by a single-precision rounding. The table then shows MXNet's largest distance
 from itself next to the difference.
@@ -56,10 +60,23 @@ def sentence(kind):
     good = [results[p.name] for p in ports if results[p.name]["outcome"] == "agrees"]
     worst = max(verdict["difference"] for verdict in good)
     what = {"program": "programs", "graph": "graphs"}[kind]
-    return (
+    text = (
         f"{len(good)} of {len(ports)} published {what} run here and agree with MXNet 1.9.1 "
         f"to within {worst:.1e}."
     )
+    layered = [results[p.name] for p in ports if p.layers]
+    if others := [verdict for verdict in layered if verdict["outcome"] == "differs"]:
+        text += (
+            f" Another {len(others)} run in int8: {share(others)} of the integers in their layers "
+            "are MXNet's, give or take one."
+        )
+    return text
+
+
+def share(verdicts):
+    """Of the integers of int8 layers, those that differ by one step at most, in percent."""
+    beyond, integers = (sum(v[key] for v in verdicts) for key in ("beyond", "integers"))
+    return f"{100 - 100 * beyond / integers:.1f}%"
 
 
 def page():
@@ -95,6 +112,11 @@ def row(port, verdict, shared):
     outcome = OUTCOMES[verdict["outcome"]]
     if verdict["difference"] is not None:
         outcome += f": {verdict['compared']:,} values, to {verdict['difference']:.1e}"
+    if "layers" in verdict:
+        outcome += (
+            f"; {verdict['layers']} int8 layers: {share([verdict])} of {verdict['integers']:,} "
+            f"integers to within 1 step, all to within {verdict['steps']:.0f}"
+        )
     if "itself" in verdict:
         itself = verdict["itself"]
         outcome += ", MXNet from itself: " + ("infinities" if itself is None else f"{itself:.1e}")
