@@ -5,6 +5,7 @@ import os
 import struct
 from pathlib import Path
 
+import ml_dtypes  # noqa: F401, so that NumPy knows bfloat16
 import numpy as np
 import pytest
 from hypothesis import given, settings
