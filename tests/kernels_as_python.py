@@ -264,19 +264,6 @@ def inner(sums, a, at_a, b, at_b, step, count):
     return sums + left[:, None] * right[None]
 
 
-def slide(
-    sums, data, plane, high, wide, top, left, weight, place, rows, columns, down, right, deep, far
-):
-    for r, c, lane in np.ndindex(sums.shape):
-        for i, j in np.ndindex(rows, columns):
-            y = top + r * down + i * deep
-            x = left + (c * sums.shape[2] + lane) * right + j * far
-            inside = 0 <= y < high and 0 <= x < wide
-            value = data[plane + y * wide + x] if inside else sums.dtype.type(0)
-            sums[r, c, lane] += weight[place + i * columns + j] * value
-    return sums
-
-
 def get(sums, array, at, step, last):
     rows, columns, n = sums.shape
     return np.array(
@@ -308,7 +295,7 @@ def put_totals(sums, array, at, step, top, first, more):
 
 VECTORS = {
     function.__name__: function
-    for function in (load, store, splat, transpose, tile, outer, inner, slide, get, put, put_totals)
+    for function in (load, store, splat, transpose, tile, outer, inner, get, put, put_totals)
 } | {
     "fetch": lambda array, index: None,
     "fma": lambda a, b, c: a * b + c,

@@ -13,8 +13,8 @@ READING_ORDER = """
     ops.elementwise
     ops.bfloat16 ops.gpu.order ops.reduce ops.layout ops.filled ops.joining ops.indexing
     ops.tiling ops.ordering ops.sequence ops.cpu.products ops.gpu.tiles ops.gpu.products
-    ops.neural ops.functions ops.cpu.flatshift ops.cpu.imagelanes ops.cpu.imagecolumns
-    ops.cpu.imagepoints ops.cpu.imageslides ops.gpu.images ops.im2col ops.convolution
+    ops.neural ops.functions ops.cpu.flatshift ops.cpu.imagelanes
+    ops.cpu.imagepoints ops.gpu.images ops.im2col ops.convolution
     ops.windows ops.pooling ops.random ops.norm ops.outputs ops.recurrent ops.ctc
     ops.cpu.flash ops.gpu.flash ops.attention ops.quantize
     ops.gpu.linalg ops.linalg ops.resizing ops.boxes ops.anchors ops.regions ops.np.names

@@ -146,7 +146,7 @@ class Function:
                 name = self.declared(var) if fresh else spelled(var.name)
                 yield f"{pad}{name} = {self.stepped(var, value)};"
             case ir.Store(buffer, index, ir.Call("masked", (value, *mask), type)):
-                args = ", ".join(map(self.text, (value, *mask[:2])))
+                args = ", ".join(map(self.text, (value, *mask)))
                 at = self.address(buffer, index)
                 yield f"{pad}{self.help('store_some', type)}({at}, {args});"
             case ir.Store(buffer, index, value) if value.type.lanes > 1:

@@ -106,14 +106,13 @@ typedef struct {{ {e} v[{n}]; }} {v};
             x[i] += x[i + n];
     return ({t}) x[0];
 }}""",
-    "load_some": """INLINE {v} {v}_load_some(const {t} *a,
-    int64_t first, int64_t last, int64_t step)
+    "load_some": """INLINE {v} {v}_load_some(const {t} *a, int64_t first, int64_t last)
 {{
     {v} x;
     {t} all[{n}] = {{0}};
     for (int i = 0; i < {n}; i++)
         if (first <= i && i < last)
-            all[i] = a[i * step];
+            all[i] = a[i];
     memcpy(&x, all, sizeof x);
     return x;
 }}""",

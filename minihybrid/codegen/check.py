@@ -17,7 +17,6 @@ from minihybrid.codegen import ir
 from minihybrid.core.op import HybridError
 
 SAME = "min max neg abs sqrt floor ceil copysign fmod fma add_up multiply_up".split()
-EACH = {"total": 1, "lane": 2, "insert": 3, "splat": 1, "cast": 1, "bitcast": 1}
 
 
 class KernelError(HybridError):

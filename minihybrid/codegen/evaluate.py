@@ -34,13 +34,6 @@ def largest(a: Any, b: Any) -> Any:
     return np.where(b > a, b, a)[()]
 
 
-def inserted(a: np.ndarray, lane: Any, value: Any) -> np.ndarray:
-    """Return a vector with one lane replaced."""
-    a = a.copy()
-    a[int(lane)] = value
-    return a
-
-
 MATH = {  # for float64, as in C and JavaScript
     name: getattr(
         np,
@@ -73,7 +66,6 @@ MEANING: dict[str, Callable] = (
         "multiply_up": operator.mul,
         "total": halves,
         "lane": lambda a, i: a[int(i)],
-        "insert": inserted,
     }
 )
 
@@ -177,11 +169,9 @@ class Run:
 
     def masked(self, buffer: ir.Buffer, index: tuple, lanes: int, mask: Any) -> list:
         """Return (lane, position) of the active lanes."""
-        first, last, step = map(self.value, mask)
-        return [
-            (i, self.place(buffer, (index[-1] + i * step,), 1))
-            for i in range(max(first, 0), min(last, lanes))
-        ]
+        first, last = map(self.value, mask)
+        lanes_on = range(max(first, 0), min(last, lanes))
+        return [(i, self.place(buffer, (index[-1] + i,), 1)) for i in lanes_on]
 
     def value(self, e: ir.Expr) -> Any:
         """Evaluate an expression; `select`, `and` and `or` are lazy."""

@@ -389,7 +389,7 @@ def counted(name: str, body: tuple, lengths: set) -> tuple:
     return tuple(out)
 
 
-MOVES = {"splat", "cast", "bitcast", "lane", "insert", "masked", "table"}  # no arithmetic
+MOVES = {"splat", "cast", "bitcast", "lane", "masked", "table"}  # no arithmetic
 
 
 # -- text ------------------------------------------------------------------------------

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minihybrid.codegen.ir import (
-    BOOL,
-    INDEX,
     Buffer,
     Call,
     Const,
@@ -50,14 +48,10 @@ class Place(NamedTuple):
         """Load elements from this position."""
         return Load(self.buffer, (self.at,), lanes)
 
-    def some(self, first: Any, last: Any, step: int = 1) -> Expr:
-        """Load lanes `first` to before `last`, with a stride of `step` elements."""
+    def some(self, first: Any, last: Any) -> Expr:
+        """Load lanes `first` to before `last`."""
         load = self.load(self.vector.lanes)
-        return (
-            load
-            if step == 1 and is_whole(first, last, load.lanes)
-            else masked(load, first, last, step)
-        )
+        return load if is_whole(first, last, load.lanes) else masked(load, first, last)
 
     def store(self, value: Expr) -> Store:
         """Store elements from this position."""
@@ -83,9 +77,9 @@ def is_whole(first: Any, last: Any, lanes: int) -> bool:
     return const(first) is const(0) and const(last) in map(const, range(lanes, 8 * lanes))
 
 
-def masked(vector: Expr, first: Any, last: Any, step: int = 1) -> Expr:
+def masked(vector: Expr, first: Any, last: Any) -> Expr:
     """Return a vector's active lanes."""
-    return Call("masked", (vector, const(first), const(last), const(step)), vector.type)
+    return Call("masked", (vector, const(first), const(last)), vector.type)
 
 
 def splat(value: Expr) -> Expr:
@@ -126,31 +120,6 @@ def inner(reader: Any, sums: Tile, a: Place, at_a: Any, b: Place, at_b: Any, *en
     )
     for r, c, old in sums.places():
         reader.out.append(Let(old, fma(left[r], right[c], old)))
-    return sums
-
-
-def slide(reader: Any, sums: Tile, a: Place, plane: Any, high: Any, wide: Any, *rest: Any) -> Tile:
-    """Accumulate a convolution window over a zero-padded plane."""
-    top, left, w, place, rows, columns, down, right, deep, far = rest
-    lanes = a.vector.lanes
-    by = [reader.named(splat((w + place + i).load())) for i in range(rows * columns)]
-    for step in sorted({r * down + i * deep for r in range(sums.rows) for i in range(rows)}):
-        y = reader.named(const(top) + step)
-        seen = Call("and", (y >= 0, y < high), BOOL)
-        end = reader.named(Call("select", (seen, const(wide), const(0)), INDEX))
-        for c in range(sums.columns):
-            for j in range(columns):
-                x = const(left) + c * lanes * right + j * far
-                first, last = const(0) - x, end - x
-                if right > 1:
-                    first, last = ((n + (right - 1)) // right for n in (first, last))
-                row = a + plane + y * wide + x
-                value = reader.named(row.some(first, last, right))
-                for r in range(sums.rows):
-                    tap, between = divmod(step - r * down, deep)
-                    if not between and 0 <= tap < rows:
-                        old = sums.vectors[r * sums.columns + c]
-                        reader.out.append(Let(old, fma(by[tap * columns + j], value, old)))
     return sums
 
 
@@ -209,7 +178,6 @@ VALUES = {
     "tile": tile,
     "outer": outer,
     "inner": inner,
-    "slide": slide,
     "get": get,
     "splat": lambda reader, value: splat(value),
     "fma": lambda reader, a, b, c: fma(a, b, c),

@@ -8,7 +8,6 @@ Not supported: channels-last layouts.
 """
 
 from functools import partial
-from math import prod
 
 from minihybrid.core.op import (
     REQUIRED,
@@ -31,17 +30,14 @@ from minihybrid.ops.cpu.flatshift import (
     weight_loops,
     weight_scratch,
 )
-from minihybrid.ops.cpu.imagecolumns import columns_fit, columns_loops, columns_scratch
 from minihybrid.ops.cpu.imagelanes import (
-    lanes_backward,
+    Sums,
     lanes_fit,
-    lanes_forward,
     lanes_loops,
     lanes_weight_loops,
     lanes_weight_scratch,
 )
 from minihybrid.ops.cpu.imagepoints import points_fit, points_loops, points_scratch
-from minihybrid.ops.cpu.imageslides import slides_fit, slides_loops, slides_scratch
 from minihybrid.ops.cpu.machine import width
 from minihybrid.ops.gpu.images import (
     data_product,
@@ -131,28 +127,21 @@ def _form(s, spec):
     """Choose the forward algorithm: (loops, scratch elements).
 
     All of them pay off. Measured with 512-bit vectors: without lanes, batches of 16 and
-    32 take up to 1.8 times as long; without columns, outputs of 2 x 2 take 2.2 times; with
-    columns for all single images, outputs of 14 x 14 and 28 x 28 take 1.5 to 3.3 times.
-    Without points and slides, MobileNet v2 takes twice as long. Where windows fill vectors
-    and both apply, columns take 1.7 times as long as points.
+    32 take up to 1.8 times as long; without points, outputs of 2 x 2 take 2.2 times. With
+    256-bit vectors, pointwise layers take up to 1.6 times as long without points.
     """
     if lanes_fit(s, spec.dtype.itemsize):  # many images
-        sums = lanes_forward(s)
+        sums = Sums(s)
         return partial(lanes_loops, s=sums, n=s.n), sums.numbers(width(spec.dtype.itemsize))
-    points, few = points_fit(s, spec.dtype.itemsize), prod(s.out) < width(spec.dtype.itemsize)
-    if columns_fit(s, spec.dtype.itemsize) and (few or not points):  # few positions, many channels
-        return partial(columns_loops, s=s), columns_scratch(s)
-    if points:  # pointwise; or copied windows with many filters
+    if points_fit(s, spec.dtype.itemsize):  # pointwise; or copied windows with many filters
         return partial(points_loops, s=s), points_scratch(s, spec.dtype.itemsize)
-    if slides_fit(s):  # depthwise
-        return partial(slides_loops, s=s), slides_scratch(s)
     return partial(forward_loops, s=s), forward_scratch(s, spec.dtype.itemsize)
 
 
 def _data_form(s, spec):
     """Choose the algorithm of the data's gradient."""
     if lanes_fit(s, spec.dtype.itemsize) and set(s.stride) == {1}:
-        sums = lanes_backward(s)
+        sums = Sums(s, back=True)
         return partial(lanes_loops, s=sums, n=s.n), sums.numbers(width(spec.dtype.itemsize))
     return partial(data_loops, s=s), data_scratch(s, spec.dtype.itemsize)
 

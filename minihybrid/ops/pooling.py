@@ -24,7 +24,7 @@ from minihybrid.core.op import (
     shape,
 )
 from minihybrid.ops.convolution import LAYOUTS, Shapes, conv, window
-from minihybrid.ops.cpu.imagelanes import lanes_fit, lanes_forward, lanes_loops
+from minihybrid.ops.cpu.imagelanes import Sums, lanes_fit, lanes_loops
 from minihybrid.ops.cpu.machine import width
 from minihybrid.ops.elementwise import sqrt, square, where_eager, where_set
 from minihybrid.ops.reduce import mean, sum_
@@ -309,7 +309,7 @@ def _with_conv(node, pool):
 
 def _conv_pool_cpu(k, data, weight, out, conv, pool):
     s = _shapes(data, weight, conv)
-    lanes_loops(k, data, weight, out, lanes_forward(s), s.n, pool)
+    lanes_loops(k, data, weight, out, Sums(s), s.n, pool)
 
 
 conv_pool = Op(
@@ -320,7 +320,7 @@ conv_pool = Op(
     attrs={"conv": (None, None), "pool": (None, None)},
     infer=forward(lambda data, weight, conv, pool: (data[0], weight[0], *pool["outs"])),
     eager=lambda data, weight, **a: _max_eager(conv.eager(data, weight, **a["conv"]), **a["pool"]),
-    scratch=lambda ins, outs, conv, pool: lanes_forward(_shapes(*ins, conv)).numbers(
+    scratch=lambda ins, outs, conv, pool: Sums(_shapes(*ins, conv)).numbers(
         width(outs[0].dtype.itemsize), pool
     ),
     doc="`_pool_max` of `_conv` in one kernel.",

@@ -61,10 +61,10 @@ def vectors():
         out = replace(data, name="out", space="out")
         wide = Type(kind, 4)
         v, w = (Var(name, wide) for name in "vw")
-        some = Load(data, (I * 2,), 4), I - 1, binary("%", I * 2, const(7)), const(2)
+        some = Load(data, (I * 2,), 4), I - 1, binary("%", I * 2, const(7))
         scalar = Call("splat", (more[I],), wide)
         product = Call("fma", (v, scalar, Load(more, (I,), 4)), wide)
-        part = Call("masked", (w, I - 2, const(5) - I, const(1)), wide)
+        part = Call("masked", (w, I - 2, const(5) - I), wide)
         body = (
             Let(v, Call("masked", some, wide)),
             Let(w, product),

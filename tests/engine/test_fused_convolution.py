@@ -12,10 +12,8 @@ from minihybrid.gluon import nn
 from minihybrid.gluon.model_zoo import vision
 from minihybrid.ops.convolution import Shapes, conv, conv_data, conv_weight
 from minihybrid.ops.cpu.flatshift import data_planes_of, forward_planes
-from minihybrid.ops.cpu.imagecolumns import columns_fit
 from minihybrid.ops.cpu.imagelanes import lanes_fit
 from minihybrid.ops.cpu.imagepoints import points_fit
-from minihybrid.ops.cpu.imageslides import slides_fit
 from minihybrid.ops.cpu.machine import width
 
 LANES = width(4)  # a vector of images
@@ -90,16 +88,27 @@ def test_images_side_by_side_give_the_answers_of_numpy(n, channels, filters, att
 @pytest.mark.parametrize(
     "n, channels, filters, attrs",
     [
-        (1, LANES, 6, geometry((4, 4), (3, 3), pad=1)),
-        (2, 2 * LANES, 10, geometry((4, 5), (3, 3), stride=2, pad=1, num_group=2)),
+        (1, LANES, 6, geometry((2, 2), (3, 3), pad=1)),
+        (2, 2 * LANES, 10, geometry((3, 4), (3, 3), stride=2, pad=1, num_group=2)),
         (1, LANES, 3, geometry((3,), (3,), pad=2, dilate=2)),
         (1, LANES, 5, geometry((2, 2), (1, 1))),
+        (1, LANES, 5, geometry((3, 4), (1, 1), stride=2)),
+        (1, 2 * LANES, 1, geometry((1, 1), (1, 1))),
+        (2, LANES, 40, geometry((LANES - 1,), (5,), pad=2)),
     ],
-    ids=["plain", "groups", "1d", "1x1"],
+    ids=["plain", "groups", "1d", "1x1", "stride", "one", "several-tiles"],
 )
-def test_columns_give_the_answers_of_numpy(n, channels, filters, attrs):
+def test_few_positions_give_the_answers_of_numpy(n, channels, filters, attrs):
+    """They are dot products, in tiles of four positions; filters are whole vectors."""
     data, weight, _ = conv_arrays(n, channels, filters, attrs)
-    assert columns_fit(Shapes(n, channels, filters, **attrs), 4)
+    assert "outer(" not in plan_alone(conv, [data, weight], attrs).source
+    assert_exact(conv, [data, weight], attrs)
+
+
+def test_few_positions_of_three_axes_give_the_answers_of_numpy():
+    attrs = geometry((2, 3, 3), (2, 2, 2))
+    data, weight, _ = conv_arrays(1, LANES, 3, attrs)
+    assert not points_fit(Shapes(1, LANES, 3, **attrs), 4)
     assert_exact(conv, [data, weight], attrs)
 
 
@@ -126,7 +135,7 @@ def test_columns_give_the_answers_of_numpy(n, channels, filters, attrs):
 def test_points_give_the_answers_of_numpy(n, channels, filters, attrs):
     data, weight, _ = conv_arrays(n, channels, filters, attrs)
     s = Shapes(n, channels, filters, **attrs)
-    assert points_fit(s, 4) and not (lanes_fit(s, 4) or columns_fit(s, 4))
+    assert points_fit(s, 4) and not lanes_fit(s, 4)
     assert_exact(conv, [data, weight], attrs)
 
 
@@ -147,17 +156,16 @@ def test_points_give_the_answers_of_numpy(n, channels, filters, attrs):
 def test_windows_copied_into_whole_vectors_give_the_answers_of_numpy(n, channels, filters, attrs):
     data, weight, _ = conv_arrays(n, channels, filters, attrs)
     s = Shapes(n, channels, filters, **attrs)
-    assert points_fit(s, 4) and not (lanes_fit(s, 4) or columns_fit(s, 4))
+    assert points_fit(s, 4) and not lanes_fit(s, 4)
     assert_exact(conv, [data, weight], attrs)
 
 
 @pytest.mark.parametrize("filters", [64, 300], ids=["64", "300"])
 def test_windows_that_fill_one_vector_are_copied_for_fewer_filters(filters):
-    """Their columns would be as many dot products; both forms would fit."""
     g = geometry((LANES // 2, 2), (3, 3), pad=1)
     data, weight, _ = conv_arrays(1, LANES, filters, g)
     s = Shapes(1, LANES, filters, **g)
-    assert points_fit(s, 4) and columns_fit(s, 4)
+    assert points_fit(s, 4)
     assert "outer(s, a1" in plan_alone(conv, [data, weight], g).source
     assert_exact(conv, [data, weight], g)
     assert not points_fit(Shapes(1, LANES, 63, **g), 4)
@@ -239,10 +247,10 @@ def test_windows_are_copied_only_where_that_is_repaid():
     ],
     ids=["plain", "stride", "several-filters", "dilated", "stride-and-dilated"],
 )
-def test_windows_that_slide_give_the_answers_of_numpy(n, channels, filters, attrs):
+def test_depthwise_windows_give_the_answers_of_numpy(n, channels, filters, attrs):
     data, weight, _ = conv_arrays(n, channels, filters, attrs)
     s = Shapes(n, channels, filters, **attrs)
-    assert slides_fit(s) and not (lanes_fit(s, 4) or columns_fit(s, 4))
+    assert not (lanes_fit(s, 4) or points_fit(s, 4))
     assert_exact(conv, [data, weight], attrs)
 
 
@@ -311,7 +319,7 @@ def test_padding_times_an_infinite_weight_is_not_passed_over(value):
         ((LANES, 6, 14, 14), 16, "lanes"),  # LeNet
         ((LANES - 1, 6, 14, 14), 16, "planes"),
         ((4 * LANES, 256, 56, 56), 64, "planes"),  # vectors of images would not fit
-        ((1, 512, 2, 2), 512, "columns"),  # the end of ResNet
+        ((1, 512, 2, 2), 512, "points"),  # the end of ResNet
         ((1, 64, 16, 16), 64, "planes"),  # its beginning
         ((1, 3, 4, 4), 64, "planes"),  # 27 weights: no whole vectors
     ],
@@ -319,8 +327,8 @@ def test_padding_times_an_infinite_weight_is_not_passed_over(value):
 def test_form_is_chosen_by_shape(shape, out, form):
     n, channels, *size = shape
     s = Shapes(n, channels, out, **geometry(tuple(size), (3, 3), pad=1))
-    lanes, columns = lanes_fit(s, 4), columns_fit(s, 4)
-    assert form == ("lanes" if lanes else "columns" if columns else "planes")
+    lanes, points = lanes_fit(s, 4), points_fit(s, 4)
+    assert form == ("lanes" if lanes else "points" if points else "planes")
 
 
 # -- what fuses ------------------------------------------------------------------------

@@ -128,6 +128,15 @@ def unrank(typing, rank):
     return kind(rank), codegen
 
 
+def called(builder, name, *args):
+    """Call LLVM's function `name` of the type of its arguments, numbers or vectors."""
+    kind = args[0].type
+    lanes = f"v{kind.count}" if isinstance(kind, ir.VectorType) else ""
+    name = f"llvm.{name}.{lanes}{getattr(kind, 'element', kind).intrinsic_name}"
+    function = ir.FunctionType(kind, [kind] * len(args))
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), args)
+
+
 MAGIC32 = np.float32(3 * 2**22 + 127)
 MAGIC64 = 3.0 * 2**51 + 1023
 
@@ -137,12 +146,7 @@ def signed(typing, size, number):
     """Return a magnitude with the sign of a number (copysign)."""
 
     def codegen(context, builder, signature, args):
-        kind = args[0].type
-        name = f"llvm.copysign.{kind.intrinsic_name}"
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(kind, [kind] * 2), name
-        )
-        return builder.call(function, args)
+        return called(builder, "copysign", *args)
 
     return size(size, number), codegen
 
@@ -152,12 +156,7 @@ def root(typing, number):
     """Return the square root, without setting errno for negative numbers."""
 
     def codegen(context, builder, signature, args):
-        kind = args[0].type
-        name = f"llvm.sqrt.{kind.intrinsic_name}"
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(kind, [kind]), name
-        )
-        return builder.call(function, args)
+        return called(builder, "sqrt", *args)
 
     return number(number), codegen
 

@@ -2,7 +2,7 @@
 
 Defines: functions on vectors: `load`, `store`, `fetch`, `splat`, `fma`, `total`,
          `transpose`; and on register tiles, which are arrays of vectors: `tile`, `get`,
-         `put`, `put_totals`, `outer`, `inner`, `slide`.
+         `put`, `put_totals`, `outer`, `inner`.
 
 LLVM vectorizes simple loops by itself. A fast matrix product needs more: about twenty
 accumulators that stay in registers throughout the inner loop. A tile holds all of them in
@@ -12,7 +12,6 @@ Not supported: tiles whose height is known only at run time.
 
 import contextlib
 import functools
-import itertools
 import operator
 
 from llvmlite import ir
@@ -22,6 +21,7 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
 from minihybrid.codegen.cpu.flat import Flat
+from minihybrid.codegen.cpu.scalar import called
 from minihybrid.ops.cpu.machine import width
 
 
@@ -115,12 +115,7 @@ def splat(typing, number):
 def _fma(builder, dtype, a, b, c):
     if isinstance(dtype, types.Integer):
         return builder.add(builder.mul(a, b), c)
-    lanes = f"v{c.type.count}" if isinstance(c.type, ir.VectorType) else ""
-    name = f"llvm.fmuladd.{lanes}f{dtype.bitwidth}"
-    function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(c.type, [c.type] * 3), name
-    )
-    return builder.call(function, [a, b, c])
+    return called(builder, "fmuladd", a, b, c)
 
 
 @intrinsic
@@ -187,10 +182,7 @@ def root_lanes(typing, a):
     """Return the square roots of a vector's lanes."""
 
     def codegen(context, builder, signature, args):
-        kind = args[0].type
-        name = f"llvm.sqrt.v{kind.count}f{a.dtype.bitwidth}"
-        function = ir.FunctionType(kind, [kind])
-        return builder.call(cgutils.get_or_insert_function(builder.module, function, name), args)
+        return called(builder, "sqrt", *args)
 
     return a(a), codegen
 
@@ -315,36 +307,19 @@ class _Rows:
 
     def load_some(self, row, column, kind, mask):
         """Load the active lanes of a mask; others are zero and aren't accessed."""
-        return self._masked(
-            "load",
-            kind,
-            [
-                self.place(row, column, kind),
-                ir.IntType(32)(self.align),
-                mask,
-                ir.Constant(kind, None),
-            ],
-            kind,
-        )
+        place, align = self.place(row, column, kind), ir.IntType(32)(self.align)
+        return self._masked("load", kind, kind, place, align, mask, ir.Constant(kind, None))
 
     def store_some(self, row, column, value, mask):
         """Store the active lanes of a mask."""
-        self._masked(
-            "store",
-            value.type,
-            [value, self.place(row, column, value.type), ir.IntType(32)(self.align), mask],
-            ir.VoidType(),
-        )
+        place, align = self.place(row, column, value.type), ir.IntType(32)(self.align)
+        self._masked("store", ir.VoidType(), value.type, value, place, align, mask)
 
-    def _masked(self, what, kind, args, result):
-        number = {"float": "f32", "double": "f64"}.get(str(kind.element), kind.element)
+    def _masked(self, what, result, kind, *args):
+        name = f"llvm.masked.{what}.v{kind.count}{kind.element.intrinsic_name}.p0"
         signature = ir.FunctionType(result, [a.type for a in args])
-        return self.builder.call(
-            cgutils.get_or_insert_function(
-                self.builder.module, signature, f"llvm.masked.{what}.v{kind.count}{number}.p0"
-            ),
-            args,
-        )
+        function = cgutils.get_or_insert_function(self.builder.module, signature, name)
+        return self.builder.call(function, args)
 
 
 def _written(number, otherwise):
@@ -452,83 +427,6 @@ def inner(typing, tile, a, at_a, b, at_b, step, count):
 
     index = types.intp
     return tile(tile, a, index, b, index, index, *_as_written(count)), codegen
-
-
-@intrinsic(prefer_literal=True)
-def slide(
-    typing,
-    tile,
-    data,
-    plane,
-    high,
-    wide,
-    top,
-    left,
-    weight,
-    place,
-    rows,
-    columns,
-    down,
-    right,
-    deep,
-    far,
-):
-    """Accumulate a convolution window over a zero-padded plane.
-
-    plane:      index of the plane's first element; it is `high` x `wide`.
-    top, left:  position in the plane of the first tap of the tile's first element; it may
-                be in the padding.
-    rows, ...:  the window's size, strides and dilations, as literals.
-
-    A row of the plane is loaded once for all rows of the tile that use it.
-    """
-    window = rows, columns, down, right, deep, far
-    rows, columns, down, right, deep, far = (number.literal_value for number in window)
-
-    def codegen(context, builder, signature, args):
-        sums, data_, plane, high, wide, top, left, weight_, place = args[:9]
-        word, kind = left.type, sums.type.element
-        weights = _Rows(context, builder, weight, weight_, place, word(columns))
-        by = [
-            [_splat(builder, weights.load(i, j, kind.element), kind) for j in range(columns)]
-            for i in range(rows)
-        ]
-        for step in sorted({r * down + i * deep for r in range(tile.rows) for i in range(rows)}):
-            row = builder.add(top, word(step))  # below zero it is a large number
-            end = builder.select(builder.icmp_unsigned("<", row, high), wide, word(0))
-            at = builder.add(plane, builder.mul(row, wide))
-            source = _Rows(context, builder, data, data_, at, word(0))
-            taps = [divmod(step - r * down, deep) for r in range(tile.rows)]
-            for c, j in itertools.product(range(tile.columns), range(columns)):
-                first = builder.add(left, word(c * tile.lanes * right + j * far))
-                value = _apart(builder, source, first, end, right, kind)
-                for r, (tap, rest) in enumerate(taps):
-                    if not rest and 0 <= tap < rows:
-                        i = r * tile.columns + c
-                        old = builder.extract_value(sums, i)
-                        new = _fma(builder, tile.dtype, by[tap][j], value, old)
-                        sums = builder.insert_value(sums, new, i)
-        return sums
-
-    index = types.intp
-    return tile(tile, data, *[index] * 5, weight, index, *window), codegen
-
-
-def _apart(builder, source, first, end, step, kind):
-    """Load elements of a row with a stride; zeros before 0 and from `end` on."""
-    lanes, gathered = kind.count, ir.Constant(kind, ir.Undefined)
-    short = ir.VectorType(ir.IntType(32), lanes)
-    last = _splat(builder, builder.trunc(end, short.element), short)
-    for part in range(step):
-        at = builder.add(first, first.type(part * lanes))
-        place = _splat(builder, builder.trunc(at, short.element), short)
-        place = builder.add(place, ir.Constant(short, [*range(lanes)]))
-        mask = builder.icmp_unsigned("<", place, last)  # below zero it is a large number
-        piece = source.load_some(0, at, kind, mask)
-        takes = [lanes + i * step - part * lanes for i in range(lanes)]
-        take = [n if lanes <= n < 2 * lanes else i for i, n in enumerate(takes)]
-        gathered = builder.shuffle_vector(gathered, piece, _lanes(take))
-    return gathered
 
 
 @intrinsic

@@ -3,13 +3,13 @@
 Uses:    a kernel writer (`codegen.source.Kernel`), flat arrays, the sizes of a convolution.
 Defines: three products: data with weights, gradient with weights, data with gradient.
 
-A sample's channels are copied into zero-padded planes. In a plane with row stride W, the
-neighbor (y, x) of any position is y W + x elements further on, so an output plane is one
-flat loop over whole vectors, and each tap accumulates the shifted plane times one weight
-in registers. Elements computed in the padding between rows are discarded. For many filters
-of small planes, each tap of a kernel row gets its own shifted copy, without padding
-between rows. Strides split a plane into phases (for stride 2, the even and the odd
-positions), and each tap reads one of them.
+The channels of a sample's group are copied into zero-padded planes. In a plane with row
+stride W, the neighbor (y, x) of any position is y W + x elements further on, so an output
+plane is one flat loop over whole vectors, and each tap accumulates the shifted plane times
+one weight in registers. Elements computed in the padding between rows are discarded. For
+many filters of small planes, each tap of a kernel row gets its own shifted copy, without
+padding between rows. Strides split a plane into phases (for stride 2, the even and the odd
+positions), and each tap reads one of them. Depthwise layers copy one channel at a time.
 
 In loops:   for vectors p: for c: for taps t: row[p] += plane[c][p + shift[t]] * w[c, t]
 
@@ -44,7 +44,7 @@ def divisor(n, limit):
 
 
 class Planes:
-    """The layout of the padded copy of a sample's channels.
+    """The layout of the padded copy of a group's channels.
 
     places:  for each axis, the (phase, shift) that each tap reads.
 
@@ -98,36 +98,19 @@ class Planes:
         rows = row_major(self.size)
         for number, phase in enumerate(itertools.product(*self.phases)):
             counts, read, write = [], 0, number * self.phase
-            for n, before, length, s, r, row, step in zip(
-                self.size,
-                self.before,
-                self.length,
-                self.stride,
-                phase,
-                rows,
-                self.steps,
-                strict=True,
-            ):
+            for d, r in enumerate(phase):
+                n, before, s = self.size[d], self.before[d], self.stride[d]
                 first = max(0, -((r - before) // s))
-                last = min(length - 1, (n - 1 + before - r) // s)
+                last = min(self.length[d] - 1, (n - 1 + before - r) // s)
                 counts.append(max(last - first + 1, 0))
-                read += (s * first + r - before) * row
-                write += first * step
+                read += (s * first + r - before) * rows[d]
+                write += first * self.steps[d]
             if prod(counts):
-                k.copy(
-                    source,
-                    (self.channels, self.batch, *counts),
-                    (
-                        read,
-                        (
-                            prod(self.size),
-                            self.channels * prod(self.size),
-                            *(s * r for s, r in zip(self.stride, rows, strict=True)),
-                        ),
-                    ),
-                    work,
-                    (write, (self.channel, self.plane, *self.steps)),
-                )
+                shape, image = (self.channels, self.batch, *counts), prod(self.size)
+                apart = (s * r for s, r in zip(self.stride, rows, strict=True))
+                places = read, (image, self.channels * image, *apart)
+                padded = write, (self.channel, self.plane, *self.steps)
+                k.copy(source, shape, places, work, padded)
 
 
 class Shapes:
@@ -149,12 +132,13 @@ class Shapes:
         """Multiply-adds per position and channel: all taps of all filters."""
         return self.o // self.g * prod(self.kernel)
 
-    def data_planes(self, batch=1):
+    def data_planes(self, batch=1, groups=1):
         """Return the data's layout for the forward pass and the weights' gradient."""
-        return Planes(self.c, self.size, self.pad, self.out, self.places, self.stride, batch)
+        channels = self.c // groups
+        return Planes(channels, self.size, self.pad, self.out, self.places, self.stride, batch)
 
     def grad_planes(self):
-        """Return the layout of the output gradient, padded on both sides, for the data's
+        """Return the layout of a group's output gradient, padded on both sides, for the data's
         gradient; and the first output position."""
         first = [p // s for p, s in zip(self.pad, self.stride, strict=True)]
         last = [(n - 1 + p) // s for n, p, s in zip(self.size, self.pad, self.stride, strict=True)]
@@ -162,7 +146,8 @@ class Shapes:
         count = [b - a + 1 for a, b in zip(first, last, strict=True)]
         places = [[(0, r - steps) for _, steps in p]
                   for r, p in zip(self.reach, self.places, strict=True)]  # fmt: skip
-        return Planes(self.o, self.out, before, count, places, [1] * len(first)), first
+        channels = self.o // self.g
+        return Planes(channels, self.out, before, count, places, [1] * len(first)), first
 
     def batch(self):
         """Return the number of samples per batch in the weights' gradient."""
@@ -190,35 +175,24 @@ def taps_of(planes):
 
 
 def forward_planes(s, itemsize):
-    """Return a sample's layout for the forward pass."""
-    return s.data_planes().or_copies(s.products, itemsize)
+    """Return the layout of a sample's group for the forward pass."""
+    return s.data_planes(groups=s.g).or_copies(s.products, itemsize)
 
 
 def forward_scratch(s, itemsize):
-    """Return the scratch size in elements: a sample's planes, some rows."""
+    """Return the scratch size in elements: a group's planes, some rows."""
     planes = forward_planes(s, itemsize)
     return planes.numbers + ROWS * planes.row
 
 
 def forward_loops(k, data, weight, out, s):
     """Write out[n, o] = sum over c, taps of the shifted data times weight[o, c, tap]."""
-    planes = forward_planes(s, k.dtype.itemsize)
+    planes, counts = forward_planes(s, k.dtype.itemsize), (s.o // s.g, s.c // s.g)
     taps = [(at, t) for t, at in enumerate(taps_of(planes))]
-    n_taps = len(taps)
-    zero(k, "work", planes.numbers)
-    with k.share("n", s.n, work=s.n * s.o * s.c // s.g * n_taps * prod(s.out)):
-        planes.fill(k, k.part(data, "n", (1, s.c, *s.size)), "work")
-        shifted_sums(
-            k,
-            planes,
-            taps,
-            weight,
-            (s.g, s.o // s.g, s.c // s.g),
-            (s.o // s.g * s.c // s.g * n_taps, s.c // s.g * n_taps, n_taps),
-            store_rows(
-                k, planes, s.o, s.out, s.out, [1] * len(s.out), [0] * len(s.out), [0] * len(s.out)
-            ),
-        )
+    ones, zeros = [1] * len(s.out), [0] * len(s.out)
+    steps = counts[1] * len(taps), len(taps)
+    phases = [(taps, s.out, s.out, ones, zeros, zeros)]
+    group_sums(k, s, data, weight, planes, counts, steps, phases)
 
 
 def data_planes_of(s, itemsize):
@@ -229,7 +203,7 @@ def data_planes_of(s, itemsize):
 
 
 def data_scratch(s, itemsize):
-    """Return the scratch size in elements: a sample's gradient planes, some rows."""
+    """Return the scratch size in elements: a group's gradient planes, some rows."""
     planes, _ = data_planes_of(s, itemsize)
     return planes.numbers + ROWS * planes.row
 
@@ -241,33 +215,41 @@ def data_loops(k, grad, weight, out, s):
     `a` minus their shifts.
     """
     planes, first = data_planes_of(s, k.dtype.itemsize)
-    n_taps = prod(s.kernel)
+    phases, n_taps, counts = [], prod(s.kernel), (s.c // s.g, s.o // s.g)
+    for phase in itertools.product(*map(range, s.stride)):
+        starts = [
+            max(0, -((r - p) // d) - f)
+            for r, p, d, f in zip(phase, s.pad, s.stride, first, strict=True)
+        ]
+        places = [
+            d * (f + a) + r - p
+            for d, f, a, r, p in zip(s.stride, first, starts, phase, s.pad, strict=True)
+        ]
+        sizes = [len(range(i, n, d)) for i, n, d in zip(places, s.size, s.stride, strict=True)]
+        reached = [[r for r, _ in places] for places in itertools.product(*s.places)]
+        taps = [(at, t) for t, at in enumerate(taps_of(planes)) if reached[t] == [*phase]]
+        if prod(sizes):
+            phases.append((taps, s.size, sizes, s.stride, places, starts))
+    group_sums(k, s, grad, weight, planes, counts, (n_taps, counts[0] * n_taps), phases)
+
+
+def group_sums(k, s, source, weight, planes, counts, steps, phases):
+    """Write the loops over samples and groups of channels, which are copied into the planes.
+
+    counts:  rows and channels of a group;  steps: their strides in the weights.
+    phases:  (taps, places of their sums in the output) of each phase.
+    """
+    (n_rows, n_channels), n_taps = counts, prod(s.kernel)
+    work = s.n * s.o * s.c // s.g * n_taps * prod(s.out)
+    steps = n_rows * n_channels * n_taps, *steps  # and of groups
     zero(k, "work", planes.numbers)
-    with k.share("n", s.n, work=s.n * s.o * s.c // s.g * n_taps * prod(s.out)):
-        planes.fill(k, k.part(grad, "n", (1, s.o, *s.out)), "work")
-        for phase in itertools.product(*map(range, s.stride)):
-            starts = [
-                max(0, -((r - p) // d) - f)
-                for r, p, d, f in zip(phase, s.pad, s.stride, first, strict=True)
-            ]
-            places = [
-                d * (f + a) + r - p
-                for d, f, a, r, p in zip(s.stride, first, starts, phase, s.pad, strict=True)
-            ]
-            counts = [len(range(i, n, d)) for i, n, d in zip(places, s.size, s.stride, strict=True)]
-            if not prod(counts):
-                continue
-            reached = [[r for r, _ in places] for places in itertools.product(*s.places)]
-            taps = [(at, t) for t, at in enumerate(taps_of(planes)) if reached[t] == [*phase]]
-            shifted_sums(
-                k,
-                planes,
-                taps,
-                weight,
-                (s.g, s.c // s.g, s.o // s.g),
-                (s.o // s.g * s.c // s.g * n_taps, n_taps, s.c // s.g * n_taps),
-                store_rows(k, planes, s.c, s.size, counts, s.stride, places, starts),
-            )
+    groups = k.length("groups", s.g) if s.g > 1 else 1
+    with k.share("n", s.n, work=work), k.share("g", groups, work=work):
+        k(f"group = n * {groups} + g")
+        planes.fill(k, k.part(source, "group", (1, n_channels, *planes.size)), "work")
+        for taps, *places in phases:
+            store = store_rows(k, planes, n_rows, *places)
+            shifted_sums(k, s, planes, taps, weight, counts, steps, store)
 
 
 def store_rows(k, planes, channels, size, counts, stride, places, starts):
@@ -276,7 +258,7 @@ def store_rows(k, planes, channels, size, counts, stride, places, starts):
     def store(rows):
         with k.loop("j", rows):
             k("channel = first + o + j")
-            at = f"n * {channels} + channel"
+            at = f"group * {channels} + o + j"
             depth = k.depth
             for d, count in enumerate(counts):
                 k(f"for i{d} in range({count}):")
@@ -293,27 +275,26 @@ def store_rows(k, planes, channels, size, counts, stride, places, starts):
     return store
 
 
-def shifted_sums(k, planes, taps, weight, counts, steps, store):
+def shifted_sums(k, s, planes, taps, weight, counts, steps, store):
     """Write rows[o] = sum over c and taps of the shifted plane[c] times a weight.
 
     taps:    [(shift, index in the weights)].
-    counts:  groups, rows per group, channels per group;  steps: their strides in the
-             weights.
+    counts:  rows and channels of a group;  steps: strides of groups, rows and channels in
+             the weights.
 
     A tile of some rows and some vectors stays in registers while all taps of all
     channels accumulate into it.
     """
-    groups, n_rows, n_channels = counts
+    n_rows, n_channels = counts
     lanes = width(k.dtype.itemsize)
-    work = groups * n_rows * n_channels * len(taps) * planes.row
-    with k.share("g", groups, work=work):
-        k(f"first = g * {n_rows}")
-        for start, stop, high in blocks(n_rows, ROWS):
-            with k.share("o", stop, start, high, work):
-                for p0, p1, wide in blocks(planes.row // lanes, most_vectors(high)):
-                    with k.loop("p", p1 * lanes, p0 * lanes, wide * lanes):
-                        _tile(k, planes, taps, weight, n_channels, steps, high, wide)
-                store(high)
+    work = s.g * n_rows * n_channels * len(taps) * planes.row
+    k(f"first = g * {n_rows}")
+    for start, stop, high in blocks(n_rows, ROWS):
+        with k.share("o", stop, start, high, work):
+            for p0, p1, wide in blocks(planes.row // lanes, most_vectors(high)):
+                with k.loop("p", p1 * lanes, p0 * lanes, wide * lanes):
+                    _tile(k, planes, taps, weight, n_channels, steps, high, wide)
+            store(high)
 
 
 def _tile(k, planes, taps, weight, n_channels, steps, high, wide):
@@ -323,7 +304,7 @@ def _tile(k, planes, taps, weight, n_channels, steps, high, wide):
     k(f"{name} = tile(T(0), {high}, {wide})")
     if taps:
         with k.block(f"for c in range({n_channels}):"):
-            k(f"plane = (g * {n_channels} + c) * {planes.channel} + p")
+            k(f"plane = c * {planes.channel} + p")
             k(f"wat = g * {steps[0]} + o * {steps[1]} + c * {steps[2]}")
             for first, last in _far_apart(planes, taps, wide * lanes):
                 with k.loop("j", last, first, lanes):

@@ -56,16 +56,11 @@ class Images:
         rough = to + lanes * self.vectors
         with k.loop("c", self.channels):
             _deal(k, source, f"image * {step} + c * {inner}", step, inner, rough)
-            k.copy(
-                "work",
-                (*self.size, lanes),
-                (rough, (*(lanes * s for s in row_major(self.size)), 1)),
-                "work",
-                (
-                    f"{to + lanes * self.first} + c * {lanes * self.plane}",
-                    (*(lanes * s for s in self.steps), 1),
-                ),
+            start = f"{to + lanes * self.first} + c * {lanes * self.plane}"
+            read, write = (
+                (*(lanes * s for s in steps), 1) for steps in (row_major(self.size), self.steps)
             )
+            k.copy("work", (*self.size, lanes), (rough, read), "work", (start, write))
 
 
 def _deal(k, source, at, step, count, to):
@@ -82,26 +77,30 @@ def _deal(k, source, at, step, count, to):
 
 class Sums:
     """out[r, y] = sum over channels c and taps t of data[c, y stride + t dilate -
-    before] w[r, c, t]; with `back`, the taps are reversed.
+    before] w[r, c, t], the forward pass; or with `back`, the data's gradient for stride 1,
+    where the taps are reversed.
 
     steps:   the strides of groups, rows r and channels c in the weights.
     """
 
-    def __init__(
-        self, groups, rows, channels, size, out, kernel, stride, dilate, before, steps, back
-    ):
-        self.groups, self.rows, self.channels = groups, rows, channels
-        self.size, self.out, self.kernel = size, out, kernel
-        self.stride, self.dilate, self.before = stride, dilate, before
-        self.steps, self.back = steps, back
+    def __init__(self, s, back=False):
+        rows, channels, taps = s.o // s.g, s.c // s.g, prod(s.kernel)
+        size, out, before, steps = s.size, s.out, s.pad, (channels * taps, taps)
+        if back:
+            rows, channels, size, out, steps = channels, rows, out, size, steps[::-1]
+            before = [(t - 1) * d - p for t, d, p in zip(s.kernel, s.dilate, s.pad, strict=True)]
+        self.groups, self.rows, self.channels = s.g, rows, channels
+        self.size, self.out, self.kernel = size, out, s.kernel
+        self.stride, self.dilate, self.before = s.stride, s.dilate, before
+        self.steps, self.back = (rows * channels * taps, *steps), back
         lead = [max(b, 0) for b in before]
         length = [
             max(a + n, (m - 1) * s + (t - 1) * d - b + a + 1)
             for n, m, t, s, d, b, a in zip(
-                size, out, kernel, stride, dilate, before, lead, strict=True
+                size, out, s.kernel, s.stride, s.dilate, before, lead, strict=True
             )
         ]
-        self.images = Images(groups * channels, size, lead, length)
+        self.images = Images(s.g * channels, size, lead, length)
         self.high = blocks(rows, ROWS)[0][2]
         most = min(most_vectors(self.high), out[-1])
         self.wide = min(
@@ -118,44 +117,7 @@ class Sums:
 
 
 def _images(s):
-    return lanes_forward(s).images
-
-
-def lanes_forward(s):
-    """Return the `Sums` of the forward pass."""
-    rows, channels, taps = s.o // s.g, s.c // s.g, prod(s.kernel)
-    return Sums(
-        s.g,
-        rows,
-        channels,
-        s.size,
-        s.out,
-        s.kernel,
-        s.stride,
-        s.dilate,
-        s.pad,
-        (rows * channels * taps, channels * taps, taps),
-        back=False,
-    )
-
-
-def lanes_backward(s):
-    """Return the `Sums` of the data's gradient, for stride 1."""
-    rows, channels, taps = s.c // s.g, s.o // s.g, prod(s.kernel)
-    before = [(t - 1) * d - p for t, d, p in zip(s.kernel, s.dilate, s.pad, strict=True)]
-    return Sums(
-        s.g,
-        rows,
-        channels,
-        s.out,
-        s.size,
-        s.kernel,
-        s.stride,
-        s.dilate,
-        before,
-        (rows * channels * taps, taps, rows * taps),
-        back=True,
-    )
+    return Sums(s).images
 
 
 def lanes_loops(k, source, weight, out, s, n, pool=None):

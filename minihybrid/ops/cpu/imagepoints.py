@@ -6,7 +6,8 @@ Defines: the product of data and weights for 1 x 1 kernels, and larger ones by i
 An image's channels are the rows of a matrix, and its positions the columns. So the output
 is a matrix product, and a tile of some filters and some vectors of positions stays in
 registers for all channels; the epilogue runs before the next tile. The few positions
-beyond whole vectors, such as the last one of 7 x 7, are dot products.
+beyond whole vectors, such as the last one of 7 x 7, are dot products. So are all of them,
+if they are less than a vector: then reading the weights dominates.
 
 Where `flatshift` would discard many results, as at the row ends of 7 x 7, windows are
 copied into such a matrix, a strip of whole vectors at a time: each tap of each channel is
@@ -21,8 +22,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from math import prod
 
-from minihybrid.ops.cpu.flatshift import divisor, zero
-from minihybrid.ops.cpu.imagecolumns import pad_data, padded_size
+from minihybrid.ops.cpu.flatshift import divisor, most_vectors, zero
 from minihybrid.ops.cpu.machine import registers, width
 from minihybrid.ops.shapes import row_major
 
@@ -40,13 +40,21 @@ def points_fit(s, itemsize):
     whose copy in whole vectors pays off, because `flatshift` would discard many results at
     the row ends.
     """
-    if not prod(s.out) > 0 or len(s.size) > 2 and set(s.stride) != {1}:
+    window = _is_window(s)
+    if not prod(s.out) > 0 or len(s.size) > 2 and (window or set(s.stride) != {1}):
         return False
-    if _is_window(s):
+    if _are_few(_depth(s), prod(s.out), itemsize):
+        return True
+    if window:
         least = FILTERS if prod(s.out) != width(itemsize) else FEWER
         much = s.data_planes().row >= JUNK * prod(s.out)
-        return len(s.size) <= 2 and s.c > 0 and s.o // s.g >= least and much
+        return s.c > 0 and s.o // s.g >= least and much
     return True
+
+
+def _are_few(depth, places, itemsize):
+    """Return whether all positions are dot products."""
+    return depth > 0 == depth % width(itemsize) and places < width(itemsize)
 
 
 def _is_window(s):
@@ -67,6 +75,8 @@ def _tile(rows, depth, places, itemsize):
     loads; loads from a strip that doesn't fit in L1 cost three times as much.
     """
     lanes, room = width(itemsize), _room()
+    if _are_few(depth, places, itemsize):
+        return min(most_vectors(min(places, MAX_REST)), rows), 0, places
     rest = places % lanes if places >= lanes and places % lanes <= MAX_REST else 0
     count = -(-(places - rest) // lanes)
 
@@ -84,6 +94,11 @@ def _tile(rows, depth, places, itemsize):
     return *min(tiles, key=cost), rest
 
 
+def _padded_size(s):
+    """Return the shape of a padded channel."""
+    return [n + 2 * p for n, p in zip(s.size, s.pad, strict=True)]
+
+
 def _depth(s):
     """Return the reduction length: all taps of a group's channels."""
     return s.c // s.g * prod(s.kernel)
@@ -93,8 +108,9 @@ def points_scratch(s, itemsize):
     """Return the scratch size in elements: a tile's sums, its strip of the data, columns,
     and, for windows, the padded data."""
     high, vectors, rest = _tile(s.o // s.g, _depth(s), prod(s.out), itemsize)
-    padded = s.c * prod(padded_size(s)) if _is_window(s) else 0
-    return (high + _depth(s)) * vectors * width(itemsize) + rest * _depth(s) + padded
+    padded = s.c * prod(_padded_size(s)) if _is_window(s) else 0
+    wide = vectors * width(itemsize)
+    return high * max(wide, rest) + _depth(s) * (wide + rest) + padded
 
 
 def points_loops(k, data, weight, out, s):
@@ -103,7 +119,8 @@ def points_loops(k, data, weight, out, s):
     rows, depth, whole = s.o // s.g, _depth(s), prod(s.out)
     lanes = width(k.dtype.itemsize)
     high, vectors, rest = _tile(rows, depth, whole, k.dtype.itemsize)
-    wide, strip, work = vectors * lanes, high * vectors * lanes, s.n * s.o * depth * whole
+    wide, work = vectors * lanes, s.n * s.o * depth * whole
+    strip = high * max(wide, rest)
     k.length("channels", depth), k.length("filters", rows), k.length("places", whole)
     whole -= rest
     new = min(wide, whole)
@@ -115,7 +132,7 @@ def points_loops(k, data, weight, out, s):
     line, columns = 64 // k.dtype.itemsize, f"{strip} + channels * {wide}"
     padded = f"{columns} + {rest} * channels"
     if apart:
-        size, source = padded_size(s), "work" if window else data
+        size, source = _padded_size(s), "work" if window else data
         steps = prod(size), s.out[-1], s.stride[0] * size[-1]
         plane, *_ = names = "plane", "across", "down"
         for name, step in zip(names, steps, strict=True):
@@ -128,34 +145,36 @@ def points_loops(k, data, weight, out, s):
             k(f"work[{padded} + i] = T(0)")
     if new < wide:  # positions beyond the end are computed and discarded
         zero(k, "work", f"{strip} + channels * {wide}")
-    turns = k.length("turns", -(-whole // wide)) if new < whole else 1
-    blocks = k.length("blocks", -(-rows // high))
     # Prefetch the next strip: all at once if it fits in L1, else incrementally, unless its
     # rows are long runs of a channel, for which hardware prefetching suffices.
     near = new < whole and held and not apart
     far = 3 * wide < whole and not near and not apart
+    turns = k.length("turns", -(-whole // wide)) if new < whole else 1
+    blocks = k.length("blocks", -(-rows // high))
     with k.share("n", s.n, work=work):
         if window:
-            pad_data(k, k.part(data, "n", (1, s.c, *s.size)), s, padded)
+            _pad_data(k, k.part(data, "n", (1, s.c, *s.size)), s, padded)
         with k.share("g", s.g, work=work):
             if window:
                 k(f"image = {padded} + g * {s.c // s.g} * plane")
             else:
                 k(f"image = (n * {s.g} + g) * channels * {plane}")
             if rest and apart:
-                with _taps(k, s) as (tap, seen), k.loop("j", rest):
-                    at = f"places - {rest} + j"
-                    at = f"({at}) // across * down + ({at}) % across * {s.stride[-1]}"
-                    k(f"work[{columns} + j * channels + {tap}] = {source}[{seen} + {at}]")
+                with k.loop("j", rest):
+                    k(f"at = places - {rest} + j")
+                    k(f"at = at // across * down + at % across * {s.stride[-1]}")
+                    with _taps(k, s) as (tap, seen):
+                        k(f"work[{columns} + j * channels + {tap}] = {source}[{seen} + at]")
             elif rest:
                 with k.loop("c", "channels"), k.loop("j", rest):
                     at = f"image + c * places + places - {rest} + j"
                     k(f"work[{columns} + j * channels + c] = {data}[{at}]")
             with k.share("turn", turns, work=work):
-                k(f"p = min(turn * {wide}, places - {rest + wide})" if new < whole else "p = 0")
-                if apart:
+                if whole:
+                    k(f"p = min(turn * {wide}, places - {rest + wide})" if new < whole else "p = 0")
+                if whole and apart:
                     _gather(k, s, source, strip, wide, new)
-                elif packed:
+                elif whole and packed:
                     with k.loop("c", "channels"), k.loop("j", new):
                         k(f"work[{strip} + c * {wide} + j] = {data}[image + p + c * places + j]")
                 if near:
@@ -168,20 +187,21 @@ def points_loops(k, data, weight, out, s):
                     else k.loop("block", blocks)
                 ):
                     k(f"first = g * filters + min(block * {high}, filters - {high})")
-                    k(f"s = tile(T(0), {high}, {vectors})")
-                    with k.loop("r", high), k.loop("j", LINES * line, 0, line):  # the next tile
-                        k(f"fetch({weight}, (first + {high} + r) * channels + j)")
-                    row = f"work, {strip} + c * {wide}" if packed else f"{data}, at"
-                    if far:
-                        k(f"ahead = image + p + {wide} + min(block, {vectors - 1}) * {lanes}")
-                    with k.loop("c", "channels"):
-                        if not packed:
-                            k("at = image + p + c * places")
-                        if far:  # each block prefetches a different vector of the rows
-                            k(f"fetch({data}, ahead + c * places)")
-                        k(f"s = outer(s, {weight}, first * channels + c, channels, {row})")
-                    k(f"put(s, work, 0, {wide}, 0, 0, {wide})")
-                    _give(k, s, high, new, wide, "p")
+                    if whole:
+                        k(f"s = tile(T(0), {high}, {vectors})")
+                        with k.loop("r", high), k.loop("j", LINES * line, 0, line):  # the next tile
+                            k(f"fetch({weight}, (first + {high} + r) * channels + j)")
+                        row = f"work, {strip} + c * {wide}" if packed else f"{data}, at"
+                        if far:
+                            k(f"ahead = image + p + {wide} + min(block, {vectors - 1}) * {lanes}")
+                        with k.loop("c", "channels"):
+                            if not packed:
+                                k("at = image + p + c * places")
+                            if far:  # each block prefetches a different vector of the rows
+                                k(f"fetch({data}, ahead + c * places)")
+                            k(f"s = outer(s, {weight}, first * channels + c, channels, {row})")
+                        k(f"put(s, work, 0, {wide}, 0, 0, {wide})")
+                        _give(k, s, high, new, wide, "p")
                     if rest and new < whole:
                         with k.block("if turn == turns - 1:"):
                             _dots(k, weight, s, columns, high, rest)
@@ -189,10 +209,19 @@ def points_loops(k, data, weight, out, s):
                         _dots(k, weight, s, columns, high, rest)
 
 
+def _pad_data(k, image, s, start):
+    """Copy an image into a zero-padded buffer at an offset of `work`."""
+    size = _padded_size(s)
+    steps = row_major(size)
+    first = sum(p * t for p, t in zip(s.pad, steps, strict=True))
+    read = 0, row_major((s.c, *s.size))
+    k.copy(image, (s.c, *s.size), read, "work", (f"{start} + {first}", (prod(size), *steps)))
+
+
 @contextmanager
 def _taps(k, s):
     """Write a loop over the taps of all channels; yield a tap's index and window offset."""
-    steps = row_major(padded_size(s))
+    steps = row_major(_padded_size(s))
     number, at = "c", "image + c * plane"
     with ExitStack() as loops:
         loops.enter_context(k.loop("c", s.c // s.g if prod(s.kernel) > 1 else "channels"))
@@ -229,12 +258,14 @@ def _dots(k, weight, s, columns, high, rest):
 
     The weights are in cache by now.
     """
-    lanes, some = width(k.dtype.itemsize), divisor(high, _room() // rest)
-    with k.loop("part", high, 0, some):
-        k("row = (first + part) * channels")
-        k(f"dots = tile(T(0), {some}, {rest})")
+    lanes, wide = width(k.dtype.itemsize), min(rest, MAX_REST)
+    some = divisor(high, _room() // wide)
+    with k.loop("part", high, 0, some), k.loop("q", rest, 0, wide):
+        k(f"row, q = (first + part) * channels, min(q, {rest - wide})")
+        k(f"dots = tile(T(0), {some}, {wide})")
         with k.block(f"for c in range(0, channels, {lanes}):"):
             count = f"min({lanes}, channels - c)" if _depth(s) % lanes else lanes
-            k(f"dots = inner(dots, {weight}, row + c, work, {columns} + c, channels, {count})")
-        k(f"put_totals(dots, work, part * {rest}, {rest}, 0, 0, False)")
+            column = f"{columns} + q * channels + c"
+            k(f"dots = inner(dots, {weight}, row + c, work, {column}, channels, {count})")
+        k(f"put_totals(dots, work, part * {rest} + q, {rest}, 0, 0, False)")
     _give(k, s, high, rest, rest, f"places - {rest}")
