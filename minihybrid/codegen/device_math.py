@@ -324,32 +324,12 @@ def draw_poisson(key, i, lam):
 
 
 # -- their names in source -------------------------------------------------------------
-PLAIN = {
-    f.__name__: f
-    for f in (
-        add_up,
-        sigmoid,
-        lost,
-        mod,
-        power,
-        cbrt,
-        erfinv,
-        gamma,
-        polygamma,
-        whole_div,
-        whole_mod,
-        whole_power,
-        mix,
-        bits24,
-        unit,
-        upper,
-        below,
-        gauss,
-        draw_gamma,
-        draw_poisson,
-    )
-}
 TYPED = "sigmoid lost mod power cbrt erfinv".split()
+OTHERS = (
+    "gamma polygamma whole_div whole_mod whole_power mix bits24 unit upper below gauss "
+    "draw_gamma draw_poisson"
+).split()
+PLAIN = {"add_up": add_up} | {name: globals()[name] for name in TYPED + OTHERS}  # in order of calls
 
 
 def compiled(jit, **names):

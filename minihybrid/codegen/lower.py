@@ -51,26 +51,16 @@ VECTOR = 4  # lanes; with fewer output positions, products vectorize along the w
 
 
 # -- plain loops of operators that other targets tile ----------------------------------
-@loops(lambda a, b, out, *bias, lengths, steps: (*lengths, *steps, bool(bias)))
-def product(a, b, out, count, m, n, depth, ai, ak, bj, bk, has_bias):
-    """out[g, i, j] = sum over k of a[g, i, k] * b[g, k, j]"""
+@loops(lambda a, b, bias, out, lengths, steps: (*lengths, *steps, bias is not out))
+def product(a, b, bias, out, count, m, n, depth, ai, ak, bj, bk, has_bias):
+    """out[g, i, j] = sum over k of a[g, i, k] * b[g, k, j], plus bias[j]"""
     for g, i, j in each(count, m, n):
         acc = T(0)
         for k in range(depth):
             acc = add_up(
                 acc, a[g * (m * depth) + i * ai + k * ak] * b[g * (n * depth) + j * bj + k * bk]
             )
-        store(out, g * (m * n) + i * n + j, acc)
-
-
-@loops(lambda a, b, bias, out, lengths: lengths)
-def dense(a, b, bias, out, m, n, depth):
-    """out[i, j] = bias[j] + sum over k of a[i, k] * b[j, k]"""
-    for i, j in each(m, n):
-        acc = T(0)
-        for k in range(depth):
-            acc = add_up(acc, a[i * depth + k] * b[j * depth + k])
-        store(out, i * n + j, acc + bias[j])
+        store(out, g * (m * n) + i * n + j, acc + bias[j] if has_bias else acc)
 
 
 def _inside(at, size):
@@ -169,33 +159,21 @@ def _hit(at, tap, outs, stride, dilate, pad):
 def _matmul(k, a, b, out, transpose_a, transpose_b):
     (*lead, m, n), depth = out.shape, a.shape[-2 if transpose_a else -1]
     steps = (*((1, m) if transpose_a else (depth, 1)), *((depth, 1) if transpose_b else (1, n)))
-    product(k, a, b, out, lengths=(math.prod(lead), m, n, depth), steps=steps)
+    product(k, a, b, out, out, lengths=(math.prod(lead), m, n, depth), steps=steps)
 
 
-def _dense(k, data, weight, *bias, num_hidden, no_bias, flatten):
-    *bias, out = bias
-    lengths = out.size // max(num_hidden, 1), num_hidden, weight.shape[1]
-    if bias:
-        return dense(k, data, weight, *bias, out, lengths=lengths)
-    depth = lengths[2]
-    product(k, data, weight, out, lengths=(1, *lengths), steps=(depth, 1, depth, 1))
+def _dense(k, data, weight, *rest, num_hidden, no_bias, flatten):
+    *_, out = rest
+    depth = weight.shape[1]
+    lengths = 1, out.size // max(num_hidden, 1), num_hidden, depth
+    product(k, data, weight, rest[0], out, lengths=lengths, steps=(depth, 1, depth, 1))
 
 
 def _geometry(n, groups, ins, filters, a):
-    shapes = {"size": a["size"], "kernel": a["kernel"]}
-    shapes["outs"] = out_size(a["size"], a["kernel"], a["stride"], a["dilate"], a["pad"])
-    more = 3 - len(a["size"])
-    lengths = [
-        (fill,) * more + tuple(shapes.get(key, a.get(key)))
-        for key, fill in (
-            ("size", 1),
-            ("outs", 1),
-            ("kernel", 1),
-            ("stride", 1),
-            ("dilate", 1),
-            ("pad", 0),
-        )
-    ]
+    size, *window = (a[key] for key in "size kernel stride dilate pad".split())
+    lengths = [size, out_size(size, *window), *window]  # of three axes: those before are 1
+    ones = [(fill,) * (3 - len(size)) for fill in (1, 1, 1, 1, 1, 0)]
+    lengths = [one + tuple(shape) for one, shape in zip(ones, lengths, strict=True)]
     return n, groups, ins // groups, filters // groups, *lengths
 
 

@@ -151,6 +151,23 @@ class RowWriter:
         """Loop over the rows that are computed together: here one."""
         return nullcontext()
 
+    # -- passes
+    def of_pass(self, depth):
+        """Return the reductions of a pass, and the elements that it stores."""
+        sums = [n for n in self.stats if n.op.reduce and self.rows.depth[n] == depth + 1]
+        elements = [n for n in self.nodes if n not in self.stats and self.rows.depth[n] == depth]
+        return sums, [n for n in elements if self.is_kept(n)]
+
+    def write_elements(self, needed, sums, outs):
+        """Write the loop of a pass over the row."""
+        with self.elements([n for n in sums if n in self.rows.blocks]):
+            values = dict(self.known)
+            self.k.scalars(needed, values, f"({self.flat(None)})", self.read)
+            for node in sums:
+                self.add(node, self.operand(values, node.inputs[0], node))
+            for node in outs:  # last: the saved values there have been loaded
+                self.k(f"{self.waits_at(node)} = {values[node, 0]}")
+
     # -- one reduction
     def start(self, node):
         """Return the initial value of a reduction's accumulator."""
@@ -283,13 +300,7 @@ class RowLoops(RowWriter):
 
     def write_pass(self, depth):
         """Write one loop over the row, which stores elements and accumulates reductions."""
-        rows = self.rows
-        sums = [n for n in self.stats if n.op.reduce and rows.depth[n] == depth + 1]
-        outs = [
-            n
-            for n in self.nodes
-            if n not in self.stats and rows.depth[n] == depth and self.is_kept(n)
-        ]
+        sums, outs = self.of_pass(depth)
         if not sums and not outs:
             return
         needed = self.needed({n.inputs[0][0] for n in sums} | set(outs), depth)
@@ -297,13 +308,7 @@ class RowLoops(RowWriter):
         with self.columns() if sums else nullcontext():
             for node in sums:
                 self.start(node)
-        with self.elements([n for n in sums if n in rows.blocks]):
-            values = dict(self.known)
-            self.k.scalars(needed, values, f"({self.flat(None)})", self.read)
-            for node in sums:
-                self.add(node, self.operand(values, node.inputs[0], node))
-            for node in outs:  # last: the saved values there have been loaded
-                self.k(f"{self.waits_at(node)} = {values[node, 0]}")
+        self.write_elements(needed, sums, outs)
 
     @contextmanager
     def elements(self, long):

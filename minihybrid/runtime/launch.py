@@ -20,6 +20,7 @@ import numpy as np
 
 from minihybrid.codegen.bytecode import ARENA, ARRAY, KEY, PARAM
 from minihybrid.codegen.gpu import target
+from minihybrid.codegen.gpu.kernel import scratch_of
 from minihybrid.core.fork_safe import ForkSafe
 from minihybrid.core.placement import copy_to
 from minihybrid.core.plan import ActivePlan, Plan
@@ -212,7 +213,7 @@ TARGETS["gpu"] = GPU = Target(
     ActivePlan,
     target.unsupported,
     (lower, merge),
-    target.scratch_of,
+    scratch_of,
     here=False,
     runner=runner,
 )

@@ -74,26 +74,21 @@ def address_of(typing, numbers):
     return types.int64(Flat(types.int64)), codegen
 
 
-@intrinsic
-def add(typing, address, number):
-    """Atomically add to a shared integer; return its old value."""
+def _atomic(operation):
+    """Return the atomic update of a shared integer, which returns its old value."""
 
-    def codegen(context, builder, signature, args):
-        where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-        return builder.atomic_rmw("add", where, args[1], "seq_cst")
+    @intrinsic
+    def update(typing, address, number):
+        def codegen(context, builder, signature, args):
+            where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+            return builder.atomic_rmw(operation, where, args[1], "seq_cst")
 
-    return types.int64(types.int64, types.int64), codegen
+        return types.int64(types.int64, types.int64), codegen
+
+    return update
 
 
-@intrinsic
-def put(typing, address, number):
-    """Atomically store a shared integer; return its old value."""
-
-    def codegen(context, builder, signature, args):
-        where = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-        return builder.atomic_rmw("xchg", where, args[1], "seq_cst")
-
-    return types.int64(types.int64, types.int64), codegen
+add, put = _atomic("add"), _atomic("xchg")
 
 
 @intrinsic

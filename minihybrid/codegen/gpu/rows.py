@@ -54,18 +54,6 @@ class GpuRows(RowWriter):
                 self.keep_parts(sums)
             self.k.then()
 
-    def of_pass(self, depth):
-        """Return the reductions of a pass, and the elements that it stores."""
-        rows = self.rows
-        return (
-            [n for n in reductions(rows) if rows.depth[n] == depth + 1],
-            [
-                n
-                for n in self.nodes
-                if n not in self.stats and rows.depth[n] == depth and self.is_kept(n)
-            ],
-        )
-
     def live(self, depth, sums, outs):
         """Return the nodes that the kernel of a pass needs."""
         live = (
@@ -158,13 +146,7 @@ class GpuRows(RowWriter):
             if not sums and not outs:
                 return
             self.read_once([*needed, *sums])
-            with self.elements(sums):
-                values = dict(self.known)
-                self.k.scalars(needed, values, f"({self.flat(None)})", self.read)
-                for node in sums:
-                    self.add(node, self.operand(values, node.inputs[0], node))
-                for node in outs:
-                    self.k(f"{self.waits_at(node)} = {values[node, 0]}")
+            self.write_elements(needed, sums, outs)
 
     def write_stats(self, depth, ends):
         """Write the values per row that are known after `depth` passes.
@@ -193,8 +175,8 @@ class GpuRows(RowWriter):
         return f"{self.k.outs[node, 0]}[{self.flat(node)}]"
 
     @contextmanager
-    def elements(self, sums):
-        """Open a thread's loop over its elements, in blocks if there are many."""
+    def elements(self, long):
+        """Open a thread's loop over its elements; for long sums, over its blocks."""
         k, gone, along = self.k, sorted(self.gone), self.team.along
         if along == 1:
             with k.loops([(f"k{i}", self.shape[i]) for i in gone]):
@@ -204,20 +186,19 @@ class GpuRows(RowWriter):
         if self.parts > 1:
             start = f"part * {along} + t"
         if len(gone) == 1:
-            with self.blocks_of(f"k{gone[0]}", start, step, sums):
+            with self.blocks_of(f"k{gone[0]}", start, step, long):
                 yield
             return
         k(f"j = {start}")
         self.split("j", gone)
-        with self.blocks_of("j", "j", step, sums):
+        with self.blocks_of("j", "j", step, long):
             yield
             self.advance(gone, step)
 
     @contextmanager
-    def blocks_of(self, name, start, step, sums):
+    def blocks_of(self, name, start, step, long):
         """Open the loop, nested in a loop over blocks if a thread has many elements."""
         n = self.frame.n
-        long = [node for node in sums if node in self.rows.blocks]
         if not long or n <= PARTIAL * step:
             with self.strides(name, start, n, step):
                 yield

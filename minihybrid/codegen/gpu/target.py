@@ -15,11 +15,9 @@ from minihybrid.codegen.bytecode import ARENA, ARRAY, KEY, PARAM, Operand
 from minihybrid.codegen.cpu.target import SUPPORTED, further, header, label
 from minihybrid.codegen.device_math import IMPORTS
 from minihybrid.codegen.gpu.block_shape import MIN_THREADS
-from minihybrid.codegen.gpu.kernel import GpuKernel, scratch_of
+from minihybrid.codegen.gpu.kernel import GpuKernel
 from minihybrid.codegen.source import type_name
 from minihybrid.core.targets import Call, Table
-
-__all__ = ["GpuLaunch", "Source", "generate", "scratch_of", "unsupported"]
 
 OPERANDS = {ARRAY: "x{}", PARAM: "table[{}]", ARENA: "arena + {}", KEY: "key"}
 
