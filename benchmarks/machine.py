@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 from datetime import date
 from pathlib import Path
 
@@ -10,9 +11,10 @@ CACHE = ("level", "type", "size")
 
 
 def describe():
-    """{"cpu": ..., "flags": ..., "caches": ..., "cores": ..., "system": ..., ...}"""
+    """{"cpu": ..., "model": ..., "flags": ..., "caches": ..., "cores": ..., ...}"""
     return {
         "cpu": _cpuinfo("model name") or platform.processor() or platform.machine(),
+        "model": " ".join(_cpuinfo(key) for key in ("cpu family", "model")).strip(),
         "flags": [flag for flag in _cpuinfo("flags").split() if flag.startswith(WIDE)],
         "caches": _caches(),
         "cores": os.cpu_count(),
@@ -20,6 +22,16 @@ def describe():
         "python": platform.python_version(),
         "date": date.today().isoformat(),
     }
+
+
+def kind(machine):
+    """What two processors of one kind share, as a part of a file's name.
+
+    >>> kind({"cpu": "AMD EPYC", "model": "25 1", "flags": ["avx", "avx2"]})
+    'amd-epyc-25-1'
+    """
+    text = f"{machine['cpu']} {machine.get('model', '')}".lower()
+    return "-".join(re.findall(r"[a-z0-9.]+", text))
 
 
 def _cpuinfo(key):

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from bars import OURS, verdicts
 from envs import RIVALS
-from machine import describe
+from machine import describe, kind
 from plots import draw
 from report import report, roofs
 from session import Session
@@ -58,10 +58,21 @@ def save(stem, rows_of, yardsticks, n_threads, n_rounds):
         },
     }
     RESULTS.mkdir(exist_ok=True)
+    set_aside(stem, kind(machine))
     (RESULTS / f"{stem}.json").write_text(json.dumps(latest) + "\n")
     (RESULTS / f"{stem}.md").write_text(text)
     draw(rows_of, rooflines, machine, n_threads, RESULTS / stem)
     return text
+
+
+def set_aside(stem, new_kind):
+    """Leave the newest results of each other kind of processor in the folder `processors`."""
+    others, newest = RESULTS / "processors", RESULTS / f"{stem}.json"
+    if newest.exists():
+        others.mkdir(exist_ok=True)
+        old_kind = kind(json.loads(newest.read_text())["machine"])
+        newest.rename(others / f"{old_kind}-{stem}.json")
+    (others / f"{new_kind}-{stem}.json").unlink(missing_ok=True)
 
 
 def names_from(known):

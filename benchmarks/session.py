@@ -29,6 +29,7 @@ class Row:
     nbytes: int | None = None  # peak of memory, see Session.floor
     problem: str = ""  # why there are no times
     processes: int = 1  # how many the times are from
+    kernels: str = ""  # where its kernels come from: a BLAS, a compiler
 
     @property
     def name(self):
@@ -74,7 +75,7 @@ class Session:
         return Child(rival, self.arrays_of(workload), self.scratch / folder, self.n_threads)
 
     def about(self, rival):
-        """{"version": ..., "modes": {net: [...]}}, or {"problem": why there is none}"""
+        """{"version": ..., "kernels": ..., "modes": {net: [...]}}, or {"problem": ...}"""
         try:
             child = self.child("any", rival, "any")
             about = child.ask("describe")
@@ -89,7 +90,7 @@ class Session:
         if "problem" in about:
             return [Row(rival, problem=about["problem"])]
         modes = about["modes"].get(ALL[workload].net, [])
-        return [Row(rival, mode, about["version"]) for mode in modes]
+        return [Row(rival, mode, about["version"], kernels=about["kernels"]) for mode in modes]
 
     def prepare(self, row, workload, right):
         """A new process with its first call made, timed and checked."""

@@ -1,6 +1,6 @@
 """The child process of one rival: JSON lines in, JSON lines out.
 
-{"do": "describe"}               -> {"version": ..., "modes": {net: [...]}}
+{"do": "describe"}               -> {"version": ..., "kernels": ..., "modes": {net: [...]}}
 {"do": "prepare", "mode": "jit"} -> {"first_s": ...}, and the file `answer`, .npy
 {"do": "time", "n_calls": 1000}  -> {"elapsed_s": ...}
 {"do": "each", "n_calls": 1000}  -> {"times_s": [...]}, of calls one by one
@@ -39,7 +39,7 @@ class Worker:
 
     def describe(self):
         modes = {net: list(self.modes(net)) for net in self.rival.BUILD}
-        return {"version": self.rival.VERSION, "modes": modes}
+        return {"version": self.rival.VERSION, "kernels": self.rival.KERNELS, "modes": modes}
 
     def prepare(self, net, mode, answer):
         arrays = dict(np.load(self.arrays_path))

@@ -10,7 +10,7 @@ import steps
 import walks
 from jax import lax
 
-VERSION = jax.__version__
+VERSION, KERNELS = jax.__version__, "XLA through LLVM"
 
 
 def parameters(a, n):

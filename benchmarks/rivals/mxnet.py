@@ -4,8 +4,10 @@ import mxnet
 
 from .gluon import build, eager, hybridized, to_numpy, trained
 
-__all__ = ["BUILD", "MODES", "TRAIN", "VERSION", "to_numpy"]
+__all__ = ["BUILD", "KERNELS", "MODES", "TRAIN", "VERSION", "to_numpy"]
 VERSION = mxnet.__version__
+LIBRARIES = {"MKLDNN": "oneDNN", "BLAS_OPEN": "OpenBLAS", "BLAS_MKL": "MKL"}
+KERNELS = ", ".join(n for f, n in LIBRARIES.items() if mxnet.runtime.Features().is_enabled(f))
 BUILD = build(mxnet)
 MODES = {"eager": eager, "hybridized": hybridized}
 TRAIN = {

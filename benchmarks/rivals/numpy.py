@@ -8,7 +8,9 @@ import numpy as np
 import steps
 import walks
 
-VERSION = np.__version__
+VERSION, BUILT = np.__version__, np.show_config("dicts")
+KERNELS = "{name} {version}".format(**BUILT["Build Dependencies"]["blas"])
+KERNELS += f", {BUILT['SIMD Extensions']['found'][-1]}"
 
 
 def mlp(a):

@@ -9,7 +9,7 @@ import onnxruntime
 import walks
 from onnx import TensorProto, helper, numpy_helper
 
-VERSION = onnxruntime.__version__
+VERSION, KERNELS = onnxruntime.__version__, "MLAS"
 
 
 class Graph:

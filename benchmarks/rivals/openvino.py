@@ -7,7 +7,7 @@ import numpy as np
 import openvino
 from rivals import onnxruntime
 
-VERSION = openvino.__version__
+VERSION, KERNELS = openvino.__version__, "oneDNN"
 BUILD = onnxruntime.BUILD
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 import walks
 
-VERSION = tf.__version__
+VERSION, KERNELS = tf.__version__, "Eigen, oneDNN"
 TO_HWIO = (2, 3, 1, 0)  # of a convolution's weights
 TO_OIHW = (3, 2, 0, 1)
 

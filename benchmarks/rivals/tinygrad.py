@@ -12,6 +12,7 @@ from tinygrad import Context, Device, Tensor, TinyJit
 from tinygrad.nn.optim import SGD
 
 VERSION = version("tinygrad")
+KERNELS = f"clang of ziglang {version('ziglang')}"
 
 # Its CPU device calls a program named clang; Zig's wheel has one inside.
 CLANG = Path(sys.prefix) / "bin" / "clang"

@@ -1,6 +1,7 @@
 """PyTorch, CPU build."""
 
 import math
+import re
 import warnings
 from functools import partial
 
@@ -11,6 +12,8 @@ from torch import nn
 from torch.nn import functional as F
 
 VERSION = torch.__version__
+MKL, ONEDNN = re.findall(r"(?:Math Kernel|MKL-DNN)\D+([\d.]+\d)", torch.__config__.show())
+KERNELS = f"MKL {MKL}, oneDNN {ONEDNN}, {torch.backends.cpu.get_cpu_capability()}"
 warnings.filterwarnings("ignore", message=".*torch.jit.*deprecated")
 inference = torch.inference_mode()
 

@@ -156,17 +156,64 @@ def ratios(threads=1):
     return [head, *(cells for _, cells in sorted(lines))]
 
 
+def ratio(workload):
+    """The time of our fastest mode, divided by that of the fastest rival."""
+    return median_s(fastest(workload, True)) / median_s(fastest(workload, False))
+
+
 def groups():
-    """For each group of workloads: how many, how they end, and the mean of the ratios."""
-    rows_of = raced(read())
-    lines = [("group", "workloads", "ahead", "draw", "behind", "ratio, geometric mean")]
+    """A sentence for each group of workloads: how they end, and the mean of the ratios."""
+    newest = raced(read())
+    others = {processor(r): raced(r) for r in elsewhere()}
     for group, names in GROUPS.items():
-        rows = [rows_of[name] for name in names if name in rows_of]
+        rows = [newest[name] for name in names if name in newest]
         words = [verdict(w).partition(",")[0] for w in rows]
-        logs = [np.log(median_s(fastest(w, True)) / median_s(fastest(w, False))) for w in rows]
-        counts = (str(words.count(word)) for word in ("ahead", "draw", "behind"))
-        lines.append((group, str(len(rows)), *counts, f"{np.exp(np.mean(logs)):.2f}"))
+        ends = [f"{word} in {words.count(word)}" for word in ("ahead", "behind") if word in words]
+        ends += [counted(words.count("draw"), "draw")] * ("draw" in words)
+        beside = "".join(f" ({mean(r, names):.2f} on {cpu})" for cpu, r in others.items())
+        yield (
+            f"{group.capitalize()}, {counted(len(rows), 'workload')}: {', '.join(ends)}; "
+            f"{mean(newest, names):.2f} of the fastest rival's time, as a geometric mean{beside}."
+        )
+
+
+def mean(rows_of, names):
+    """The geometric mean of the ratios of those workloads that were measured."""
+    return float(np.exp(np.mean([np.log(ratio(rows_of[n])) for n in names if n in rows_of])))
+
+
+def elsewhere(threads=1):
+    """The newest results of each other kind of processor."""
+    stem = "latest" if threads == 1 else "latest-2"
+    return [json.loads(p.read_text()) for p in sorted(FOLDER.glob(f"processors/*-{stem}.json"))]
+
+
+def processor(results):
+    """A processor by its name, its family and model, and the width of its vectors."""
+    m, flags = results["machine"], " ".join(results["machine"].get("flags", ()))
+    parts = [m["cpu"], *(m.get("model") and [f"family and model {m['model']}"] or ())]
+    width = "AVX-512" if "avx512" in flags else "AVX2" if "avx2" in flags else ""
+    return " ".join([*parts, *([f"({width})"] if width else ())])
+
+
+def processors():
+    """The ratio of each workload on each kind of processor, the newest measurement first."""
+    every = [read(), *elsewhere()]
+    lines = [("workload", *(f"{processor(r)}, {r['machine']['date']}" for r in every))]
+    for name, w in raced(every[0]).items():
+        cells = []
+        for rows_of in map(raced, every):
+            other = rows_of.get(name)
+            cells.append(f"{ratio(other):.2f} {verdict(other)}" if other else "")
+        lines.append((w["title"], *cells))
     return lines
+
+
+def libraries():
+    """Who was measured: its version, and where its kernels come from."""
+    rows = [r for w in read()["workloads"].values() for r in w["rows"] if r["version"]]
+    own = sorted({(r["rival"], r["version"], r.get("kernels", "")) for r in rows})
+    return [("library", "version", "kernels"), *own]
 
 
 def yardsticks(threads=1):
@@ -200,9 +247,11 @@ def speeds():
 
 def threads():
     """Our times with one thread and with two, and what that brought."""
-    second = read(2)["workloads"]
+    twice = read(2)
+    second = twice["workloads"]
     lines = [("workload", "one thread", "two threads", "gain", "")]
-    for name, once in raced(read()).items():
+    once_on = {processor(results): results for results in (*elsewhere(), read())}
+    for name, once in raced(once_on[processor(twice)]).items():
         if name in second and fastest(second[name], True):
             both = (timing(fastest(w, True)["times_s"]).cells()[0] for w in (once, second[name]))
             gain, word = gained(once, second[name])
@@ -331,7 +380,8 @@ TABLES = {
     "in-page-chapters": in_page_chapters,
     "in-page-differences": in_page_differences,
     "attention-memory": lambda: attention("peaks"),
-    "groups": groups,
+    "processors": processors,
+    "libraries": libraries,
     "ratios": ratios,
     "ratios-2": lambda: ratios(2),
     "yardsticks": yardsticks,
@@ -397,14 +447,16 @@ def dots():
 
 
 # -- sentences -------------------------------------------------------------------------
-def machine():
-    """Where and when the files were made, and with which versions."""
-    results = read()
+def machine(threads=1):
+    """Where and when the files were made."""
+    results = read(threads)
     m, rows = results["machine"], [r for w in results["workloads"].values() for r in w["rows"]]
-    versions = ", ".join(sorted({f"{r['rival']} {r['version']}" for r in rows if r["version"]}))
+    processes = max(r.get("processes", 1) for r in rows)
+    caches = ", ".join(f"{size} of level {level}" for level, size in m.get("caches", {}).items())
     return (
-        f"Measured on {m['date']}: {m['cpu']}, {m['cores']} cores, {m['system']}, Python "
-        f"{m['python']}, {results['rounds']} rounds. {versions}."
+        f"Measured on {m['date']}: {processor(results)}, {m['cores']} cores"
+        f"{caches and f', caches of {caches}'}, {m['system']}, Python {m['python']}, "
+        f"{counted(processes, 'process', 'processes')} of {counted(results['rounds'], 'round')}."
     )
 
 
@@ -539,6 +591,7 @@ SENTENCES = {
     "in-page": in_page,
     "attention-machine": attention_machine,
     "machine": machine,
+    "machine-2": lambda: machine(2),
     "summary": summary,
     "rule": rule,
     "promises": promises,
@@ -566,6 +619,11 @@ def as_table(lines):
     return nodes.table("", group, classes=["results"])
 
 
+def bullets(texts):
+    items = (nodes.list_item("", nodes.paragraph(text=text)) for text in texts)
+    return nodes.bullet_list("", *items)
+
+
 def folded(title, *children):
     opening = nodes.raw("", f"<details><summary>{escape(title)}</summary>", format="html")
     return [opening, *children, nodes.raw("", "</details>", format="html")]
@@ -585,6 +643,8 @@ class Results(SphinxDirective):
             return [nodes.paragraph(text=SENTENCES[what]())]
         if what == "dots":
             return [nodes.raw("", dots(), format="html")]
+        if what == "groups":
+            return [bullets(groups())]
         if what in TABLES:
             lines = TABLES[what]()
             table = as_table(lines) if lines[1:] else nodes.paragraph(text="None.")

@@ -1,6 +1,7 @@
 """The machinery beside the rivals, tried on those two that are always here."""
 
 import ast
+import json
 import math
 import pathlib
 from dataclasses import replace
@@ -252,6 +253,17 @@ def test_a_bar_is_missed_by_less_speed_and_by_more_memory():
         "to the best rival": (8.1 / 8.0, 1.0, False),
         "peak memory": (11e6, 10.3e6, False),
     }
+
+
+def test_results_of_another_kind_of_processor_are_set_aside(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "RESULTS", tmp_path)
+    first, second = ({"cpu": "A chip", "model": f"6 {n}"} for n in (1, 2))
+    for date, machine in enumerate([first, second, first, first]):
+        run.set_aside("latest", run.kind(machine))
+        stored = {"machine": machine, "date": date}
+        (tmp_path / "latest.json").write_text(json.dumps(stored))
+    [other] = tmp_path.glob("processors/*.json")
+    assert other.name == "a-chip-6-2-latest.json" and json.loads(other.read_text())["date"] == 1
 
 
 def test_nobody_needs_less_memory_than_inputs_weights_and_results():

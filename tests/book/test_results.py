@@ -100,6 +100,30 @@ def test_every_ratio_is_a_dot_on_its_side_of_one():
     assert actual.count('fill="none"') == sum("," in line[2] for line in page.ratios()[1:])
 
 
+def test_each_kind_of_processor_keeps_its_newest_results():
+    kinds = [page.processor(r) for r in (page.read(), *page.elsewhere())]
+    assert len(set(kinds)) == len(kinds) > 1
+    head, *rows = page.processors()
+    assert len(head) == 1 + len(kinds) and len(rows) == len(page.ratios()) - 1
+
+
+def test_a_group_is_one_sentence_that_counts_its_workloads():
+    texts = list(page.groups())
+    assert len(texts) == len(page.GROUPS)
+    for text, names in zip(texts, page.GROUPS.values(), strict=True):
+        assert f"{len(names)} workload" in text and text.count(" on ") == len(page.elsewhere())
+    rows = {name: w for name, w in page.raced(page.read()).items()}
+    assert page.mean(rows, ["mlp"]) == pytest.approx(page.ratio(rows["mlp"]))
+
+
+def test_two_threads_are_compared_with_one_on_the_same_kind_of_processor():
+    once = {page.processor(r): r for r in (page.read(), *page.elsewhere())}
+    rows_of = page.raced(once[page.processor(page.read(2))])
+    medians = {w["title"]: page.timing(page.fastest(w, True)["times_s"]) for w in rows_of.values()}
+    for title, one, *_ in page.threads()[1:]:
+        assert one == medians[title].cells()[0]
+
+
 def test_every_mode_stands_in_its_workloads_table():
     for w in page.read()["workloads"].values():
         assert len(page.modes(w)) == 1 + len(w["rows"])
