@@ -483,7 +483,7 @@ def rule():
     return (
         f"Of 400 simulated races between two equally fast programs, the rule names a winner in "
         f"{ours:.1%} with {counts} per library, as on this page, "
-        f"and in {standard:.1%} with 3 processes and 20 rounds, as `make bench` measures now."
+        f"and in {standard:.1%} with 3 processes and 20 rounds, as make bench measures now."
     )
 
 
