@@ -191,7 +191,7 @@ def elsewhere(threads=1):
 def processor(results):
     """A processor by its name, its family and model, and the width of its vectors."""
     m, flags = results["machine"], " ".join(results["machine"].get("flags", ()))
-    parts = [m["cpu"], *(m.get("model") and [f"family and model {m['model']}"] or ())]
+    parts = [m["cpu"], *(m.get("model") and [f"model {m['model'].replace(' ', '.')}"] or ())]
     width = "AVX-512" if "avx512" in flags else "AVX2" if "avx2" in flags else ""
     return " ".join([*parts, *([f"({width})"] if width else ())])
 
@@ -210,10 +210,12 @@ def processors():
 
 
 def libraries():
-    """Who was measured: its version, and where its kernels come from."""
-    rows = [r for w in read()["workloads"].values() for r in w["rows"] if r["version"]]
-    own = sorted({(r["rival"], r["version"], r.get("kernels", "")) for r in rows})
-    return [("library", "version", "kernels"), *own]
+    """Who was measured: its versions, and where its kernels come from, as far as the files say."""
+    workloads = (w for results in (read(), *elsewhere()) for w in results["workloads"].values())
+    rows = [r for w in workloads for r in w["rows"] if r["version"]]
+    kernels = {r["rival"]: r["kernels"] for r in rows if "kernels" in r}
+    pairs = sorted({(r["rival"], r["version"]) for r in rows})
+    return [("library", "version", "kernels")] + [(*p, kernels.get(p[0], "")) for p in pairs]
 
 
 def yardsticks(threads=1):
