@@ -110,14 +110,12 @@ def missing_of(nodes):
 def missing(kind, name, n_inputs, n_outputs, more):
     """Return a definition for one node that can be inspected and saved, but not run."""
 
-    remedy = "take an output before this node, from get_internals()"
-    if "quantized" in kind or kind.startswith("_sg_"):
-        remedy = "load the float32 graph and quantize it, by mx.contrib.quantization.quantize_net"
-
     def refuse(*_, **__):
+        from minihybrid.formats.foreign import remedy_of
+
         raise HybridError(
             f"{kind} '{name}': there is no operator '{kind}' here, so the graph can be shown and "
-            f"saved, but not run; {remedy}"
+            f"saved, but not run; {remedy_of(kind)}"
         )
 
     def infer(specs):

@@ -2,7 +2,7 @@
 
 Defines: `opened`, which recognizes Git LFS pointers and pickles; `replaces`, which protects
          the user's programs and data from being overwritten; `warn_of_missing`, which names
-         all unsupported operators.
+         all unsupported operators; `remedy_of`, which says what to do without one.
 """
 
 import re
@@ -82,6 +82,17 @@ def replaces(fname, data):
                 f"'{legible(first.decode(errors='replace'), 60)}'; choose another name, or move "
                 "that file away"
             )
+
+
+def remedy_of(kind):
+    """Say what to do with a graph that contains an operator which is missing here.
+
+    >>> remedy_of("_contrib_quantized_conv")
+    'load the float32 graph and quantize it, by mx.contrib.quantization.quantize_net'
+    """
+    if "quantized" in kind or kind.startswith("_sg_"):
+        return "load the float32 graph and quantize it, by mx.contrib.quantization.quantize_net"
+    return "take an output before this node, from get_internals()"
 
 
 def warn_of_missing(missing, source):

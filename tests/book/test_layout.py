@@ -123,7 +123,7 @@ UPWARD = {
     ("core.placement", "runtime.device_array"): "memory on GPUs",
     ("core.plan", "runtime.kernel_times"): "`plan.times`",
     ("core.plan", "view.text"): "`plan.show()`",
-    ("core.serial", "formats.foreign"): "a warning",
+    ("core.serial", "formats.foreign"): "a warning, and an error's remedy",
     ("core.serial", "formats.legacy"): "files of other MXNet versions",
     ("core.sym", "mxnet.executor"): "`symbol.bind` and `symbol.simple_bind`",
     ("core.sym", "mxnet.sym_extras"): "`symbol.infer_shape`, and a symbol called with others",
