@@ -75,4 +75,4 @@ def with_short_names(attrs):
 
 
 def __dir__():
-    return "AttrScope shown written".split()
+    return "AttrScope with_short_names written".split()
