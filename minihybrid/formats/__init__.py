@@ -9,7 +9,7 @@ from minihybrid.core.hooks import own_names
 
 __getattr__ = lazy.face(globals(), {})
 
-__all__ = ["foreign", "formats", "legacy", "outline", "sparse"]
+__all__ = ["foreign", "legacy", "outline", "sparse"]
 
 
 def __dir__():

@@ -9,7 +9,7 @@ from minihybrid.core.hooks import own_names
 
 __getattr__ = lazy.face(globals(), {})
 
-__all__ = ["callback", "image", "io", "kvstore", "module", "recordio"]
+__all__ = ["callback", "io", "kvstore", "module", "recordio"]
 
 
 def __dir__():
