@@ -47,8 +47,8 @@ from minihybrid.ops.quantize import FLOAT, HALF, INT8, INT32
 from minihybrid.passes.foreach import in_json, subgraphs_of
 from minihybrid.passes.scan import GraphOp
 
-UINT8, MOST = np.dtype("uint8"), 2**31 - 1
-STEPS = {INT8: 127.5, UINT8: 255.5, INT32: MOST}  # from 0 to the end of a range
+UINT8, INT32_MAX = np.dtype("uint8"), 2**31 - 1
+STEPS = {INT8: 127.5, UINT8: 255.5, INT32: INT32_MAX}  # from 0 to the end of a range
 TINY = 1e-15  # the end of a range of zeros, so that its scale is finite
 ENDS = [Spec((1,), FLOAT)] * 2
 CALIB = {key: (optional(finite), None) for key in ("min_calib_range", "max_calib_range")}
@@ -120,8 +120,8 @@ def operator(
 
     def rule(specs, **attrs):
         datas, ranges = parts(specs)
-        own = {key: attrs[key] for key in op.attrs}
-        _, (out,) = op.infer(as_floats(name, datas, takes), **own)
+        settings = {key: attrs[key] for key in op.attrs}
+        _, (out,) = op.infer(as_floats(name, datas, takes), **settings)
         dtypes = [spec.dtype for spec in datas]
         outs = [Spec(out.shape, None if None in dtypes else dtype_of(dtypes, attrs)), *ENDS]
         return [*datas, *ENDS * len(ranges)], outs[:n_outputs]
@@ -131,7 +131,7 @@ def operator(
         dtypes = [spec.dtype for spec in specs[: len(datas)]]
         dtype, ends = dtype_of(dtypes, attrs), ranges if range_of else [()] * len(datas)
         if dtypes != [FLOAT]:
-            datas = [real(*each, *own) for *each, own in zip(datas, dtypes, ends, strict=True)]
+            datas = [real(*each, *pair) for *each, pair in zip(datas, dtypes, ends, strict=True)]
         out = op(*datas, **{key: attrs[key] for key in op.attrs})
         if dtype == FLOAT:
             return out
@@ -160,8 +160,8 @@ def out_type(dtypes: list, attrs: dict) -> np.dtype:
 
 def measured(dtype: np.dtype, out: Value, ranges: list, attrs: dict) -> Sequence[Value]:
     """Return the calibrated range, or that of the data; for int8, a symmetric one."""
-    if known := calibrated(attrs):
-        low, high = constants(out, *known)
+    if ends := calibrated(attrs):
+        low, high = constants(out, *ends)
     else:
         low, high = (reshape(OPS[name](out), shape=(1,)) for name in ("min", "max"))
     end = largest(low, high)
@@ -183,8 +183,8 @@ def hull(dtype: np.dtype, out: Value, ranges: list, attrs: dict) -> Sequence[Val
 
 def summed(dtype: np.dtype, out: Value, ranges: list, attrs: dict) -> Sequence[Value]:
     """Return the calibrated range, or one that contains every sum."""
-    if known := calibrated(attrs):
-        return constants(out, *known)
+    if ends := calibrated(attrs):
+        return constants(out, *ends)
     end = largest(*ranges[0]) + largest(*ranges[1])
     return -end, end
 
@@ -196,7 +196,7 @@ def names(attrs: dict | None) -> tuple[str, ...]:
     return (*(f"arg{i}" for i in places), *ends)
 
 
-def few(value: int) -> int:
+def n_arrays(value: int) -> int:
     """A number of arrays, at most 4096."""
     if count(value) > 2**12:
         raise ValueError
@@ -215,7 +215,7 @@ OPERATORS = {
         operator("quantized_flatten", "Flatten", joined),
         operator("quantized_act", "Activation", joined),
         operator(
-            "quantized_concat", "Concat", joined, hull, inputs=names, num_args=(few, REQUIRED)
+            "quantized_concat", "Concat", joined, hull, inputs=names, num_args=(n_arrays, REQUIRED)
         ),
         operator(
             "quantized_elemwise_add",
@@ -275,13 +275,14 @@ class Fused(GraphOp):
 
     def infer(self, specs: Sequence[Spec]) -> tuple[list[Spec], list[Spec]]:
         """Infer shapes as the body does for float32 data."""
-        known = dict(zip(self.body.variables, specs, strict=False))
-        own = {v: known[v].dtype for v in self.ranged}
-        known |= zip(own, as_floats(self.name, [known[v] for v in own], (INT8, UINT8)), strict=True)
-        inside = infer(self.body, {v.name: spec for v, spec in known.items()})
-        ins = [Spec(inside[v][0].shape, own.get(v, inside[v][0].dtype)) for v in known]
+        spec_of = dict(zip(self.body.variables, specs, strict=False))
+        dtype_of = {v: spec_of[v].dtype for v in self.ranged}
+        floats = as_floats(self.name, [spec_of[v] for v in dtype_of], (INT8, UINT8))
+        spec_of |= zip(dtype_of, floats, strict=True)
+        inside = infer(self.body, {v.name: spec for v, spec in spec_of.items()})
+        ins = [Spec(inside[v][0].shape, dtype_of.get(v, inside[v][0].dtype)) for v in spec_of]
         outs = [Spec(inside[n][i].shape, self.dtype) for n, i in self.body.heads]
-        return [*ins, *ENDS * len(own)], [*outs, *ENDS][: self.n_outputs]
+        return [*ins, *ENDS * len(dtype_of)], [*outs, *ENDS][: self.n_outputs]
 
     def expand(self, specs: Sequence[Spec], *inputs: Value) -> Value | tuple[Value, ...]:
         """Return the output; if it's quantized, also its range."""
@@ -307,7 +308,7 @@ class Fused(GraphOp):
         if self.dtype == FLOAT:
             return out
         if self.dtype == INT32:  # one scale for all channels
-            end = end * size * (MOST / np.iinfo(INT8).max / np.iinfo(dtypes[first]).max)
+            end = end * size * (INT32_MAX / np.iinfo(INT8).max / np.iinfo(dtypes[first]).max)
             return rounded(out.broadcast_mul(scale), INT32), -end, end
         low, high = constants(out, *self.calib)
         scale = per_unit(STEPS[self.dtype], largest(low, high))
@@ -333,12 +334,12 @@ class Fused(GraphOp):
         scale:   of the data. That of the weight is limited, so that the bias fits int32.
         """
         by_channel = not self.stored and self.dtype != INT32
-        own = per_unit(STEPS[INT8], flatten(weight).abs().max(axis=1) if by_channel else size)
+        scales = per_unit(STEPS[INT8], flatten(weight).abs().max(axis=1) if by_channel else size)
         if bias:
             most = bias[0].abs() if by_channel else bias[0].abs().max()
-            own = own.broadcast_minimum(per_unit(MOST / 2, most.broadcast_mul(scale)))
-        scale = own.broadcast_mul(scale)
-        weight = real(rounded(weight.broadcast_mul(self.column(own, 0)), INT8), INT8)
+            scales = scales.broadcast_minimum(per_unit(INT32_MAX / 2, most.broadcast_mul(scale)))
+        scale = scales.broadcast_mul(scale)
+        weight = real(rounded(weight.broadcast_mul(self.column(scales, 0)), INT8), INT8)
         return weight, [b.broadcast_mul(scale).rint() for b in bias], self.column(scale, 1)
 
 
@@ -369,7 +370,8 @@ def of_entry(entry: dict) -> Fused | None:
             f"{who}: its graph needs one {' or '.join(LAYERS)} of variables, followed by at most a "
             "BatchNorm, activations and a sum, with one output"
         )
-    known = (
+    supported = (
         n.op.name in ("clip", "elemwise_add") or n.attrs.get("act_type") == "relu" for n in after
     )
-    return Fused(entry["op"], body, settings) if not settings["quantized"] or all(known) else None
+    refused = settings["quantized"] and not all(supported)
+    return None if refused else Fused(entry["op"], body, settings)

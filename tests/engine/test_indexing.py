@@ -192,8 +192,8 @@ def test_copied_rows_keep_the_sign_of_zero():
     def function(F, *arrays):
         return F.contrib.index_copy(*arrays)
 
-    given = nd.zeros((3, 2)), nd.array([2, 0]), nd.full((2, 2), -0.0)
-    for out in (function(nd, *given), compiled(function, *given)):
+    arrays = nd.zeros((3, 2)), nd.array([2, 0]), nd.full((2, 2), -0.0)
+    for out in (function(nd, *arrays), compiled(function, *arrays)):
         assert np.signbit(out.asnumpy()).tolist() == [[True] * 2, [False] * 2, [True] * 2]
 
 
