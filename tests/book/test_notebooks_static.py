@@ -329,6 +329,15 @@ def check_times_stand_in_timing_cells(name, notebook):
                 )
 
 
+def check_times_are_measured_quietly(name, notebook):
+    """A median beside a far upper quartile says how busy the machine was, and little else."""
+    for cell in code_cells(notebook):
+        for text in shown(cell):
+            for row in re.finditer(r"([\d.]+) (\w+) +[\d.]+ \.\. ([\d.]+) \2\b", text):
+                quiet = float(row[3]) < 2 * float(row[1])
+                assert quiet, f"measure again, without other work: {row[0]} in {first_line(cell)}"
+
+
 CLOCKS = {
     *"perf_counter process_time monotonic time_steps timeit measure compare Timer Benchmark".split()
 }
@@ -802,6 +811,7 @@ BREAKERS = {
         shows(PRINT, "it pays after about 300 calls"),
         cell_breaker(PRINT, outputs=[data_output(text_html="<td>5 µs</td>")]),
     ],
+    "check_times_are_measured_quietly": [shows(PRINT, "one kernel  3.9 us  3.9 .. 27.5 us  0.13")],
     "check_no_comparison_of_times_is_shown_or_asserted": [
         cell_breaker(PRINT, source=f"from minihybrid.bench import Timer, compare\n{source}")
         for source in (

@@ -73,7 +73,7 @@ def hint(number):
     """Show the next hint of an exercise; after the last one, the first again.
 
     >>> hint("02.1")
-    hint 1 of 3: Draw the live ranges. When `q` is written, is that the last time `p` is read?
+    hint 1 of 3: When `q` is written, is that the last time `p` is read?
     """
     key = _key(number, hints(), "hint")
     steps = hints()[key]
