@@ -20,7 +20,7 @@ ADDRESS = re.compile(
     rf"([\w.-]+/{NAME})\b|([\w-]+)\.github\.io/{NAME}\b"
 )
 ELSEWHERE = {"pyproject.toml", "_config.yml", "CITATION.cff", "README.md"}
-ELSEWHERE |= {"book/how_to_read.md", "book/results.md", "book/classroom.md"}
+ELSEWHERE |= {"book/how_to_read.md", "book/results.md", "book/method.md", "book/classroom.md"}
 ELSEWHERE |= {  # their first cells, which book/make_setup.py writes
     path.relative_to(ROOT).as_posix()
     for pattern in ("notebooks/*.ipynb", "notebooks/recipes/*.ipynb")
