@@ -31,6 +31,7 @@ from beside.differences import KNOWN, disturbance, reason
 HERE = Path(__file__).parents[1]
 ENVS = HERE.parent / "benchmarks" / "envs.py"
 RESULTS = HERE / "golden" / "beside.json"
+CHUNK = 500  # programs between two lines of progress
 
 # Of a number, and a tenth of it of the largest number beside it.
 ROUNDING = {"float16": 1e-2, "float32": 2e-5, "float64": 1e-11}
@@ -228,11 +229,10 @@ def small(program, mxnet):
     return shrunk(program, same)
 
 
-def run_all(first, number, mxnet):
-    """Judge programs and print what is unknown; gives verdicts and entries, counted."""
-    verdicts, entries = collections.Counter(), collections.Counter()
-    for k in range(number):
-        program = draw(first + k)
+def run_all(first, number, mxnet, verdicts, entries):
+    """Judge programs and print what is unknown; adds to the counts of verdicts and entries."""
+    for seed in range(first, first + number):
+        program = draw(seed)
         verdict, reasons = judge(program, mxnet)
         verdicts[verdict] += 1
         entries.update({KNOWN[why].what for why, _ in reasons if why is not None})
@@ -244,9 +244,6 @@ def run_all(first, number, mxnet):
                 sep="\n",
                 flush=True,
             )
-        if k % 500 == 499:
-            print(f"{k + 1} programs, seeds {first} to {first + k}: {dict(verdicts)}", flush=True)
-    return verdicts, entries
 
 
 def python_with_mxnet():
@@ -254,6 +251,20 @@ def python_with_mxnet():
     return subprocess.run(
         [sys.executable, ENVS, "mxnet"], check=True, text=True, stdout=subprocess.PIPE
     ).stdout.strip()
+
+
+def save(seeds, verdicts, entries):
+    """Write the counts for the book's pages."""
+    number = verdicts.total()
+    counts = {"programs": number, "seeds": seeds, "unexplained": verdicts["unknown"]}
+    rate.save("mxnet", counts)
+    results = {
+        "date": datetime.date.today().isoformat(),
+        "programs": number,
+        "verdicts": dict(sorted(verdicts.items())),
+        "entries": dict(sorted(entries.items())),
+    }
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
 
 
 def main():
@@ -265,27 +276,11 @@ def main():
     parser.add_argument("--save", action="store_true", help="keep the counts for the book's page")
     args = parser.parse_args()
     mxnet = MXNet(python_with_mxnet())
-    verdicts, entries = run_all(args.seed, args.programs, mxnet)
-    print(f"{args.programs} programs: {dict(verdicts)}")
-    if args.save:
-        rate.save(
-            "mxnet",
-            {
-                "programs": args.programs,
-                "seeds": [args.seed, args.seed + args.programs - 1],
-                "unexplained": verdicts["unknown"],
-            },
-        )
-        RESULTS.write_text(
-            json.dumps(
-                {
-                    "date": datetime.date.today().isoformat(),
-                    "programs": args.programs,
-                    "verdicts": dict(sorted(verdicts.items())),
-                    "entries": dict(sorted(entries.items())),
-                },
-                indent=1,
-            )
-            + "\n"
-        )
+    verdicts, entries = collections.Counter(), collections.Counter()
+    for first in range(args.seed, args.seed + args.programs, CHUNK):
+        number = min(CHUNK, args.seed + args.programs - first)
+        run_all(first, number, mxnet, verdicts, entries)
+        print(f"seeds {args.seed} to {first + number - 1}: {dict(verdicts)}", flush=True)
+        if args.save:  # after each chunk, so that a run may end early
+            save([args.seed, first + number - 1], verdicts, entries)
     sys.exit(verdicts["unknown"] > 0)

@@ -60,5 +60,5 @@ def commit() -> str:
         return done.stdout.strip()
 
     return (git("rev-parse", "HEAD") or "unknown") + "+" * bool(
-        git("status", "--porcelain", "-uno", "minihybrid", "tests")
+        git("status", "--porcelain", "-uno", "minihybrid", "tests", ":!tests/golden/beside.json")
     )
