@@ -412,8 +412,6 @@ def buffer(address, spec):
 
 def load_plan(made):
     """The function of a plan, as `minihybrid.codegen.cpu.interpreter` calls it."""
-    nodes = [call.node for call in made.calls if call.kernel]
-    node_of = dict(zip(map(id, made.parts), nodes, strict=True))
     table_specs = [n.specs[0] for n in (*made.table.params, *made.table.constants)]
     n_inputs = len(made.table.inputs)
 
@@ -447,7 +445,7 @@ def load_plan(made):
                         w._replace(after=w.after + turn * w.turn, turn=0) for w in launch.operands
                     ]
                 )
-                run_launch(now, node_of[id(launch)], memories, key)
+                run_launch(now, memories, key)
         for (kind, _), memory in memories.items():
             if kind == ARRAY and not memory.written.all():
                 raise PlainError(f"{memory.name} is not written whole")
@@ -456,12 +454,8 @@ def load_plan(made):
     return run
 
 
-def specs_of(launch, node):
+def specs_of(node):
     """The specs of a kernel's arrays: what it reads, writes, and needs beside."""
-    if launch.copied:
-        return [launch.copied], [launch.copied], []
-    if launch.senses:  # of the flag of a branch in a branch
-        return [spec for spec, _ in launch.senses], [cpu.FLAG], []
     work = scratch_of_small(node)
     return [n.specs[i] for n, i in node.inputs], [*node.specs], [work[0].specs[0]] if work else []
 
@@ -473,9 +467,9 @@ def place(operand):
     return (operand.what, operand.which), operand.after
 
 
-def run_launch(launch, node, memories, key):
+def run_launch(launch, memories, key):
     """One kernel, part by part."""
-    ins, outs, work = specs_of(launch, node)
+    ins, outs, work = specs_of(launch.node)
     flats, given = {}, []
     for operand, spec in zip(launch.operands, [*ins, *outs, *work], strict=False):
         base, start = place(operand)

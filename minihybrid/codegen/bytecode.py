@@ -59,9 +59,8 @@ class Launch(NamedTuple):
     chunks: int = 1  # chunks of its outermost loop that threads may share
     turns: int = 0  # for the last launch of a loop: its trip count,
     body: int = 0  # and its number of launches
-    copied: Any = None  # for a copy: the spec of the value
     guard: Any = None  # (`Operand` of a condition, mask): when to skip it
-    senses: Any = None  # for a flag: (spec, required truth) of its two conditions
+    node: Any = None  # what it computes
 
 
 def numbers_of(n_arrays, launches, addresses, scratch=(0, 0), longest=0):

@@ -49,19 +49,19 @@ from minihybrid.codegen.wasm import (
 
 DATA, FLAGS, DIGIT = 8, 32, 12  # offsets of an array's data and flags, and of an int's digits
 CONTIGUOUS = 0x0101  # NumPy's flags: C order and aligned
-LOAD, RETURN, COPY = b"\x28\x02", 0x0F, b"\xfc\x0a\0\0"
+LOAD, RETURN = b"\x28\x02", 0x0F
 CONDITION = {8: b"\x31\0", 16: b"\x33\0", 32: b"\x35\0", 64: b"\x29\0"}  # load instruction by bits
 DYLINK = section(0, named("dylink.0") + b"\1\4\0\0\0\0")  # it needs no static memory
 
 
 class Compiled(NamedTuple):
-    """A launch of a plan with its kernel (none for a copy).
+    """A launch of a plan with its kernel.
 
     scratch:  address of scratch memory, the kernel's last buffer; or 0.
     """
 
     launch: Launch
-    kernel: Kernel | None
+    kernel: Kernel
     scratch: int = 0
 
 
@@ -88,7 +88,7 @@ def side_module(parts: Sequence[Sequence[Compiled]], n_arrays: int) -> bytes:
 
     n_arrays: inputs and outputs of a call; the arena and the table of parameters follow.
     """
-    kernels = list(dict.fromkeys(c.kernel for part in parts for c in part if c.kernel))
+    kernels = list(dict.fromkeys(c.kernel for part in parts for c in part))
     imports = imported(kernels)
     numbers = table(kernels, len(imports))
     bodies = [encoded(k, tuple(imports)) for k in kernels]
@@ -141,14 +141,9 @@ def calls_of(part: Sequence[Compiled], n_arrays: int, numbers: dict) -> bytes:
             emit(GET, u(turn), I32CONST, s(operand.turn), MUL, ADD)
 
     def run(one: Compiled) -> None:
-        operands = [w for w in one.launch.operands if w.what in (ARENA, PARAM, ARRAY)]
-        if one.kernel is None:
-            push(operands[1])
-            push(operands[0])
-            emit(I32CONST, s(one.launch.copied.nbytes), COPY)
-            return
-        for operand in operands:
-            push(operand)
+        for operand in one.launch.operands:
+            if operand.what in (ARENA, PARAM, ARRAY):
+                push(operand)
         if one.scratch:
             emit(I32CONST, s(one.scratch))
         emit(CALL, u(numbers[one.kernel]))

@@ -22,7 +22,7 @@ import numpy as np
 
 from minihybrid.codegen.bytecode import ARENA, ARRAY, Operand, in_turns, is_taken, n_calls
 from minihybrid.codegen.cpu.objects import make_runner
-from minihybrid.codegen.cpu.target import FLAG, Source
+from minihybrid.codegen.cpu.target import Source
 from minihybrid.core.graph import evaluate_node
 from minihybrid.core.op import HybridError
 from minihybrid.core.pipeline import Job
@@ -59,16 +59,12 @@ def compiled(source: Source) -> tuple[list, dict[str, str]]:
 
     out: list = []
     reasons: dict[str, str] = {}
-    for launch, node in zip(source.launches, nodes_of(source), strict=True):
+    for launch in source.launches:
         try:
-            kernel, work = None, 0
-            if launch.senses:
-                raise HybridError("a branch in a branch has a flag, which NumPy sets")
-            if not launch.copied:
-                kernel, _, work = step_of(node)
-                kernel = scheduled(kernel)
+            kernel, _, work = step_of(launch.node)
             size = 1 << (work - 1).bit_length() if work else 0
-            out.append(Compiled(launch, kernel, scratch(size).ctypes.data if work else 0))
+            address = scratch(size).ctypes.data if work else 0
+            out.append(Compiled(launch, scheduled(kernel), address))
         except (HybridError, AttributeError) as error:
             out.append(None)
             reasons[launch.label] = str(error)
@@ -76,11 +72,6 @@ def compiled(source: Source) -> tuple[list, dict[str, str]]:
         if launch.turns and None in out[body]:
             out[body] = [None] * launch.body
     return out, reasons
-
-
-def nodes_of(source: Source) -> list:
-    """Return the node that each launch computes."""
-    return [call.node for call in source.calls if call.kernel]
 
 
 def load(source: Source) -> Callable:
@@ -139,8 +130,6 @@ class Interpreter:
     def __init__(self, source: Source, launches: list[int]) -> None:
         self.n_arrays = source.n_arrays
         self.launches = [source.launches[i] for i in launches]
-        nodes = nodes_of(source)
-        self.node_of = {id(source.launches[i]): nodes[i] for i in launches}
 
     def __call__(self, *args: Any) -> None:
         """Run the first `until` launches, hidden from profilers."""
@@ -175,19 +164,7 @@ class Interpreter:
         for launch, iteration in islice(in_turns(self.launches), until):
             if not is_taken(launch, iteration, at):
                 continue
-            node, operands = self.node_of[id(launch)], launch.operands
-            if launch.senses:  # set the flag of a nested branch
-                conditions = [
-                    at(w, iteration, s) for w, (s, _) in zip(operands, launch.senses, strict=False)
-                ]
-                at(operands[2], iteration, FLAG)[...] = all(
-                    bool(c[0]) == sense
-                    for c, (_, sense) in zip(conditions, launch.senses, strict=True)
-                )
-                continue
-            if spec := launch.copied:
-                at(operands[1], iteration, spec)[...] = at(operands[0], iteration, spec)
-                continue
+            node, operands = launch.node, launch.operands
             specs = [n.specs[i] for n, i in node.inputs]
             values = [at(w, iteration, s) for w, s in zip(operands, specs, strict=False)]
             outs = evaluate_node(node, values, key)

@@ -31,10 +31,11 @@ from minihybrid.codegen.bytecode import (
 from minihybrid.codegen.cpu.objects import load_kernels, make_runner
 from minihybrid.codegen.cpu.thread_pool import CHUNKS
 from minihybrid.codegen.source import WORTH_WAKING, Kernel, type_name
-from minihybrid.core.op import Spec
+from minihybrid.core.op import Node, Op, Spec
 from minihybrid.core.passes.memory import ALIGN
 from minihybrid.core.targets import Call, Table, in_order
 from minihybrid.ops.cpu.machine import threads
+from minihybrid.ops.layout import slice_
 from minihybrid.passes.loops import graphs_of, is_loop
 from minihybrid.passes.scan import Scan
 from minihybrid.passes.slice_views import begin
@@ -282,7 +283,7 @@ class Writer:
                 given.append(f"arena[{at}:].view(np.{_numpy_name(body.dtype)})")
                 passed.append(Operand(WORK, at))
                 self.scratch = max(self.scratch, body.scratch)
-            self.launch(node, body, label(node), given, passed)
+            self.launch(body, label(node), given, passed)
         for ref, k in memory.copies:
             self.copy(ref[0], (names[ref], operands[ref]), self.heads[k], graph.heads[k])
 
@@ -297,11 +298,10 @@ class Writer:
             if outer:  # a nested branch has a flag: the conjunction of both conditions
                 at = offset + op.flags[side]
                 flag = self.view(at, FLAG), Operand(ARENA, at)
-                both = Both(outer[3], guard[3])
+                both = both_hold(outer, guard)
                 passed = [outer[0], ins[0][0], flag[0]], [outer[1], ins[0][1], flag[1]]
                 self.guard = None
-                self.launch(node, both, "both", *passed)
-                self.launches[-1] = self.launches[-1]._replace(senses=[outer[3], guard[3]])
+                self.launch(Kernel(both, functions), "both", *passed, owner=node)
                 guard = guard_of(*flag, FLAG.dtype, True)
             self.heads, self.guard = outs, guard
             for v in graph.variables:
@@ -311,9 +311,8 @@ class Writer:
 
     def copy(self, node, source, target, ref):
         """Write the copy of a value to another location."""
-        spec = ref[0].specs[ref[1]]
-        self.launch(node, Copy(spec), "copy", [source[0], target[0]], [source[1], target[1]])
-        self.launches[-1] = self.launches[-1]._replace(copied=spec)
+        body = Kernel(copy_of(ref), functions, is_open=True)
+        self.launch(body, "copy", *zip(source, target, strict=True), owner=node)
 
     def turns(self, node, offset):
         """Write a loop, in which the offsets of rows and states advance with each iteration."""
@@ -375,8 +374,11 @@ class Writer:
             v = states[j][0]
             self.copy(node, part(stack, v.specs[0], op.order[-1] + after), last[j], (v, 0))
 
-    def launch(self, node, body, label, given, passed):
-        """Add a kernel, unless its source is known, and a launch of it."""
+    def launch(self, body, label, given, passed, owner=None):
+        """Add a kernel, unless its source is known, and a launch of it.
+
+        owner:   the graph's node that needs it, if it computes none of the graph.
+        """
         extra = {"key": Operand(KEY, 0)} | {n: Operand(NUMBER, v) for n, v in body.lengths.items()}
         texts = {"key": "key", "part": "0", "parts": "1"}  # the interpreter adds the parts
         given = [*given, *(texts.get(name) or str(body.lengths[name]) for name in body.numbers)]
@@ -387,58 +389,59 @@ class Writer:
         name = self.kernels.setdefault(text, f"k{len(self.kernels)}_{label}")
         when, guard = "", ()
         if self.guard:
-            where, operand, mask, (_, sense) = self.guard
-            when, guard = f"if {where}[0] {'!=' if sense else '=='} 0: ", (operand, mask)
+            where, operand, mask, _ = self.guard
+            when, guard = f"if {where}[0] {'!=' if mask > 0 else '=='} 0: ", (operand, mask)
         self.calls.append(f"{self.indent}{when}{name}({', '.join(given)})")
-        self.written.append(Call(node, name, getattr(body, "made", {})))
+        self.written.append(Call(owner, name) if owner else Call(body.node, name, body.made))
         module = f"{header(text, '.')}\n\n{text.replace('NAME', f'k_{label}', 1)}\n"
         many = 1 if body.prelude else CHUNKS  # per thread
         chunks = min(body.turns, many * threads()) if body.turns > 1 else 1
         self.most = max(self.most, body.work if chunks > 1 else 0)
-        self.launches.append(Launch(module, label, passed, chunks, guard=guard))
+        self.launches.append(Launch(module, label, passed, chunks, guard=guard, node=body.node))
 
 
 FLAG = Spec((1,), np.dtype("uint8"))
 
 
 def guard_of(name, operand, dtype, sense):
-    """Return (name, operand, mask, (spec, sense)): a condition, its bits, and its side."""
+    """Return (name, operand, mask, spec) of a condition; the mask is negative if it is negated."""
     mask = 2 ** (8 * dtype.itemsize - (dtype.kind in "fV")) - 1  # -0.0 is false: no sign bit
-    return name, operand, mask if sense else -mask, (Spec((1,), dtype), sense)
+    return name, operand, mask if sense else -mask, Spec((1,), dtype)
 
 
-class Both:
-    """The kernel that sets a flag to the conjunction of two conditions, each perhaps negated."""
+def _both_expr(senses):
+    a, b = ("!=" if sense else "==" for sense in senses)
+    return f"T(1) if {{a}} {a} 0 and {{b}} {b} 0 else T(0)"
 
-    numbers, turns, prelude, lengths = (), 1, False, {}
 
-    def __init__(self, outer, inner):
-        self.senses, self.arrays = (outer[1], inner[1]), [outer[0], inner[0], FLAG]
+BOTH = Op(
+    name="_both",
+    inputs=("outer", "inner"),
+    attrs={"senses": (None, None)},
+    infer=lambda specs, senses: (specs, [FLAG]),
+    expr=_both_expr,
+    eager=lambda *tests, senses: np.uint8([[bool(t) for t in tests] == [*senses]]),
+    doc="Whether two conditions are true or false, as `senses` says.",
+)
 
-    def text(self, name):
-        """The whole kernel under a name."""
-        a, b = ("!=" if sense else "==" for sense in self.senses)
-        test = f"a0[0] {a} 0 and a1[0] {b} 0"
-        return f"def {name}(a0, a1, out):\n    out[0] = 1 if {test} else 0"
+
+def both_hold(outer, inner):
+    """Return the node of a flag: the conjunction of two guards."""
+    tests = [(Node(None, name="test", specs=(guard[3],)), 0) for guard in (outer, inner)]
+    senses = tuple(guard[2] > 0 for guard in (outer, inner))
+    return Node(BOTH, tuple(tests), {"senses": senses}, "both", (FLAG,))
+
+
+def copy_of(ref):
+    """Return the node of a value's copy: a slice of everything."""
+    node, i = ref
+    attrs = {"begin": (), "end": (), "step": ()}
+    return Node(slice_, (ref,), attrs, node.name, (node.specs[i],))
 
 
 def further(operand, view):
     """Return the operand of a view, given that of the viewed value."""
     return operand.behind(begin(view) * view.specs[0].dtype.itemsize)
-
-
-class Copy:
-    """The kernel of an output that copies an input or another output."""
-
-    numbers, turns, prelude = ("size",), 1, False
-
-    def __init__(self, spec):
-        self.lengths = {"size": spec.size}
-        self.arrays = [spec] * 2
-
-    def text(self, name):
-        """The whole kernel under a name."""
-        return f"def {name}(a0, out, size):\n    for i in range(size):\n        out[i] = a0[i]"
 
 
 def _numpy_name(dtype):

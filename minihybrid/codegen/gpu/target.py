@@ -12,11 +12,9 @@ Not supported: concurrent kernels.
 from typing import NamedTuple
 
 from minihybrid.codegen.bytecode import ARENA, ARRAY, KEY, PARAM, Operand
-from minihybrid.codegen.cpu.target import SUPPORTED, further, header, label
+from minihybrid.codegen.cpu.target import SUPPORTED, copy_of, further, header, label
 from minihybrid.codegen.device_math import IMPORTS
-from minihybrid.codegen.gpu.block_shape import MIN_THREADS
 from minihybrid.codegen.gpu.kernel import GpuKernel
-from minihybrid.codegen.source import type_name
 from minihybrid.core.targets import Call, Table
 
 OPERANDS = {ARRAY: "x{}", PARAM: "table[{}]", ARENA: "arena + {}", KEY: "key"}
@@ -79,7 +77,8 @@ def generate(graph, memory, inputs):
         node, i = graph.heads[k]
         if node.specs[i].size:
             passed = [operands[ref], Operand(ARRAY, len(table.inputs) + k)]
-            _launch([_copy(node.specs[i])], "copy", passed, kernels, launches)
+            body = GpuKernel(copy_of((node, i)))
+            _launch(body.texts("NAME_copy"), "copy", passed, kernels, launches)
             written.append(Call(ref[0], launches[-1].label))
     names = [
         *(f"x{i}" for i in range(len(table.inputs))),
@@ -128,14 +127,3 @@ def _call(launch, names):
         for what, which, after, _ in launch.operands
     ]
     return f"{launch.label}[{launch.grid}, {launch.block}]({', '.join(texts)})"
-
-
-def _copy(spec):
-    """Return the kernel of an output that copies an input or another output."""
-    kind, n = type_name(spec.dtype), spec.size
-    text = (
-        f"def NAME_copy(a0: {kind}[{n}], out: {kind}[{n}]):\n"
-        f"    i = cuda.blockIdx.x * {MIN_THREADS} + cuda.threadIdx.x\n"
-        f"    if i < {n}:\n        out[i] = a0[i]"
-    )
-    return text, (-(-n // MIN_THREADS), 1, 1), (MIN_THREADS, 1, 1)
