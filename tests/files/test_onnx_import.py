@@ -181,7 +181,7 @@ LIMITS = {  # what is refused: the sentence, and the cases that may hear it
     r"mode 'nearest' with": "resize_upsample_sizes_nearest_(ceil|floor|round)",
     r"exclude_outside=1": "exclude_outside",
     r"no output depends on an input": "shape|size",
-    r"its inputs must be known when the file is read": "window|constantofshape|range",
+    r"(the shape|a bound) must be known when": "window|constantofshape|range",
     r"reduction '(max|min|mul)' is not supported": "scatter",
     r"has shape \(0,\), but an array with numbers": "greater_than_end",
     r"only the last axis is supported": "onehot_with",

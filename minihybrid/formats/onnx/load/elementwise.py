@@ -61,8 +61,12 @@ _raised = binary("broadcast_power", "_power_scalar", "_rpower_scalar")
 
 def _pow(call):
     same = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
-    name = same.get(single(call, 1)) if call.dtype(0).kind == "f" else None
-    return OPS[name](call.sym(0)) if name else _raised(call)
+    base, exponent = call.dtype(0), single(call, 1)
+    if base.kind == "f" and exponent in same:
+        return OPS[same[exponent]](call.sym(0))
+    if base.kind == "f" and exponent is None and call.dtype(1) not in (None, base):
+        return OPS["broadcast_power"](call.sym(0), OPS["Cast"](call.sym(1), dtype=base))
+    return _raised(call)
 
 
 def _mod(call):

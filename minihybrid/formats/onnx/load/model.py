@@ -190,7 +190,8 @@ def _apply(call, needed):
     node, scope = call.node, call.scope
     call.check()
     try:
-        result = fold(call) or OPERATORS[node.op](call)
+        rule = OPERATORS[node.op]
+        result = fold(call, rule) or rule(call)
         parts = result if isinstance(result, tuple) else (result,)
         symbols = [part for part in parts if isinstance(part, Symbol)]
         for last in dict.fromkeys(s.refs[0][0] for s in symbols):

@@ -43,9 +43,21 @@ def _size(call):
     return Value("", tuple(np.array(math.prod(s)) for s in call.shapes(0)))
 
 
-def _known_only(call):
-    """Fail: only `fold` can evaluate this operator."""
-    call.fail("its inputs must be known when the file is read, but they depend on the data")
+def _filled(call):
+    """Evaluate ConstantOfShape."""
+    value = call.attr("value", np.zeros(1, "float32"), np.ndarray)
+    if value.size != 1:
+        call.fail(f"the attribute value has shape {value.shape}; one number is needed")
+    shape = call.scope.fits(call.numbers(0, "the shape"))
+    return call.scope.known(np.full(shape, value.ravel()[0]))
+
+
+def _range(call):
+    """Evaluate Range."""
+    start, limit, step = (call.fixed(i, "a bound").ravel()[0] for i in range(3))
+    count = int(np.ceil((float(limit) - float(start)) / float(step)))
+    call.scope.fits((max(count, 0),))
+    return call.scope.known(np.arange(start, limit, step, start.dtype))
 
 
 def _same(call):
@@ -158,8 +170,8 @@ SHAPES = {
     "Shape": _shape,
     "Size": _size,
     "Identity": _same,
-    "ConstantOfShape": _known_only,
-    "Range": _known_only,
+    "ConstantOfShape": _filled,
+    "Range": _range,
     "Reshape": _reshape,
     "Flatten": _flatten,
     "Squeeze": _squeeze,

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from minihybrid.core import sym
+from minihybrid.core.array import NDArray
 from minihybrid.core.files import FileError
-from minihybrid.core.op import Spec
+from minihybrid.core.op import ShapeError, Spec
 from minihybrid.core.sym import Symbol
 from minihybrid.formats.onnx.export.draft import free_name
 from minihybrid.formats.onnx.load.file import import_onnx
@@ -72,6 +73,7 @@ class Scope:
         self.param_symbols, self.used_names = {}, set()
         self.left = ALLOWED + MORE * sum(a.size for a in model.arrays.values())
         self.numbers = {}  # a dynamic axis's name -> its number
+        self.arrays_type = None
         for name, dtype, shape in model.inputs:
             symbol, shapes = sym.var(self.unique(name), dtype=dtype), (None, None)
             if shape is not None:
@@ -86,6 +88,23 @@ class Scope:
         if isinstance(length, int):
             return length, length
         return trial_lengths(self.numbers.setdefault(length or axis, len(self.numbers)))
+
+    def known(self, array):
+        """Return an array on which operators run; sizes of results are checked first."""
+        if self.arrays_type is None:
+            self.arrays_type = known_arrays(self)
+        return self.arrays_type(np.asarray(array, order="C"))
+
+    def fits(self, shape):
+        """Return the shape of an array to compute during import, if its size is allowed."""
+        count = math.prod(shape)
+        if any(n < 0 for n in shape) or count > self.left:
+            raise ShapeError(
+                f"an array of shape {tuple(shape)!s:.80} would be made while the file is read, "
+                f"but only {self.left} numbers more are allowed"
+            )
+        self.left -= count
+        return tuple(shape)
 
     def explained(self, text):
         """Return an error message, with the names of the trial lengths in it."""
@@ -142,6 +161,22 @@ class Scope:
                     for k in (0, 1)
                 ]
         return [trial[index] for trial in self.specs[last]]
+
+
+def known_arrays(scope):
+    """Return the class of known arrays, which operators compute within the limit of a scope."""
+
+    class Known(NDArray):
+        __slots__ = ()
+
+        @classmethod
+        def interpret(cls, op, inputs, attrs, name=None):
+            specs = [Spec(x.data.shape, x.data.dtype) for x in inputs]
+            for spec in op.specs_of(specs, attrs)[1]:
+                scope.fits(spec.shape)
+            return super().interpret(op, inputs, attrs, name)
+
+    return Known
 
 
 class Call:
@@ -318,14 +353,3 @@ class Call:
         if not -ndim <= axis < ndim:
             self.fail(f"axis {axis} does not exist in {ndim} dimensions")
         return axis % ndim
-
-    def fits(self, shape):
-        """Return the shape of an array to fold, if its size is within the limit."""
-        count = math.prod(shape)
-        if any(n < 0 for n in shape) or count > self.scope.left:
-            self.fail(
-                f"an array of shape {tuple(shape)!s:.80} would be made while the file is read, "
-                f"but only {self.scope.left} numbers more are allowed"
-            )
-        self.scope.left -= count
-        return tuple(shape)
