@@ -272,12 +272,7 @@ class Function:
 
     def sum(self, pairs: tuple) -> tuple[str, int]:
         """Return index arithmetic."""
-        text = ""
-        for key, n in pairs:
-            factors = [self.inside(f, BINDS["*"]) for f in key]
-            factors += [str(abs(n))] * (abs(n) != 1 or not key)
-            text += (" - " if n < 0 else " + ") + " * ".join(factors)
-        text = text[3:] if text[1] == "+" else f"-{text[3:]}"
+        text = ir.sum_text(pairs, lambda f: self.inside(f, BINDS["*"]))
         return text, BINDS["+"] if len(pairs) > 1 or text[0] == "-" else BINDS["*"]
 
     def arithmetic(self, sign: str, a: ir.Expr, b: ir.Expr, type: ir.Type) -> tuple[str, int]:
@@ -357,11 +352,7 @@ def pruned(body: tuple, wanted: set) -> tuple:
     for s in body:
         if isinstance(s, ir.Let) and s.var not in wanted:
             continue
-        if isinstance(s, ir.For | ir.While | ir.If):
-            s = replace(s, body=pruned(s.body, wanted))
-        if isinstance(s, ir.If):
-            s = replace(s, orelse=pruned(s.orelse, wanted))
-        out.append(s)
+        out.append(ir.with_blocks(s, lambda block: pruned(block, wanted)))
     return tuple(out)
 
 
@@ -373,12 +364,10 @@ def distributed(body: tuple, sums: set) -> tuple:
     """
     out = []
     for s in body:
-        if isinstance(s, ir.If):
-            s = replace(s, orelse=distributed(s.orelse, sums))
         if isinstance(s, ir.For) and all(isinstance(t, ir.Let | ir.Store) for t in s.body):
             s = in_chunks(s, [t for t in s.body if isinstance(t, ir.Let) and t.var in sums])
-        elif isinstance(s, ir.For | ir.While | ir.If):
-            s = replace(s, body=distributed(s.body, sums))
+        else:
+            s = ir.with_blocks(s, lambda block: distributed(block, sums))
         out.append(s)
     return tuple(out)
 

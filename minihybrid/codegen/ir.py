@@ -411,20 +411,9 @@ def text(e: Expr) -> str:
         case Load(buffer, index, lanes):
             return f"{buffer.name}[{', '.join(map(text, index))}{f': {lanes}' * (lanes > 1)}]"
         case Sum(parts):
-            out = ""
-            for key, n in parts:
-                factors = [f"({text(f)})" if is_infix(f) else text(f) for f in key]
-                factors += [str(abs(n))] * (abs(n) != 1 or not key)
-                out += (" - " if n < 0 else " + ") + " * ".join(factors)
-            return out[3:] if out[1] == "+" else f"-{out[3:]}"
+            return sum_text(parts, inside)
         case Call(name, (a, b), _) if not name.isidentifier():
-            return " ".join(
-                [
-                    f"({text(a)})" if is_infix(a) else text(a),
-                    name,
-                    f"({text(b)})" if is_infix(b) else text(b),
-                ]
-            )
+            return f"{inside(a)} {name} {inside(b)}"
         case Call("cast" | "splat" | "bitcast" as name, (a,), type):
             return f"{type}({text(a)})" if name == "cast" else f"{name}<{type}>({text(a)})"
         case Call(name, args, _):
@@ -432,9 +421,19 @@ def text(e: Expr) -> str:
     raise TypeError(e)
 
 
-def is_infix(e: Expr) -> bool:
-    """Return whether an expression needs parentheses inside another."""
-    return isinstance(e, Sum) or isinstance(e, Call) and not e.name.isidentifier()
+def inside(e: Expr) -> str:
+    """Return a subexpression as text, in parentheses if it is infix."""
+    is_infix = isinstance(e, Sum) or isinstance(e, Call) and not e.name.isidentifier()
+    return f"({text(e)})" if is_infix else text(e)
+
+
+def sum_text(terms: tuple, factor: Callable) -> str:
+    """Return the terms of a `Sum` as text; `factor` prints a factor."""
+    out = ""
+    for key, n in terms:
+        factors = [*map(factor, key), *[str(abs(n))] * (abs(n) != 1 or not key)]
+        out += (" - " if n < 0 else " + ") + " * ".join(factors)
+    return out[3:] if out[1] == "+" else f"-{out[3:]}"
 
 
 def lines(body: tuple, pad: str = "    ") -> Iterator[str]:
@@ -519,6 +518,13 @@ def blocks(s: object) -> tuple:
     return (s.body, s.orelse) if isinstance(s, If) else (getattr(s, "body", ()),)
 
 
+def with_blocks(s: Any, f: Callable) -> Any:
+    """Return a statement with f applied to its blocks."""
+    if isinstance(s, If):
+        return replace(s, body=f(s.body), orelse=f(s.orelse))
+    return replace(s, body=f(s.body)) if isinstance(s, For | While) else s
+
+
 def statements(body: tuple) -> Iterator:
     """Yield all statements, including nested ones."""
     for s in body:
@@ -532,19 +538,15 @@ def mapped(body: tuple, f: Callable) -> tuple:
     out = []
     for s in body:
         match s:
-            case Let(var, value):
-                s = Let(var, f(value))
-            case Return(value):
-                s = Return(f(value))
+            case Let(_, value) | Return(value):
+                s = replace(s, value=f(value))
             case Store(buffer, index, value):
                 s = Store(buffer, tuple(map(f, index)), f(value))
-            case For(_, start, stop, inner):
-                s = replace(s, start=f(start), stop=f(stop), body=mapped(inner, f))
-            case While(test, inner):
-                s = While(f(test), mapped(inner, f))
-            case If(test, inner, orelse):
-                s = If(f(test), mapped(inner, f), mapped(orelse, f))
-        out.append(s)
+            case For(_, start, stop):
+                s = replace(s, start=f(start), stop=f(stop))
+            case While(test) | If(test):
+                s = replace(s, test=f(test))
+        out.append(with_blocks(s, lambda block: mapped(block, f)))
     return tuple(out)
 
 

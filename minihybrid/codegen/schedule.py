@@ -52,6 +52,7 @@ from minihybrid.codegen.ir import (
     statements,
     substituted,
     terms,
+    with_blocks,
 )
 from minihybrid.core.op import HybridError
 
@@ -94,12 +95,8 @@ def changed(kernel: Kernel, name: str, f: Callable) -> Kernel:
         for s in body:
             if s is loop:
                 out += f(loop)
-                continue
-            if isinstance(s, If):
-                s = replace(s, body=within(s.body), orelse=within(s.orelse))
-            elif isinstance(s, For | While):
-                s = replace(s, body=within(s.body))
-            out.append(s)
+            else:
+                out.append(with_blocks(s, within))
         return tuple(out)
 
     return replace(kernel, body=within(kernel.body))
@@ -136,11 +133,7 @@ def with_names(body: tuple, renames: dict) -> tuple:
     for s in body:
         if isinstance(s, Let | For):
             s = replace(s, var=renames.get(s.var, s.var))
-        if isinstance(s, If):
-            s = replace(s, orelse=with_names(s.orelse, renames))
-        if isinstance(s, If | For | While):
-            s = replace(s, body=with_names(s.body, renames))
-        out.append(s)
+        out.append(with_blocks(s, lambda block: with_names(block, renames)))
     return tuple(out)
 
 
@@ -727,11 +720,7 @@ def hold(kernel: Kernel, name: str, buffer: str) -> Kernel:
         for s in mapped(body, lambda e: rebuilt(e, lambda p: var if p is element else p)):
             if isinstance(s, Store) and s.buffer == element.buffer:
                 s = Let(var, s.value)
-            elif isinstance(s, For | While):
-                s = replace(s, body=in_register(s.body))
-            elif isinstance(s, If):
-                s = replace(s, body=in_register(s.body), orelse=in_register(s.orelse))
-            out.append(s)
+            out.append(with_blocks(s, in_register))
         return tuple(out)
 
     whole = replace(loop, body=in_register(loop.body))
@@ -746,10 +735,7 @@ def without_store(body: tuple, load: Let) -> tuple:
     out: list = []
     for s in body:
         before = out[-1] if out else None
-        if isinstance(s, If):
-            s = replace(s, orelse=without_store(s.orelse, load))
-        if isinstance(s, If | For | While):
-            s = replace(s, body=without_store(s.body, load))
+        s = with_blocks(s, lambda block: without_store(block, load))
         if s == load and isinstance(before, Store):
             if (before.buffer, before.index) == (s.value.buffer, s.value.index):
                 if before.value.type == s.var.type:

@@ -103,21 +103,13 @@ class Kernel:
         self.prelude = False  # whether loops precede it, which each call repeats
         self.lines, self.depth, self.count = [], 1, 0
         self.made = {}  # line number -> the node that it computes
+        refs, nodes, heads = node.inputs, [node], [(node, i) for i in range(node.n_outputs)]
         if graph:
-            variables, nodes, heads = (
-                graph.variables,
-                [n for n in graph.nodes if n.op],
-                list(graph.heads),
-            )
-        else:
-            variables, nodes, heads = (None, [node], [(node, i) for i in range(node.n_outputs)])
+            refs, nodes = [(v, 0) for v in graph.variables], [n for n in graph.nodes if n.op]
+            heads = list(graph.heads)
         self.ins = {}  # reference -> Buf
-        if graph:
-            for i, v in enumerate(variables):
-                self.ins[v, 0] = Buf(f"a{i}", *v.specs[0])
-        else:
-            for i, (n, j) in enumerate(node.inputs):
-                self.ins.setdefault((n, j), Buf(f"a{i}", *n.specs[j]))
+        for i, (n, j) in enumerate(refs):
+            self.ins.setdefault((n, j), Buf(f"a{i}", *n.specs[j]))
         self.args = [Buf(f"a{i}", *n.specs[j]) for i, (n, j) in enumerate(node.inputs)]
         self.outs = {
             ref: Buf(f"out{k if len(heads) > 1 else ''}", *ref[0].specs[ref[1]])

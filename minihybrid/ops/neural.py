@@ -86,18 +86,24 @@ def _matmul_numpy(specs, a, b, out, transpose_a, transpose_b):
     return f"np.{dot}({a}{'.T' * transpose_a}, {b}{'.T' * transpose_b}, out={out})"
 
 
-def _matmul_grad(g, out, a, b, transpose_a, transpose_b):
-    da = (
-        matmul(b, g, transpose_a=transpose_b, transpose_b=True)
-        if transpose_a
-        else matmul(g, b, transpose_b=not transpose_b)
-    )
-    db = (
-        matmul(g, a, transpose_a=True, transpose_b=transpose_a)
-        if transpose_b
-        else matmul(a, g, transpose_a=not transpose_a)
-    )
-    return da, db
+def _product_grad(name):
+    """Return the gradient of a product of matrices, or of batches of them."""
+
+    def grad(g, out, a, b, transpose_a, transpose_b):
+        times = OPS[name]
+        da = (
+            times(b, g, transpose_a=transpose_b, transpose_b=True)
+            if transpose_a
+            else times(g, b, transpose_b=not transpose_b)
+        )
+        db = (
+            times(g, a, transpose_a=True, transpose_b=transpose_a)
+            if transpose_b
+            else times(a, g, transpose_a=not transpose_a)
+        )
+        return da, db
+
+    return grad
 
 
 TRANSPOSES = {"transpose_a": (boolean, False), "transpose_b": (boolean, False)}
@@ -116,7 +122,7 @@ matmul = register(
     infer=forward(_matmul_rule, "dot"),
     eager=_matmul_eager,
     settled=_matmul_settled,
-    grad=_matmul_grad,
+    grad=_product_grad("_matmul"),
     cpu=product_loops,
     scratch=_scratch,
     gpu=matrix_product,
@@ -189,27 +195,13 @@ def _batch_dot_cpu(k, a, b, out, transpose_a, transpose_b):
         product_loops(k, *parts, transpose_a, transpose_b, start=f"batch * {parts[2].size} + ")
 
 
-def _batch_dot_grad(g, out, a, b, transpose_a, transpose_b):
-    da = (
-        batch_dot(b, g, transpose_a=transpose_b, transpose_b=True)
-        if transpose_a
-        else batch_dot(g, b, transpose_b=not transpose_b)
-    )
-    db = (
-        batch_dot(g, a, transpose_a=True, transpose_b=transpose_a)
-        if transpose_b
-        else batch_dot(a, g, transpose_a=not transpose_a)
-    )
-    return da, db
-
-
 batch_dot = register(
     "batch_dot",
     inputs=("lhs", "rhs"),
     attrs=TRANSPOSES,
     infer=forward(_batch_dot_rule, "batch_dot"),
     eager=_batch_dot_eager,
-    grad=_batch_dot_grad,
+    grad=_product_grad("batch_dot"),
     cpu=_batch_dot_cpu,
     scratch=_scratch,
     gpu=matrix_product,

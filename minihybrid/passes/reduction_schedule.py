@@ -11,8 +11,9 @@ Not supported: reductions over different axes in one kernel.
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from minihybrid.core.graph import Graph
 from minihybrid.core.lengths import Length
@@ -295,14 +296,20 @@ def rows_of(node: Node) -> ReductionSchedule | None:
     return ReductionSchedule(nodes, set(graph.heads), graph.frame) if graph.frame else None
 
 
-def scratch_of(node: Node) -> Ref | None:
-    """Return a reference to a node's scratch memory; `None` if it needs none."""
+def scratch_of(
+    node: Node, of_rows: Callable = attrgetter("scratch"), of_op: Callable = attrgetter("scratch")
+) -> Ref | None:
+    """Return a reference to a node's scratch memory; `None` if it needs none.
+
+    of_rows: schedule -> (number of elements, dtype);  of_op: operator -> its rule.
+    """
     inner, rows = node.attrs.get("graph"), rows_of(node)
-    size, dtype = rows.scratch if rows else (0, None)
+    size, dtype = of_rows(rows) if rows else (0, None)
     for n in inner.nodes if inner else [node]:
-        if n.op is not None and n.op.scratch and not size:
+        needs = n.op and of_op(n.op)
+        if needs and not size:
             ins = [m.specs[i] for m, i in n.inputs]
-            size, dtype = n.op.scratch(ins, n.specs, **n.attrs), n.specs[0].dtype
+            size, dtype = needs(ins, n.specs, **n.attrs), n.specs[0].dtype
     if not size:
         return None
     return Node(None, name="scratch", specs=(Spec((size,), dtype),)), 0

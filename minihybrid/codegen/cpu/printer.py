@@ -45,6 +45,7 @@ from minihybrid.codegen.ir import (
     Type,
     Var,
     While,
+    sum_text,
 )
 from minihybrid.core.op import HybridError
 from minihybrid.ops.cpu.machine import threads
@@ -53,7 +54,7 @@ IMPORTS = {  # module -> names that generated source may use
     "numba": "boolean float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64",
     "minihybrid.codegen.cpu.flat": "kernel",
     "minihybrid.codegen.cpu.scalar": "add_up as_bits as_float multiply_up root signed",
-    "minihybrid.codegen.cpu.vector": "choose fma load_lanes root_lanes splat_lanes store total",
+    "minihybrid.codegen.cpu.vector": "choose fma load_lanes splat_lanes store total",
     "minihybrid.codegen.device_math": "INF NAN",
 }
 TAKEN = {*" ".join(IMPORTS.values()).split(), "np", "math", "range", "abs", "min", "max"}
@@ -61,7 +62,7 @@ SCALAR = {"sqrt": "root", "copysign": "signed", "fmod": "math.fmod", "neg": "-"}
 SCALAR |= {name: name for name in ("add_up", "multiply_up", "abs", "fma", "min", "max")}
 SCALAR |= {name: f"np.{name}" for name in ("floor", "ceil")}
 SCALAR |= {name: f"math.{name}" for name in MATH if name != "cbrt"}
-VECTOR = {"add_up": "+", "multiply_up": "*", "fma": "fma", "total": "total", "sqrt": "root_lanes"}
+VECTOR = {"add_up": "+", "multiply_up": "*", "fma": "fma", "total": "total", "sqrt": "root"}
 INFIX = {*COMPARISONS, *"+ - * / // % & | ^ << >>".split()}
 
 
@@ -178,11 +179,7 @@ class Lines:
             case Var(name, _):
                 return spelled(name)
             case Sum(pairs):
-                out = ""
-                for key, n in pairs:
-                    factors = [*map(self.inside, key), *[str(abs(n))] * (abs(n) != 1 or not key)]
-                    out += (" - " if n < 0 else " + ") + " * ".join(factors)
-                return out[3:] if out[1] == "+" else f"-{out[3:]}"
+                return sum_text(pairs, self.inside)
             case Load(buffer, index, 1):
                 return f"{spelled(buffer.name)}[{self.text(buffer.place(index))}]"
             case Load(buffer, index, lanes):

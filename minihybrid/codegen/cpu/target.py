@@ -37,7 +37,7 @@ from minihybrid.core.targets import Call, Table, in_order
 from minihybrid.ops.cpu.machine import threads
 from minihybrid.ops.layout import slice_
 from minihybrid.passes.loops import graphs_of, is_loop
-from minihybrid.passes.scan import Scan
+from minihybrid.passes.scan import Scan, whole_lines
 from minihybrid.passes.slice_views import begin
 
 SUPPORTED = {*device.NUMBERS, "bool"}
@@ -190,7 +190,7 @@ def generate(graph, memory, inputs):
         table,
         launches,
         len(table.inputs) + len(graph.heads),
-        (_whole_lines(memory.nbytes), _whole_lines(scratch)),
+        (whole_lines(memory.nbytes), whole_lines(scratch)),
         writer.written,
     )
 
@@ -201,22 +201,17 @@ def constants(graph):
     return Table(graph, ()).constants + [node for each in inner for node in constants(each)]
 
 
-def _whole_lines(nbytes):
-    """Round bytes up to whole cache lines, to avoid false sharing."""
-    return -(-nbytes // ALIGN) * ALIGN
-
-
 class Writer:
     """Generates a plan's source, and the equivalent launches.
 
-    names, operands: the location of each value: its name in the source, and its `Operand`.
+    places:   value -> its name in the source, and its `Operand`.
     lines:    define the names;  calls: call kernels.
     kernels:  source -> name;  scratch: maximal scratch memory in bytes.
     most:     maximal work of one kernel that threads may share.
     """
 
     def __init__(self, graph, table):
-        self.names, self.operands, self.lines, self.calls = {}, {}, [], []
+        self.places, self.lines, self.calls = {}, [], []
         self.kernels, self.launches, self.written = {}, [], []
         self.scratch = self.most = 0
         self.views, self.indent = {}, ""
@@ -224,50 +219,43 @@ class Writer:
         variables = {n.name: n for n in graph.variables}
         for i, name in enumerate(table.inputs):
             if name in variables:
-                self.enter((variables[name], 0), f"in{i}", Operand(ARRAY, i))
+                self.places[variables[name], 0] = f"in{i}", Operand(ARRAY, i)
                 self.lines.append(f"in{i} = x{i}.ravel()")
         for i, node in enumerate([*table.params, *table.constants]):
-            self.enter((node, 0), f"p{i}", Operand(PARAM, i))
+            self.places[node, 0] = f"p{i}", Operand(PARAM, i)
             self.lines.append(f"p{i} = table[{i}].ravel()")
         self.heads = []  # (name, operand) of each output
         for k in range(len(graph.heads)):
             self.lines.append(f"res{k} = y{k}.ravel()")
             self.heads.append((f"res{k}", Operand(ARRAY, len(table.inputs) + k)))
 
-    def enter(self, ref, name, operand):
-        """Set the location of a value."""
-        self.names[ref], self.operands[ref] = name, operand
-
     def place(self, memory, offset=0):
         """Set the locations of the values that a graph computes."""
         for ref, k in memory.outs.items():
-            self.enter(ref, *self.heads[k])
+            self.places[ref] = self.heads[k]
         scratch = set(memory.scratch.values())
         for ref, at in memory.offsets.items():
             if ref not in scratch:
-                self.enter(
-                    ref, self.view(at + offset, ref[0].specs[ref[1]]), Operand(ARENA, at + offset)
-                )
+                self.places[ref] = self.in_arena(at + offset, ref[0].specs[ref[1]])
 
-    def view(self, offset, spec):
-        """Return the name of a view of the arena."""
+    def in_arena(self, offset, spec):
+        """Return the place of a value in the arena."""
         if (spec, offset) not in self.views:
             name = self.views[spec, offset] = f"t{len(self.views)}"
             self.lines.append(
                 f"{name} = arena[{offset}:{offset + spec.nbytes}]"
                 f".view(np.{_numpy_name(spec.dtype)})"
             )
-        return self.views[spec, offset]
+        return self.views[spec, offset], Operand(ARENA, offset)
 
     def write(self, graph, memory, offset=0):
         """Write the launches of a graph whose values start at an offset of the arena."""
         self.place(memory, offset)
-        names, operands = self.names, self.operands
         for node in graph.nodes:
             if node.op is not None and node.op.view:
-                (ref,), start = node.inputs, begin(node)
-                name = f"{names[ref]}[{start}:]" if start else names[ref]
-                self.enter((node, 0), name, further(operands[ref], node))
+                (name, operand), start = self.places[node.inputs[0]], begin(node)
+                name = f"{name}[{start}:]" if start else name
+                self.places[node, 0] = name, further(operand, node)
                 continue
             if node.op is None or not any(s.size for s in node.specs):
                 continue
@@ -277,48 +265,46 @@ class Writer:
                 continue
             body = Kernel(node, functions, threads(), is_open=True)
             refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
-            given, passed = [names[r] for r in refs], [operands[r] for r in refs]
+            places = [self.places[ref] for ref in refs]
             if body.scratch:
                 at = offset + memory.offsets[memory.scratch[node]]
-                given.append(f"arena[{at}:].view(np.{_numpy_name(body.dtype)})")
-                passed.append(Operand(WORK, at))
+                view = f"arena[{at}:].view(np.{_numpy_name(body.dtype)})"
+                places.append((view, Operand(WORK, at)))
                 self.scratch = max(self.scratch, body.scratch)
-            self.launch(body, label(node), given, passed)
+            self.launch(body, label(node), places)
         for ref, k in memory.copies:
-            self.copy(ref[0], (names[ref], operands[ref]), self.heads[k], graph.heads[k])
+            self.copy(ref[0], self.places[ref], self.heads[k], graph.heads[k])
 
     def sides(self, node, offset):
         """Write both sides of a branch; each launch is guarded by the condition."""
         op, outer, heads = node.op, self.guard, self.heads
-        ins = [(self.names[ref], self.operands[ref]) for ref in node.inputs]
-        outs = [(self.names[node, i], self.operands[node, i]) for i in range(node.n_outputs)]
+        ins = [self.places[ref] for ref in node.inputs]
+        outs = [self.places[node, i] for i in range(node.n_outputs)]
         source, i = node.inputs[0]
         for side, graph in enumerate(op.graphs):
             guard = guard_of(*ins[0], source.specs[i].dtype, side == 0)
             if outer:  # a nested branch has a flag: the conjunction of both conditions
-                at = offset + op.flags[side]
-                flag = self.view(at, FLAG), Operand(ARENA, at)
-                both = both_hold(outer, guard)
-                passed = [outer[0], ins[0][0], flag[0]], [outer[1], ins[0][1], flag[1]]
+                flag = self.in_arena(offset + op.flags[side], FLAG)
+                both = Kernel(both_hold(outer, guard), functions)
                 self.guard = None
-                self.launch(Kernel(both, functions), "both", *passed, owner=node)
+                self.launch(both, "both", [outer[:2], ins[0], flag], node)
                 guard = guard_of(*flag, FLAG.dtype, True)
             self.heads, self.guard = outs, guard
             for v in graph.variables:
-                self.enter((v, 0), *ins[op.places[side][v.name]])
+                self.places[v, 0] = ins[op.places[side][v.name]]
             self.write(graph, op.memories[side], offset + op.flags[-1])
         self.heads, self.guard = heads, outer
 
     def copy(self, node, source, target, ref):
         """Write the copy of a value to another location."""
         body = Kernel(copy_of(ref), functions, is_open=True)
-        self.launch(body, "copy", *zip(source, target, strict=True), owner=node)
+        self.launch(body, "copy", [source, target], node)
 
     def turns(self, node, offset):
         """Write a loop, in which the offsets of rows and states advance with each iteration."""
         op = node.op
-        places = [(self.names[r], self.operands[r]) for r in node.inputs]
-        outs = [(self.names[node, i], self.operands[node, i]) for i in range(node.n_outputs)]
+        places = [self.places[ref] for ref in node.inputs]
+        outs = [self.places[node, i] for i in range(node.n_outputs)]
         last = outs[op.n_outs :][: op.n_states]
         full = dict(zip(op.stacked, outs[op.n_outs + op.n_states :], strict=True))
 
@@ -347,16 +333,15 @@ class Writer:
                 first = part(full[j], spec, op.order[0] + before)
                 now, new = row(full[j], spec, before), row(full[j], spec, after)
             else:
-                at = offset + op.places[0][j]
                 first = now = last[j]
-                new = self.view(at, spec), Operand(ARENA, at)
+                new = self.in_arena(offset + op.places[0][j], spec)
             self.copy(node, place, first, ref)
-            self.enter(ref, *now)
+            self.places[ref] = now
             news.append(new)
         for v, place in rows:
-            self.enter((v, 0), *row(place, v.specs[0]))
+            self.places[v, 0] = row(place, v.specs[0])
         for v, place in others:
-            self.enter((v, 0), *place)
+            self.places[v, 0] = place
         heads, begun = self.heads, len(self.launches)
         specs = [n.specs[i] for n, i in op.body.heads]
         self.heads = [row(p, s) for p, s in zip(outs, specs[: op.n_outs], strict=False)] + news
@@ -374,13 +359,15 @@ class Writer:
             v = states[j][0]
             self.copy(node, part(stack, v.specs[0], op.order[-1] + after), last[j], (v, 0))
 
-    def launch(self, body, label, given, passed, owner=None):
+    def launch(self, body, label, places, owner=None):
         """Add a kernel, unless its source is known, and a launch of it.
 
+        places:  of its arrays.
         owner:   the graph's node that needs it, if it computes none of the graph.
         """
         extra = {"key": Operand(KEY, 0)} | {n: Operand(NUMBER, v) for n, v in body.lengths.items()}
         texts = {"key": "key", "part": "0", "parts": "1"}  # the interpreter adds the parts
+        given, passed = zip(*places, strict=True)
         given = [*given, *(texts.get(name) or str(body.lengths[name]) for name in body.numbers)]
         passed = [*passed, *(extra[name] for name in body.numbers if name in extra)]
         kinds = [f"{type_name(a.dtype)}[::1]" for a in body.arrays]

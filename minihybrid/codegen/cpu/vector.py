@@ -177,16 +177,6 @@ def choose(typing, test, a, b):
     return a(test, a, b), lambda context, builder, signature, args: builder.select(*args)
 
 
-@intrinsic
-def root_lanes(typing, a):
-    """Return the square roots of a vector's lanes."""
-
-    def codegen(context, builder, signature, args):
-        return called(builder, "sqrt", *args)
-
-    return a(a), codegen
-
-
 def _enter_sign(sign, of_floats, of_integers):
     """Register an operator on two vectors; comparisons return vectors of booleans."""
     is_test = sign in (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)

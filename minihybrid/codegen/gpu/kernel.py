@@ -17,8 +17,7 @@ from minihybrid.codegen.device_math import functions
 from minihybrid.codegen.gpu.block_shape import MIN_THREADS, WARP
 from minihybrid.codegen.gpu.rows import GpuRows
 from minihybrid.codegen.source import Buf, Kernel, joined_axes, place, type_name
-from minihybrid.core.op import Node, Spec
-from minihybrid.passes.reduction_schedule import rows_of
+from minihybrid.passes import reduction_schedule
 
 LINE = 88  # characters
 VECTOR = 4  # float32 elements that a thread loads at once,
@@ -183,13 +182,6 @@ class GpuKernel(Kernel):
 
 def scratch_of(node):
     """Return a reference to the scratch memory of a node's kernels; `None` for none."""
-    inner, rows = node.attrs.get("graph"), rows_of(node)
-    size, dtype = GpuRows.scratch_of(rows) if rows else (0, None)
-    for n in inner.nodes if inner else [node]:
-        needs = n.op and (n.op.gpu_scratch if n.op.gpu else n.op.scratch)
-        if needs and not size:
-            ins = [m.specs[i] for m, i in n.inputs]
-            size, dtype = needs(ins, n.specs, **n.attrs), n.specs[0].dtype
-    if not size:
-        return None
-    return Node(None, name="scratch", specs=(Spec((size,), dtype),)), 0
+    return reduction_schedule.scratch_of(
+        node, GpuRows.scratch_of, lambda op: op.gpu_scratch if op.gpu else op.scratch
+    )

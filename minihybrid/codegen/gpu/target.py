@@ -12,7 +12,7 @@ Not supported: concurrent kernels.
 from typing import NamedTuple
 
 from minihybrid.codegen.bytecode import ARENA, ARRAY, KEY, PARAM, Operand
-from minihybrid.codegen.cpu.target import SUPPORTED, copy_of, further, header, label
+from minihybrid.codegen.cpu.target import SUPPORTED, Source, copy_of, further, header, label
 from minihybrid.codegen.device_math import IMPORTS
 from minihybrid.codegen.gpu.kernel import GpuKernel
 from minihybrid.core.targets import Call, Table
@@ -29,17 +29,6 @@ class GpuLaunch(NamedTuple):
     operands: list  # one `Operand` per argument
     grid: tuple  # blocks along x, y, z
     block: tuple  # threads per block
-
-
-class Source(NamedTuple):
-    """The generated code of a plan."""
-
-    text: str
-    kernels: list  # their sources, in the order of first launches
-    n_kernels: int  # launches per call
-    table: Table
-    launches: list
-    calls: list  # a `Call` for each of the source's last lines
 
 
 def unsupported(graph):
@@ -92,7 +81,8 @@ def generate(graph, memory, inputs):
     )
     text = "\n\n\n".join(parts)
     head = header(text, ": the kernels of one plan, and the plan.", IMPORTS)
-    return Source(f"{head}\n{text}\n", parts[:-1], len(launches), table, launches, written)
+    text = f"{head}\n{text}\n"
+    return Source(text, parts[:-1], len(launches), table, launches, calls=written)
 
 
 def _places(graph, memory, table):

@@ -7,9 +7,6 @@ Limits:  cache sizes aren't queried; tiles are small enough for all current proc
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache
 
 from minihybrid.core.op import AttrError
@@ -19,32 +16,9 @@ from minihybrid.core.op import AttrError
 READ, MOVED = 6, 12
 
 
-OTHER = ContextVar("OTHER", default=None)  # the registers of the machine that will run a saved file
-
-
+@cache
 def registers() -> tuple[int, int]:
     """Return (bytes per vector register, number of registers)."""
-    return OTHER.get() or _own()
-
-
-@contextmanager
-def planned_for(nbytes: int, count: int) -> Iterator[None]:
-    """Target a machine with these registers inside this `with` block.
-
-    >>> with planned_for(16, 16):
-    ...     width(4), registers()
-    (4, (16, 16))
-    """
-    token = OTHER.set((nbytes, count))
-    try:
-        yield
-    finally:
-        OTHER.reset(token)
-
-
-@cache
-def _own() -> tuple[int, int]:
-    """Return the registers of this machine."""
     try:
         from llvmlite.binding import get_host_cpu_features
     except ImportError:  # nothing is compiled here; target the most common machine
