@@ -508,6 +508,14 @@ class Mapped(HybridBlock):
         return mh.vmap(lambda *xs: as_list(self.net(*xs)))(*xs)
 
 
+def disordered(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The same numbers in another order, whole ones within their row: `gather_nd` has a bound
+    for each row of its indices."""
+    if array.dtype.kind == "f" or not array.ndim:
+        return rng.permutation(array.ravel()).reshape(array.shape)
+    return rng.permuted(array, axis=-1)
+
+
 def by_vmap(hybridize: bool) -> Callable:
     """A mode: the first of three slices, mapped at once; others have its numbers in disorder."""
 
@@ -519,7 +527,7 @@ def by_vmap(hybridize: bool) -> Callable:
         fill(net, program)
         net.hybridize(active=hybridize, backend="numpy")
         arrays = data_of(program)
-        slices = [[rng.permutation(a.ravel()).reshape(a.shape) for a in arrays] for _ in "ab"]
+        slices = [[disordered(a, rng) for a in arrays] for _ in "ab"]
         columns = zip(arrays, *slices, strict=True)
         inputs = [nd.array(np.stack(c), dtype=c[0].dtype) for c in columns]
         try:
