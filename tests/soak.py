@@ -34,7 +34,7 @@ import numpy as np  # noqa: E402
 import random_nets as nets  # noqa: E402
 from programs import metamorphic, rate  # noqa: E402
 from programs.calls import CALLS, TRANSFORMS, TWINS  # noqa: E402
-from programs.draw import draw  # noqa: E402
+from programs.draw import OUTPUT_LAYERS, draw  # noqa: E402
 from programs.judge import REFUSALS  # noqa: E402
 from programs.run import CONTROL, all_steps  # noqa: E402
 
@@ -101,6 +101,30 @@ def is_steep(case, fault):
     return metamorphic.check(moved, [fault.mode]) is None
 
 
+def meets_output_layer(case, fault):
+    """Whether gradients agree when each output layer is an identity.
+
+    A plan has gradients of zeros where the tape stops, and such a layer ignores them.
+    """
+
+    def replaced(program):
+        steps = [
+            replace(s, op="identity", inputs=s.inputs[:1], attrs={})
+            if s.op in OUTPUT_LAYERS
+            else replace(s, attrs={**s.attrs, "bodies": tuple(map(replaced, s.attrs["bodies"]))})
+            if "bodies" in s.attrs
+            else s
+            for s in program.steps
+        ]
+        return program.but(steps=tuple(steps))
+
+    if "gradient" not in fault.answer or not any(
+        s.op in OUTPUT_LAYERS for s in all_steps(case.program)
+    ):
+        return False
+    return metamorphic.check(case._replace(program=replaced(case.program)), [fault.mode]) is None
+
+
 def programs(first, number, before, stop=False, control=False):
     """Run programs; gives the number of faults of each kind, and of programs in each mode.
 
@@ -117,6 +141,8 @@ def programs(first, number, before, stop=False, control=False):
         ran.update(["eager", *modes, *kinds])
         if fault and control and is_steep(case, fault):
             REFUSALS[fault.mode, "zero times an infinite or undefined slope"] += 1
+        elif fault and control and meets_output_layer(case, fault):
+            REFUSALS[fault.mode, "an output layer that ignores a gradient of zeros"] += 1
         elif fault:
             kind = kind_of(fault)
             faults[kind] += 1

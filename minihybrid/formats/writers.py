@@ -18,6 +18,7 @@ from minihybrid.core.op import HybridError, Spec
 from minihybrid.core.passes.expand import expand
 from minihybrid.core.plan import Plan
 from minihybrid.formats.c import c_file, weights_file
+from minihybrid.passes.loops import graphs_of, is_loop
 from minihybrid.passes.scan import without_loops
 
 
@@ -73,15 +74,10 @@ class Parts:
 
     def __init__(self, entry, target):
         graph = expand(entry.graph)
-        if target == "numpy":  # it has no loops
-            graph = without_loops(graph, branches=True)
+        if target == "numpy":  # it has branches, but no loops
+            graph = without_loops(graph)
         self.plan = plan = Plan(graph, entry.names, target=target, expanded=True)
-        nodes = [
-            n
-            for node in plan.graph.nodes
-            for n in (node.attrs["graph"].nodes if "graph" in node.attrs else [node])
-        ]
-        for node in nodes:
+        for node in every_node(plan.graph):
             if any(spec.dtype.kind == "V" for spec in node.specs):
                 raise HybridError(
                     f"export: '{node.name}' is bfloat16, which neither C nor NumPy's files have; "
@@ -97,6 +93,17 @@ class Parts:
         self.outputs = [Spec(*spec) for spec in plan.out_specs]
         self.weights = [np.asarray(entry.params[name].data().data) for name in plan.params]
         self.weights += [node.values[0] for node in plan.table.constants]
+
+
+def every_node(graph):
+    """Yield the nodes of a graph; in place of a node made of graphs, theirs."""
+    for node in graph.nodes:
+        graphs = graphs_of(node.op) if is_loop(node.op) else [node.attrs.get("graph")]
+        if graphs == [None]:
+            yield node
+        else:
+            for inner in graphs:
+                yield from every_node(inner)
 
 
 def spec_of(array):

@@ -6,7 +6,7 @@ Defines: `foreach`, `while_loop`, `cond`, `boolean_mask`, and `isnan`, `isinf`,
 With arrays, they run Python's own loop or branch, and the tape records the operators. With
 symbols, each function is traced once, and the loop or branch is one node with subgraphs
 (`passes/foreach.py`, `passes/control.py`). Only the branch that is taken runs, in the backward
-pass as well. GPUs, and NumPy and WebAssembly files, compute both branches and select one.
+pass as well. GPUs and WebAssembly files compute both branches and select one.
 Not supported: in eager mode, checking the branch that isn't taken.
 """
 

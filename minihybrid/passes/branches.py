@@ -10,9 +10,9 @@ Defines: `If`, the operator of two subgraphs of primitives, and its gradient.
 The gradient is a branch as well, so the side not taken contributes neither NaN nor work. It
 recomputes its side, except for matrix products and random numbers, which are saved as
 additional outputs.
-Limits: targets without branches (GPUs, NumPy files, WebAssembly) compute both sides and select
-one (`lower`). Inputs of the side not taken get zeros: an infinite slope before them gives NaN,
-where the tape stops.
+Limits: targets without branches (GPUs, WebAssembly) compute both sides and select one (`lower`).
+Inputs of the side not taken get zeros, where the tape stops: an infinite slope before them gives
+NaN, and an output layer such as `SVMOutput`, which ignores an incoming gradient, its own gradient.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

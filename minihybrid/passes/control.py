@@ -168,7 +168,8 @@ class Cond(Control):
                     nodes.append(Node(None, name=f"state{i}", specs=(specs[i],)))
                     at[nodes[-1].name], there[1 + i] = 1 + i, (nodes[-1], 0)
             heads = [*graph.outputs, *({**there, **renewed}[1 + i] for i in states)]
-            graphs.append(dce(cse(fold(dce(Graph(nodes, heads)), walls=True))))
+            graph = fold(dce(Graph(nodes, heads)), walls=True, strict=False)
+            graphs.append(dce(cse(graph)))
             places.append(at)
         values = [as_predicate(holds), *(x for x in inputs if isinstance(x, Symbol))]
         return only(tuple(branch(graphs, places, values)))

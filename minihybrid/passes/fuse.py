@@ -18,7 +18,9 @@ import numpy as np
 
 from minihybrid.core.graph import Graph
 from minihybrid.core.op import Node, Op, Spec
-from minihybrid.core.passes import optimise
+from minihybrid.core.passes.cse import cse
+from minihybrid.core.passes.dce import dce
+from minihybrid.core.passes.fold import fold
 from minihybrid.passes.hoist_max_pool import pool_early
 from minihybrid.passes.loops import inside, is_loop, trimmed
 from minihybrid.passes.lower import lower
@@ -133,7 +135,7 @@ def fuse(graph: Graph) -> Graph:
 
 def simplified(body: Graph) -> Graph:
     """Simplify a loop's body, dropping gradient barriers: differentiation is done."""
-    return optimise(body)[-1][1]
+    return dce(cse(fold(body, strict=False)))
 
 
 def merge(graph: Graph) -> Graph:

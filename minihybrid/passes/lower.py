@@ -43,5 +43,5 @@ def lower(graph: Graph, which: Callable[[Op], bool] = lambda op: True) -> Graph:
     if all(n.op is None or n.op.lower is None for n in graph.nodes):
         return graph
     again = any(getattr(n.op, "nested", False) and which(n.op) for n in graph.nodes)
-    graph = dce(fold(rewrite(graph, rule)))
+    graph = dce(fold(rewrite(graph, rule), strict=False))
     return lower(graph, which) if again else graph  # what was inside a branch or a loop

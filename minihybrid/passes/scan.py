@@ -14,8 +14,8 @@ The gradient is a loop in the opposite direction, whose iterations recompute eve
 (rematerialization).
 Source:  rematerialization: Chen and others, Training Deep Nets with Sublinear Memory Cost,
          2016.
-Limits: recomputing an output layer such as `LogisticRegressionOutput`, which ignores an incoming
-gradient, changes second derivatives.
+Limits: an output layer such as `LogisticRegressionOutput`, which ignores an incoming gradient,
+adds its own in each iteration, whichever is read; recomputing one changes second derivatives.
 Not supported: a trip count that depends on values; random operators; nested loops.
 """
 
@@ -465,7 +465,7 @@ def without_loops(graph: Graph, branches: bool = False) -> Graph:
         return lowered.refs
 
     if any(getattr(n.op, "nested", False) for n in graph.nodes):
-        graph = dce(fold(rewrite(graph, rule), walls=True))
+        graph = dce(fold(rewrite(graph, rule), walls=True, strict=False))
     return without_loops(graph, branches) if any(is_meant(n.op) for n in graph.nodes) else graph
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import runpy
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from minihybrid import (
     nd,
     simulated_gpu,
     sym,
+    vmap,
 )
 from minihybrid.core.files import FileError
 from minihybrid.core.graph import Graph
@@ -420,3 +422,85 @@ def test_a_gpu_lowers_what_is_inside(where):
     x = nd.array([[1, 2, 3], [0, 1, 0]])
     actual = function(f)(x.as_in_context(simulated_gpu()))
     np.testing.assert_allclose(actual.asnumpy(), f(x).asnumpy(), rtol=1e-6)
+
+
+# -- errors of the side that isn't taken -----------------------------------------------
+RAISING = {  # (F, x of shape (4, 3), 5)
+    "gather_nd": lambda F, x, i: F.gather_nd(x, F.reshape(i, shape=(1, 1))),
+    "take": lambda F, x, i: F.take(x, i, mode="raise"),
+    "pick": lambda F, x, i: F.pick(F.reshape(x, shape=(3, 4)), F.tile(i, 3), mode="raise"),
+    "inverse": lambda F, x, i: F.linalg.inverse(F.diag(5.0 - F.cast(i, "float32"))),
+    "potrf": lambda F, x, i: F.linalg.potrf(F.diag(5.0 - F.cast(i, "float32"))),
+    "folded": lambda F, x, i: F.gather_nd(x, F.full((1, 1), 5, dtype="int32")),
+}
+
+
+class Guarded(gluon.HybridBlock):
+    """An operator in a branch of a loop and, after it, in a loop that may have ended."""
+
+    def __init__(self, op, mapped=False):
+        super().__init__()
+        self.op, self.mapped = RAISING[op], mapped
+
+    def run(self, F, x, i, p):
+        def value():
+            return self.op(F, x, i).sum() + 0 * x.sum()
+
+        def row(r, state):
+            state = state + F.contrib.cond(p > 0, value, r.sum)
+            return state, state
+
+        _, state = F.contrib.foreach(row, x, F.zeros_like(p))
+        _, (_, out) = F.contrib.while_loop(
+            lambda n, s: n < p, lambda n, s: (s, (n + 1, s + value())), (p * 0, state), 2
+        )
+        return out
+
+    def hybrid_forward(self, F, x, i, p):
+        each = vmap(lambda i, p: self.run(F, x, i, p))
+        return each(i, p) if self.mapped else self.run(F, x, i, p)
+
+
+def from_numpy_file(net, arrays, folder):
+    """The outputs of the file that needs only NumPy."""
+    net.hybridize(backend="numpy")
+    net(*arrays[:2], -nd.abs(arrays[2]))  # raises nothing
+    file, weights = net.export(str(folder / "net"), format="numpy")
+    scope = runpy.run_path(file)
+    return scope["predict"](scope["load"](weights), *(x.asnumpy() for x in arrays))
+
+
+def answer(net, arrays, target, folder):
+    """The outputs on a target, with the gradient of the first input where it has one."""
+    if target == "file":
+        return from_numpy_file(net, arrays, folder)
+    if target == "gpu":
+        arrays = [x.as_in_context(simulated_gpu()) for x in arrays]
+    if target != "eager":
+        net.hybridize(**{} if target == "gpu" else {"backend": target, "wait": True})
+    arrays[0].attach_grad()
+    with autograd.record():
+        out = net(*arrays)
+    out.backward()
+    return np.append(out.asnumpy(), arrays[0].grad.asnumpy())
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("target", ["eager", "numpy", "cpu", "gpu", "file"])
+@pytest.mark.parametrize("op", RAISING)
+def test_only_an_operator_that_runs_raises(op, target, mapped, tmp_path):
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+    def arrays(i, p):
+        return [nd.array(x), nd.array(i, dtype="int32"), nd.array(p)]
+
+    none = arrays([[5], [5]], [[-1.0], [-2.0]]) if mapped else arrays([5], [-1.0])
+    actual = answer(Guarded(op, mapped), none, target, tmp_path).ravel()
+    expected = np.append(np.repeat(x.sum(), 1 + mapped), np.full(12, 1 + mapped))
+    np.testing.assert_array_equal(actual, expected[: len(actual)])
+    if target not in ("eager", "numpy", "file"):  # kernels can't raise
+        return
+    some = arrays([[5], [5]], [[-1.0], [1.0]]) if mapped else arrays([5], [1.0])
+    net = Guarded(op, mapped)
+    with pytest.raises(Exception, match="index 5|singular|not positive definite"):
+        answer(net, some, target, tmp_path)

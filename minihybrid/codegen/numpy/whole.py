@@ -2,10 +2,16 @@
 
 Defines: `written`, which returns the file, and the operators whose code can't be included
          because it is unknown or needs more than NumPy.
+
+A branch becomes a function that calls one of two others, so an operator of the side that isn't
+taken raises no error.
 """
 
 from minihybrid.codegen.numpy.alone import NAMES
 from minihybrid.codegen.numpy.excerpt import Excerpt, NoExcerpt
+from minihybrid.core.numpy_target import generate
+from minihybrid.core.passes import plan_memory
+from minihybrid.passes.branches import If
 
 
 def written(plan, functions):
@@ -13,8 +19,13 @@ def written(plan, functions):
 
     functions: name in the source -> the operator whose `eager` it denotes.
     """
+    functions, branches = {**functions}, {}
+    while names := [n for n in functions if is_branch(functions[n]) and n not in branches]:
+        branches |= {name: branch(name, functions[name], functions) for name in names}
     excerpt, outside, means = Excerpt([*NAMES, *functions]), {}, []
     for name, op in functions.items():
+        if name in branches:
+            continue
         if getattr(op.eager, "__name__", "") in ("<lambda>", name):
             excerpt.taken.remove(name)  # its definition uses the name
         try:
@@ -24,6 +35,7 @@ def written(plan, functions):
         if value != name:
             means.append(f"{name} = {value}")
     head, *rest = excerpt.parts
+    plan = "\n\n".join([*branches.values(), plan])
     head += "\nimport ml_dtypes  # NumPy knows bfloat16 then" * ("bfloat16" in plan)
     head += "\n\nfrom minihybrid.ops import OPS" * bool(outside)
     parts = [
@@ -33,3 +45,36 @@ def written(plan, functions):
         plan,
     ]
     return "\n\n\n".join(parts), outside
+
+
+def is_branch(op):
+    """Return whether a branch can be written: one that draws no random numbers."""
+    return isinstance(op, If) and not op.random
+
+
+def branch(name, op, functions):
+    """Return the source of a branch: a function for each side, and the one that calls it.
+
+    functions: as in `written`; those that a side calls are added.
+    """
+    texts, calls = [], []
+    for side, graph, places in zip(("then", "other"), op.graphs, op.places, strict=True):
+        memory, names = plan_memory(graph), [v.name for v in graph.variables]
+        made = generate(graph, memory, names, functions)
+        constants = [node.values[0] for node in made.table.constants]
+        table = [
+            f"np.frombuffer({v.tobytes()!r}, {v.dtype.name!r}).reshape({v.shape})"
+            for v in constants
+        ]
+        texts.append(made.plan.replace("def plan(", f"def {name}_{side}(", 1))
+        ins = [*(f"inputs[{places[n]}]" for n in names), "*outs"]
+        arena = f"np.empty({memory.nbytes}, np.uint8)"
+        calls.append(f"{name}_{side}({', '.join([*ins, arena])}, [{', '.join(table)}])")
+    specs = [n.specs[i] for n, i in op.graphs[0].heads]
+    outs = ", ".join(f"np.empty({s.shape}, {s.dtype.name!r})" for s in specs)
+    texts.append(
+        f"def {name}(*inputs):\n    outs = [{outs}]\n    if inputs[0].item() != 0:\n"
+        f"        {calls[0]}\n    else:\n        {calls[1]}\n"
+        f"    return outs{'[0]' * (len(specs) == 1)}\n"
+    )
+    return "\n\n".join(texts)

@@ -5,8 +5,10 @@ the sum of one element and reshaping to the same shape are removed.
 Not simplified: x + 0, which isn't x for negative zero, and anything that reorders sums.
 """
 
-from minihybrid.core.graph import apply, evaluate_node
-from minihybrid.core.op import Node
+from contextlib import suppress
+
+from minihybrid.core.graph import apply, evaluate_node, the_graph
+from minihybrid.core.op import HybridError, Node
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.ops.layout import view_as
 from minihybrid.ops.shapes import same_steps
@@ -14,19 +16,17 @@ from minihybrid.ops.shapes import same_steps
 MAX_FOLDED = 2**20  # bytes: a larger constant is cheaper to recompute than to store
 
 
-def fold(graph, walls=False):
+def fold(graph, walls=False, strict=True):
     """Fold constants and remove identities.
 
     walls:   keep gradient barriers, because the graph will be differentiated again.
+    strict:  let an error of an operator out. If not, its node stays: in a branch that isn't
+             taken, a wrong index is no error.
     """
-    made_now = {}  # node -> values, for constant nodes
+    made_now = {n: n.values for n in the_graph("fold", graph).nodes if not n.op and n.values}
 
     def rule(node, inputs, emit):
-        if node.op is None:
-            if node.values is not None:
-                made_now[node] = node.values
-            return None
-        if walls and node.op.grad_barrier:
+        if node.op is None or walls and node.op.grad_barrier:
             return None
         if inputs and changes_nothing(node, inputs):
             return [inputs[0]]
@@ -37,11 +37,13 @@ def fold(graph, walls=False):
                 return [inputs[0]]
         creator = not inputs and node.op.scalar(node.attrs) is not None
         constant = not node.op.random and all(n in made_now for n, _ in inputs)
-        if not constant or sum(s.nbytes for s in node.specs) > MAX_FOLDED:
-            return [(emit(new), 0)] if new else None
-        values = evaluate_node(node, [made_now[n][i] for n, i in inputs])
-        if creator:  # stays an operator: loops inline it as a literal
+        values = None
+        if constant and sum(s.nbytes for s in node.specs) <= MAX_FOLDED:
+            with suppress(() if strict else HybridError):
+                values = evaluate_node(node, [made_now[n][i] for n, i in inputs])
+        if creator and values:
             made_now[node] = values
+        if creator or not values:  # a creator stays: loops inline it as a literal
             return [(emit(new), 0)] if new else None
         folded = [
             emit(Node(None, name=f"{node.name}_value", values=(v,), specs=(s,)))

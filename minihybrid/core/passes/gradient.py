@@ -97,7 +97,7 @@ def gradient_of(graph, wrt, present, saved):
         for i in range(node.n_outputs if now is not node else 0):
             mapped.setdefault((node, i), (now, i))
     heads = [mapped.get(ref, ref) for ref in grads.values()]
-    return cse(fold(dce(Graph(again, heads)), walls=True)), list(grads)
+    return cse(fold(dce(Graph(again, heads)), True, strict=False)), list(grads)
 
 
 def differentiate(graph, wrt):
