@@ -19,6 +19,9 @@ from programs.run import CONTROL, Input, Program, Step, all_steps
 
 import minihybrid as mh
 from minihybrid.core.array import NDArray
+from minihybrid.core.backprop import gradient
+from minihybrid.core.sym import Symbol
+from minihybrid.passes.branches import If
 
 NAMES = sorted(TABLE)
 
@@ -153,13 +156,48 @@ def test_a_seed_gives_one_case_and_text_gives_it_back():
         assert all(name in TABLE for name, _ in case.rewrites)
 
 
-@pytest.mark.parametrize("first", range(0, 24, 8))
+@pytest.mark.parametrize("first", range(0, 64, 8))
 def test_branches_loops_and_transformations(first):
     """Programs of `python -m soak --control`."""
     for seed in range(first, first + 8):
         case = soak.case_of(seed, control=True)
         fault = check(case, [m for m in soak.modes_of(seed, control=True) if m not in soak.SELDOM])
         assert fault is None, f"{fault}\n{text(case)}"
+
+
+@pytest.mark.parametrize("fault", ["sides of a value", "sides of a gradient", "both sides"])
+def test_control_programs_see_faults_of_branches(monkeypatch, fault):
+    """Each seed is checked until one of them sees the fault."""
+    if fault == "sides of a value":
+        eager = If.eager
+        monkeypatch.setattr(
+            If,
+            "eager",
+            lambda op, predicate, *inputs, **more: eager(
+                op, (predicate == 0).astype(predicate.dtype), *inputs, **more
+            ),
+        )
+    elif fault == "sides of a gradient":
+        backward = If._backward
+
+        def swapped(self, *args):
+            op, *rest = backward(self, *args)
+            return op and If(op.graphs[::-1], op.places[::-1]), *rest
+
+        monkeypatch.setattr(If, "_backward", swapped)
+    else:  # what `where` between two computed branches does to gradients
+
+        def leaks(self, g, out, *inputs, **_):
+            values = self.lower(None, *inputs)
+            gs = g if isinstance(g, tuple) else (g,)
+            pairs = [(ref, x) for ref, x in zip(values.refs, gs, strict=True) if x is not None]
+            heads, gs = zip(*pairs, strict=True)
+            refs = [x.refs[0] for x in inputs]
+            actual = gradient(list(heads), list(gs), refs, lambda ref: Symbol([ref]))
+            return tuple(actual.get(ref) for ref in refs)
+
+        monkeypatch.setattr(If, "grad", leaks)
+    assert any(check(soak.case_of(seed, control=True), ["numpy"]) for seed in range(200))
 
 
 def test_control_programs_have_branches_and_loops_inside_of_each_other():
