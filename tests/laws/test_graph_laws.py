@@ -1,156 +1,39 @@
 """Laws of passes, memory plans and targets, on random programs and large ones."""
 
+import functools
 import time
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 from minihybrid.sym import trace
+from programs.draw import draw
+from programs.run import arrays_of, run
 
-from minihybrid import autograd, gluon, nd, simulated_gpu, sym
+from minihybrid import autograd, gluon, nd, sym
 from minihybrid.core.graph import Graph, GraphError
 from minihybrid.core.op import Node, Spec
 from minihybrid.core.passes.gradient import differentiate, joint_graph
-from minihybrid.core.placement import copy_to
 from minihybrid.core.plan import Plan
 from minihybrid.ops import OPS, neural
-from minihybrid.ops.random import STREAM
 from minihybrid.passes import PASSES, cse, dce, expand, fold, fuse, optimise, plan_memory
 from minihybrid.passes.lift_constants import lift
-from minihybrid.runtime.device import device_of
 
 F32 = np.dtype("float32")
-few = settings(
-    max_examples=60,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    phases=(Phase.generate, Phase.shrink),
-)
 every_pass = pytest.mark.parametrize("run", (fold, cse, dce, fuse), ids=lambda run: run.__name__)
 
 
 # -- random programs -------------------------------------------------------------------
-UNARY = ("tanh", "sigmoid", "relu", "softsign", "square", "negative", "_copy")
-STEPS = {}  # name -> (value, another value, two whole numbers) -> new values
-
-
-def step(function):
-    STEPS[function.__name__] = function
-    return function
-
-
-@step
-def unary(a, b, i, j):
-    return [getattr(sym, UNARY[i % len(UNARY)])(a)]
-
-
-@step
-def binary(a, b, i, j):
-    x, y = a.spec.shape, b.spec.shape
-    fits = all(m == n or 1 in (m, n) for m, n in zip(reversed(x), reversed(y), strict=False))
-    name = ("add", "sub", "mul", "maximum", "minimum")[i % 5]
-    small = [sym.tanh(v) for v in (a, b if fits else a)]
-    return [getattr(sym, f"broadcast_{name}")(*small)]
-
-
-@step
-def scalar(a, b, i, j):
-    return [a * (i - 2), a + 0.5, (1.5 - a) / 2][: j % 3 + 1]
-
-
-@step
-def reduce(a, b, i, j):
-    axis = None if i > 3 else i % len(a.spec.shape)
-    return [(sym.mean, sym.sum, sym.max)[j % 3](sym.tanh(a), axis=axis, keepdims=i % 2)]
-
-
-@step
-def view(a, b, i, j):
-    at = i % len(a.spec.shape)
-    return [(a.reshape((-1,)), a.expand_dims(at), a.flatten())[j % 3]]
-
-
-@step
-def move(a, b, i, j):
-    axis = i % len(a.spec.shape)
-    return [
-        (
-            a.transpose(),
-            sym.slice_axis(a, axis=axis, begin=0, end=1),
-            sym.slice(a, begin=(None,), end=(None,), step=(-1,)),
-        )[j % 3]
-    ]
-
-
-@step
-def softmax(a, b, i, j):
-    return [(sym.softmax, sym.log_softmax)[j % 2](a, axis=i % len(a.spec.shape))]
-
-
-@step
-def dense(a, b, i, j):
-    rows = sym.tanh(a).reshape((a.spec.shape[0], -1))
-    return [sym.FullyConnected(rows, no_bias=bool(j % 2), num_hidden=i + 1)]
-
-
-@step
-def product(a, b, i, j):
-    rows = sym.tanh(a).reshape((a.spec.shape[0], -1))
-    return [sym.dot(rows, rows, transpose_a=bool(i % 2), transpose_b=not i % 2)]
-
-
-@step
-def join(a, b, i, j):
-    joined = sym.concat(a, a * 2, dim=i % len(a.spec.shape))
-    return [joined, sym.stack(a, a, axis=0)][: 1 + j % 2]
-
-
-@step
-def part(a, b, i, j):
-    axis = i % len(a.spec.shape)
-    parts = sym.split(sym.concat(a, -a, dim=axis), num_outputs=2, axis=axis)
-    return [parts[0], parts[1]]
-
-
-@step
-def choose(a, b, i, j):
-    return [sym.where(a > 0, a, sym.zeros_like(a)), sym.ones((2, 3)) * 2][: 1 + j % 2]
-
-
-@step
-def dropout(a, b, i, j):
-    return [sym.Dropout(a, p=0.5)]
-
-
-small = st.integers(0, 5)
-programs = st.tuples(
-    st.lists(
-        st.tuples(
-            st.sampled_from(sorted(STEPS)), st.integers(0, 30), st.integers(0, 30), small, small
-        ),
-        min_size=1,
-        max_size=12,
-    ),
-    st.lists(st.integers(0, 40), min_size=1, max_size=4),
-)
+@functools.cache
+def programs():
+    """(graph, values of its variables) of some random programs."""
+    return [built(draw(seed)) for seed in range(60)]
 
 
 def built(program):
-    """(graph, values of its variables) of a random program."""
-    steps, heads = program
-
-    def run(x, y):
-        values = [x, y]
-        for name, a, b, i, j in steps:
-            new = STEPS[name](values[a % len(values)], values[b % len(values)], i, j)
-            values += [v for v in new if v.spec.size < 2000]
-        return [values[-1 - k % len(values)] for k in heads]
-
-    graph, _ = trace(run, {"x": Spec((2, 3), F32), "y": Spec((3,), F32)}, training=True)
-    rng = np.random.default_rng(0)
-    values = {n.name: rng.uniform(-1, 1, n.specs[0].shape).astype("f4") for n in graph.variables}
+    """(graph, values of its variables) of one program."""
+    values = {f"x{k}": a for k, a in enumerate(arrays_of(program))}
+    specs = {name: Spec(a.shape, a.dtype) for name, a in values.items()}
+    graph, _ = trace(lambda *xs: run(sym, program, xs), specs, training=True)
     return expand(graph, True), values
 
 
@@ -164,66 +47,58 @@ def steps_of_softmax():
 
 def assert_same(before, after, values):
     """Compare every bit."""
-    for got, expected in zip(after.evaluate(values, 7), before.evaluate(values, 7), strict=True):
+    with np.errstate(all="ignore"):
+        pairs = zip(after.evaluate(values, 7), before.evaluate(values, 7), strict=True)
+    for got, expected in pairs:
         assert got.shape == expected.shape and got.dtype == expected.dtype
         np.testing.assert_array_equal(got, expected)
 
 
 # -- passes ----------------------------------------------------------------------------
 @every_pass
-@few
-@given(programs)
-def test_pass_keeps_the_meaning(run, program):
-    graph, values = built(program)
-    graph = dce(graph) if run is fuse else graph
-    assert_same(graph, run(graph).check(run.__name__), values)
+def test_pass_keeps_the_meaning(run):
+    for graph, values in programs():
+        graph = dce(graph) if run is fuse else graph
+        assert_same(graph, run(graph).check(run.__name__), values)
 
 
 @every_pass
-@few
-@given(programs)
-def test_pass_is_idempotent(run, program):
-    graph, _ = built(program)
-    once = run(dce(graph) if run is fuse else graph)
-    assert run(once).check("again").show() == once.show()
+def test_pass_is_idempotent(run):
+    for graph, _ in programs():
+        once = run(dce(graph) if run is fuse else graph)
+        assert run(once).check("again").show() == once.show()
 
 
-@few
-@given(programs)
-def test_all_passes_in_order_keep_the_meaning(program):
-    graph, values = built(program)
-    stages = optimise(graph, (*PASSES, fuse))
-    assert [name for name, _ in stages] == ["fold", "cse", "dce", "fuse"]
-    assert_same(graph, stages[-1][1], values)
+def test_all_passes_in_order_keep_the_meaning_and_their_input():
+    for graph, values in programs():
+        shown = graph.show()
+        stages = optimise(graph, (*PASSES, fuse))
+        assert [name for name, _ in stages] == ["fold", "cse", "dce", "fuse"]
+        assert_same(graph, stages[-1][1], values)
+        assert graph.show() == shown
 
 
-@few
-@given(programs)
-def test_pass_leaves_its_input_as_it_was(program):
-    graph, _ = built(program)
-    shown = graph.show()
-    optimise(graph, (*PASSES, fuse))
-    assert graph.show() == shown
-
-
-@few
-@given(programs)
-def test_forward_and_backward_graphs_are_the_joint_graph(program):
-    graph, values = built(program)
-    joint = joint_graph(graph, list(values))
-    rng = np.random.default_rng(1)
-    seeds = {
-        f"head_grad{i}": rng.random(n.specs[j].shape).astype("f4")
-        for i, (n, j) in enumerate(graph.heads)
-    }
-    expected = joint.evaluate(values | seeds, 7)
-    forward, backward = differentiate(graph, list(values))
-    outs = forward.evaluate(values, 7)
-    n = len(graph.heads)
-    kept = {f"kept{i}": v for i, v in enumerate(outs)}
-    grads = backward.evaluate(values | seeds | kept, 7)
-    for a, b in zip([*outs[:n], *grads], expected, strict=True):
-        np.testing.assert_array_equal(a, b)
+def test_forward_and_backward_graphs_are_the_joint_graph():
+    tried = 0
+    for graph, values in programs():
+        specs = [n.specs[i] for n, i in graph.outputs]
+        if any(v.dtype.kind != "f" for v in (*specs, *values.values())):
+            continue
+        joint = joint_graph(graph, list(values))
+        rng = np.random.default_rng(1)
+        seeds = {f"head_grad{i}": rng.random(s.shape).astype(s.dtype) for i, s in enumerate(specs)}
+        with np.errstate(all="ignore"):
+            expected = joint.evaluate(values | seeds, 7)
+            forward, backward = differentiate(graph, list(values))
+            outs = forward.evaluate(values, 7)
+            n = len(graph.outputs)
+            kept = {f"kept{i}": v for i, v in enumerate(outs)}
+            grads = backward.evaluate(values | seeds | kept, 7)
+        expected = [*expected[:n], *expected[len(graph.heads) :]]
+        for a, b in zip([*outs[:n], *grads], expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+        tried += 1
+    assert tried > len(programs()) / 3
 
 
 def kernels(function, **shapes):
@@ -397,10 +272,13 @@ def same_places_only(node):
 
 
 @pytest.mark.parametrize("fused", (False, True), ids=("plain", "fused"))
-@few
-@given(programs)
-def test_values_that_live_together_do_not_overlap(fused, program):
-    graph = optimise(built(program)[0], (*PASSES, fuse) if fused else PASSES)[-1][1]
+def test_values_that_live_together_do_not_overlap(fused):
+    for graph, _ in programs():
+        assert_apart(optimise(graph, (*PASSES, fuse) if fused else PASSES)[-1][1])
+
+
+def assert_apart(graph):
+    """Check all pairs of values that are alive at once."""
     memory, spans = plan_memory(graph), lifetimes(graph)
     born = {node: birth for (node, _), (birth, _) in spans.items()}
     spans |= {ref: [born[node]] * 2 for node, ref in memory.scratch.items()}
@@ -425,53 +303,16 @@ def test_values_that_live_together_do_not_overlap(fused, program):
                 assert died < born, (early, late)
 
 
-@few
-@given(programs)
-def test_the_arena_is_not_larger_than_eager_memory(program):
-    graph = optimise(built(program)[0])[-1][1]
-    memory = plan_memory(graph)
-    eager = sum(
-        -(-n.specs[i].nbytes // 64) * 64 for n, i in lifetimes(graph) if (n, i) not in memory.outs
-    )
-    assert memory.nbytes <= eager
-
-
-# -- targets ---------------------------------------------------------------------------
-def assert_plan_agrees(graph, values, target):
-    plan = Plan(graph, ["x", "y"], target=target, expanded=True)
-    assert target in (plan.target, plan.device), plan.target_note
-    nd.random.seed(7)
-    key = STREAM.next
-    expected = graph.evaluate(values, key)
-    if plan.device:
-        values = {n: copy_to(v, plan.device.context) for n, v in values.items()}
-    bound = plan.bind([values[n] for n in plan.params])
-    for _ in range(2):  # the second call meets what the first one left in the arena
-        nd.random.seed(7)
-        outs = plan([values["x"], values["y"]], bound)
-        for a, b in zip(outs, expected, strict=True):
-            np.testing.assert_allclose(np.asarray(a), b, rtol=2e-5, atol=2e-5)
-
-
-@few
-@given(programs)
-def test_numpy_plan_agrees_with_evaluation(program):
-    assert_plan_agrees(*built(program), "numpy")
-
-
-@pytest.mark.slow
-@settings(few, max_examples=12, phases=[Phase.generate])  # smaller ones compile, too
-@given(programs)
-def test_compiled_plan_agrees_with_evaluation(program):
-    assert_plan_agrees(*built(program), "cpu")
-
-
-@pytest.mark.slow
-@settings(few, max_examples=60)
-@given(programs)
-def test_plan_on_a_simulated_gpu_agrees_with_evaluation(program):
-    """Every access of every thread is checked on the way."""
-    assert_plan_agrees(*built(program), device_of(simulated_gpu()))
+def test_the_arena_is_not_larger_than_eager_memory():
+    for graph, _ in programs():
+        graph = optimise(graph)[-1][1]
+        memory = plan_memory(graph)
+        eager = sum(
+            -(-n.specs[i].nbytes // 64) * 64
+            for n, i in lifetimes(graph)
+            if (n, i) not in memory.outs
+        )
+        assert memory.nbytes <= eager
 
 
 # -- scale -----------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def test_random_programs(world, first):
 @pytest.mark.parametrize(
     "mode, seeds",
     [
-        ("cpu", [200]),
+        ("cpu", range(200, 203)),
         ("gpu", range(300, 310)),
         ("file", range(400, 420)),
         ("alone", range(500, 515)),
