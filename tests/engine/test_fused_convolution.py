@@ -13,8 +13,8 @@ from minihybrid.gluon.model_zoo import vision
 from minihybrid.ops.convolution import Shapes, conv, conv_data, conv_weight
 from minihybrid.ops.cpu.flatshift import data_planes_of, forward_planes
 from minihybrid.ops.cpu.imagelanes import lanes_fit
-from minihybrid.ops.cpu.imagepoints import points_fit
-from minihybrid.ops.cpu.machine import width
+from minihybrid.ops.cpu.imagepoints import _tile, points_fit
+from minihybrid.ops.cpu.machine import planned_for, width
 
 LANES = width(4)  # a vector of images
 
@@ -329,6 +329,22 @@ def test_form_is_chosen_by_shape(shape, out, form):
     s = Shapes(n, channels, out, **geometry(tuple(size), (3, 3), pad=1))
     lanes, points = lanes_fit(s, 4), points_fit(s, 4)
     assert form == ("lanes" if lanes else "points" if points else "planes")
+
+
+@pytest.mark.parametrize(
+    "nbytes, count, tiles",
+    [
+        (32, 16, [(4, 3, 0), (4, 3, 0), (4, 3, 4), (6, 2, 1)]),
+        (64, 32, [(6, 4, 0), (6, 4, 0), (4, 6, 4), (8, 3, 1)]),
+    ],
+    ids=["avx2", "avx512"],
+)
+def test_tiles_of_points_leave_registers_for_operands(nbytes, count, tiles):
+    """A row of vectors and one weight are live beside the sums."""
+    layers = [(96, 16, 112**2), (144, 24, 56**2), (384, 64, 14**2), (512, 2048, 7**2)]
+    with planned_for(nbytes, count):
+        assert [_tile(*layer, 4) for layer in layers] == tiles
+        assert all(high * wide + wide + 1 <= count for high, wide, _ in tiles)
 
 
 # -- what fuses ------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from minihybrid.ops.shapes import blocks, row_major
 
 COPIED, L2_BYTES = 14, 3 * 2**18  # multiply-adds per element copy; L2 cache bytes
 ROWS = 4  # output rows of a tile
+LINE = 64  # bytes of a cache line
 BATCH = 1 << 17  # elements of planes per batch in the weights' gradient
 
 
@@ -307,7 +308,7 @@ def _tile(k, planes, taps, weight, n_channels, steps, high, wide):
             k(f"plane = c * {planes.channel} + p")
             k(f"wat = g * {steps[0]} + o * {steps[1]} + c * {steps[2]}")
             for first, last in _far_apart(planes, taps, wide * lanes):
-                with k.loop("j", last, first, lanes):
+                with k.loop("j", last, first, LINE // k.dtype.itemsize):
                     k(f"fetch(work, plane + {planes.channel} + j)")
             shift, number = (_table(column) for column in zip(*taps, strict=True))
             with k.block(f"for t in range({len(taps)}):"):
@@ -332,7 +333,8 @@ def _far_apart(planes, taps, length):
 
 def most_vectors(rows):
     """Return how many vectors per row fit in the registers, besides operands."""
-    return max(1, min(8, (24 if registers()[1] > 16 else 10) // rows))
+    most = 24 // rows if registers()[1] > 16 else 15 // (rows + 1)
+    return max(1, min(8, most))
 
 
 def _table(numbers):
@@ -453,12 +455,12 @@ def _dots(k, planes, s, high, taps):
         for r in range(high):
             k(f"s{r}_{e} = splat(T(0))")
     with k.block(f"for p in range(0, {length}, {width(k.dtype.itemsize)}):"):
-        for r in range(high):
-            k(f"y{r} = load(work, row + {r * planes.phase} + p)")
         for e in range(taps):
-            k(f"v = load(work, x{e} + p)")
-            for r in range(high):
-                k(f"s{r}_{e} = fma(v, y{r}, s{r}_{e})")
+            k(f"v{e} = load(work, x{e} + p)")
+        for r in range(high):
+            k(f"y = load(work, row + {r * planes.phase} + p)")
+            for e in range(taps):
+                k(f"s{r}_{e} = fma(v{e}, y, s{r}_{e})")
 
 
 def _exact_sums(k, planes, s, out, filters):

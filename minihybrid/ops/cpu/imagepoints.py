@@ -19,10 +19,9 @@ Limits:  weights aren't packed in the order in which they are read.
 """
 
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from math import prod
 
-from minihybrid.ops.cpu.flatshift import divisor, most_vectors, zero
+from minihybrid.ops.cpu.flatshift import LINE, divisor, most_vectors, zero
 from minihybrid.ops.cpu.machine import registers, width
 from minihybrid.ops.shapes import row_major
 
@@ -67,7 +66,6 @@ def _room():
     return 24 if registers()[1] > 16 else 12
 
 
-@cache
 def _tile(rows, depth, places, itemsize):
     """Return (filters, vectors of positions, positions left to dot products).
 
@@ -89,7 +87,7 @@ def _tile(rows, depth, places, itemsize):
         (high, wide)
         for high in range(1, min(rows, room) + 1)
         for wide in range(1, min(TILE_VECTORS, count) + 1)
-        if high * wide <= room
+        if high * wide <= room and (high + 1) * wide < registers()[1]  # and one for a weight
     ]
     return *min(tiles, key=cost), rest
 
@@ -129,7 +127,7 @@ def points_loops(k, data, weight, out, s):
     apart, plane = window or set(s.stride) != {1}, "places"
     held = depth * wide * k.dtype.itemsize <= L1_BYTES
     packed = new < wide or apart or rows >= (REPEATS + held) * high and not alone
-    line, columns = 64 // k.dtype.itemsize, f"{strip} + channels * {wide}"
+    line, columns = LINE // k.dtype.itemsize, f"{strip} + channels * {wide}"
     padded = f"{columns} + {rest} * channels"
     if apart:
         size, source = _padded_size(s), "work" if window else data
