@@ -477,6 +477,8 @@ def run_launch(launch, memories, key):
             flats[base, start, spec] = flat = Flat(memories[base], start, spec)
             flat.written &= len(given) < len(ins)
         given.append(flats[base, start, spec])
+    if launch.node.op is cpu.BOTH and bool(given[0].values[0]) != launch.node.attrs["senses"][0]:
+        given[1].written[...] = True  # not computed where the outer branch isn't taken
     outs, work = given[len(ins) :][: len(outs)], given[len(ins) + len(outs) :]
     given += [
         np.uint64(key) if kind == KEY else which
