@@ -124,14 +124,23 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("damage", [*DAMAGES, "removed"])
-def test_a_damaged_entry_is_compiled_again_silently(pristine, tmp_path, damage):
+def test_a_damaged_entry_is_none(pristine, tmp_path, monkeypatch):
+    monkeypatch.setenv("MINIHYBRID_CACHE_DIR", str(tmp_path))
+    file = Path(shutil.copy(min(pristine.glob("*.o")), tmp_path))
+    old = file.read_bytes()
+    assert cache.read(file.stem) == old[32:]
+    for damage in DAMAGES.values():
+        file.write_bytes(damage(old))
+        assert cache.read(file.stem) is None
+
+
+def test_a_damaged_entry_is_compiled_again_silently(pristine, tmp_path):
     folder = tmp_path / "copied"
     shutil.copytree(pristine, folder)
-    file = min(folder.glob("*.o"))
-    old = file.read_bytes()
-    file.unlink() if damage == "removed" else file.write_bytes(DAMAGES[damage](old))
-    assert load_in(folder) == "compiled 1"
+    first, second = folder.glob("*.o")
+    first.write_bytes(DAMAGES["one bit"](first.read_bytes()))
+    second.unlink()
+    assert load_in(folder) == "compiled 2"
     assert load_in(folder) == "loaded"
 
 
