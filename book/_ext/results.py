@@ -528,13 +528,16 @@ def error_rate(figures=None):
         f"{modes['cpu']:,} compiled."
     )
     if part := figures.get("control"):
-        modes = part["modes"]
+        modes, (first, last) = part["modes"], part["seeds"]
         words += (
             f" Other programs had branches and loops, inside of each other as well: "
             f"{counted(part['differences'], 'difference')} in {part['programs']:,} programs at "
-            f"commit {part['commit'][:8]} ({part['date']}), of which {modes['contrib.cond']:,} had "
-            f"cond, {modes['contrib.while_loop']:,} while_loop and {modes['contrib.foreach']:,} "
-            f"foreach. Each also ran in mx.vjp, mx.jvp or mx.vmap, or beside central differences."
+            f"commit {part['commit'][:8]} ({part['date']}, seeds {first} to {last}), of which "
+            f"{modes['contrib.cond']:,} had cond, {modes['contrib.while_loop']:,} while_loop and "
+            f"{modes['contrib.foreach']:,} foreach. Each also ran in mx.vjp, mx.jvp or mx.vmap, or "
+            f"beside central differences. Not counted: "
+            f"{counted(part['programs'] - modes['numpy'], 'program')} whose gradients have a "
+            "documented limit, such as zero times an infinite slope."
         )
     if faults := figures.get("faults"):
         words += (

@@ -186,6 +186,11 @@ def test_the_error_rate_is_that_of_the_file():
     assert words.startswith("1 difference in")
     assert "Of 20 faults planted in the engine on 2026-01-03, such programs caught 19." in words
     assert words.endswith("Beside MXNet 1.9.1 on 2026-01-04: 600 programs, 2 unexplained.")
+    kinds = {"contrib.cond": 300, "contrib.while_loop": 200, "contrib.foreach": 100}
+    control = {"programs": 500, "modes": {"numpy": 497, **kinds}, "seeds": [1, 500]}
+    words = page.error_rate(actual | {"control": actual["programs"] | control})
+    assert "1 difference in 500 programs at commit 01234567 (2026-01-02, seeds 1 to 500)" in words
+    assert "Not counted: 3 programs whose gradients have a documented limit" in words
 
 
 def test_the_published_error_rate_has_each_part():
