@@ -264,22 +264,6 @@ def results(block, x, states):
     return {name: value.asnumpy() for name, value in actual.items()}
 
 
-def second_derivatives(block, x, states):
-    """name -> the gradient of the squared length of the gradient."""
-    results(block, x, states)  # puts the states back, and the plans behind it
-    x.attach_grad()
-    with autograd.record():
-        loss = (block(x) ** 2).mean()
-        slope = autograd.grad(loss, [x], create_graph=True, retain_graph=True)[0]
-        length = (slope * slope).sum()
-    length.backward()
-    params = {n: p for n, p in block.collect_params().items() if p.grad_req != "null"}
-    return {
-        "second": x.grad.asnumpy(),
-        **{f"second of {n}": p.grad().asnumpy() for n, p in params.items()},
-    }
-
-
 def states_of(block):
     return {n: p.data().asnumpy() for n, p in block.collect_params().items()}
 

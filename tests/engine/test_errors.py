@@ -635,19 +635,6 @@ def test_a_sample_without_a_batch():
     assert net(nd.ones((3,)).expand_dims(0)).shape == (1, 2)
 
 
-@pytest.mark.parametrize("hybrid", [False, True])
-@pytest.mark.parametrize(
-    "given, shown",
-    [([1, 2, 3], "list"), (3, "int"), (None, "NoneType"), (np.ones((1, 3), "float32"), "ndarray")],
-)
-def test_a_block_wants_arrays(given, shown, hybrid):
-    net = nn.Dense(2, in_units=3)
-    net.initialize()
-    net.hybridize(hybrid, backend="numpy")
-    with pytest.raises(mx.AttrError, match=shown):
-        net(given)
-
-
 def test_arguments_that_are_not_plain_values():
     with pytest.raises(mx.AttrError, match="arguments other than arrays must be plain values"):
         mx.function(lambda x, table: x, target="numpy")(nd.ones((1,)), {"a"})

@@ -452,33 +452,6 @@ def test_the_gradient_of_a_loops_gradient(program):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
 
 
-def test_the_slope_of_a_loop_is_that_of_differences():
-    x, h, w = [a.asnumpy().astype("float64") for a in inputs(3)]
-    net = Net(two_states)
-    net.hybridize(backend="numpy")
-    given = [nd.array(a, dtype="float64") for a in (x, h, w)]
-    for a in given:
-        a.attach_grad()
-    with autograd.record():
-        loss = sum((o * o).sum() for o in net(*given))
-    loss.backward()
-
-    def total(*arrays):
-        outs = net(*[nd.array(a, dtype="float64") for a in arrays])
-        return sum((o * o).sum() for o in outs).asscalar()
-
-    for k, a in enumerate((x, h, w)):
-        for at in (0, a.size // 2, a.size - 1):
-            moved = [b.copy() for b in (x, h, w)]
-            moved[k].flat[at] += 1e-5
-            up = total(*moved)
-            moved[k].flat[at] -= 2e-5
-            slope = (up - total(*moved)) / 2e-5
-            np.testing.assert_allclose(
-                given[k].grad.asnumpy().flat[at], slope, rtol=1e-5, atol=1e-6
-            )
-
-
 # -- wrong use ---------------------------------------------------------------------------
 def test_rows_of_two_lengths_are_refused():
     x, y = sym.var("x", shape=(3, 2)), sym.var("y", shape=(4, 2))

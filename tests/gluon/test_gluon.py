@@ -192,13 +192,6 @@ def test_dense_shapes():
     assert nn.Flatten()(x).shape == (2, 12)
 
 
-def test_float64_layers():
-    net = nn.Dense(2, dtype="float64", activation="softrelu")
-    net.initialize()
-    net.hybridize(backend="numpy")
-    assert net(nd.ones((1, 3), dtype="float64")).dtype is np.float64
-
-
 def test_a_layer_used_twice_has_one_set_of_parameters():
     class Twice(gluon.HybridBlock):
         def __init__(self, **kwargs):

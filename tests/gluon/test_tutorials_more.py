@@ -91,20 +91,6 @@ def test_a_block_with_parameters_of_its_own():
         net.dense = "something else"
 
 
-def test_hooks_are_kept_on_the_block():
-    net, seen = nn.Dense(2), []
-    net.initialize()
-    before = net.register_forward_pre_hook(lambda block, x: seen.append(len(x)))
-    after = net.register_forward_hook(lambda block, x, y: seen.append(y.shape))
-    assert isinstance(after, gluon.utils.HookHandle)
-    assert len(net._forward_pre_hooks) == len(net._forward_hooks) == 1
-    net(nd.ones((1, 3)))
-    before.detach(), after.detach()
-    net(nd.ones((1, 3)))
-    assert seen == [1, (1, 2)]
-    assert not net._forward_pre_hooks and not net._forward_hooks
-
-
 def symbolic_mlp():
     data, label = sym.Variable("data"), sym.Variable("softmax_label")
     hidden = sym.FullyConnected(data=data, num_hidden=16, name="fc1")

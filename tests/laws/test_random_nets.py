@@ -7,7 +7,7 @@ the shape that arrives; what does not fit is left out. A failure prints the net.
 import kernels_as_python as plain
 import numpy as np
 import pytest
-from hypothesis import Phase, assume, note
+from hypothesis import Phase, note
 from marks import numbers_drawn, try_law
 from random_nets import (
     LAYERS,
@@ -18,7 +18,6 @@ from random_nets import (
     nets,
     network,
     results,
-    second_derivatives,
     states_of,
 )
 
@@ -33,27 +32,6 @@ from minihybrid.gluon import SymbolBlock, nn
 @numbers_drawn(40, 120)
 def test_hybridized_agrees_with_eager_on_numpy(n_drawn):
     try_law(lambda net: check(net, "numpy"), nets(6), n_drawn, **few)
-
-
-DRAWS = {"dropout", "residual", "nested"}  # the second time they would draw again
-
-
-@pytest.mark.slow
-@numbers_drawn(20, 60)
-def test_second_derivative_of_hybridized_agrees_with_eager(n_drawn):
-    try_law(second_derivative_agrees, nets(4), n_drawn, **few)
-
-
-def second_derivative_agrees(net):
-    start, _, _, drawn = net
-    drawn = [how for how in drawn if how[0] not in DRAWS]
-    assume(start != "indices")
-    block, x, tolerance = network((start, "float64", False, drawn))
-    note(repr(block))
-    states = states_of(block)
-    expected = second_derivatives(block, x, states)
-    block.hybridize(backend="numpy")
-    assert_all_close(second_derivatives(block, x, states), expected, tolerance)
 
 
 @pytest.mark.slow
