@@ -14,6 +14,11 @@ from importlib import util
 from importlib._bootstrap_external import _code_to_hash_pyc
 from pathlib import Path
 
+# Stubs for other libraries and for Python 2: most of jedi's files, and each takes its time.
+JEDI = "jedi/third_party/"
+UNUSED = tuple(
+    JEDI + name for name in ("django-stubs/", "typeshed/third_party/2", "typeshed/stdlib/2/")
+)
 ENGINE, STDLIB = "minihybrid-", "python_stdlib.zip"
 LIBRARY = f"/lib/python{sys.version_info[0]}{sys.version_info[1]}.zip/"
 
@@ -24,6 +29,8 @@ def add_bytecode(path):
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
         for info in old.infolist():
             name, content = info.filename, old.read(info)
+            if name.startswith(UNUSED):
+                continue
             path_there = LIBRARY + name if path.name == STDLIB else name  # else import corrects it
             try:
                 code = name.endswith(".py") and compile(content, path_there, "exec")

@@ -30,18 +30,22 @@ CHAPTERS = tomllib.loads((ROOT / "book/in_page.toml").read_text(encoding="utf-8"
 KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
 # Loaded while Python starts; the kernel would install these one after the other.
 EARLY = ["micropip", "ssl", "sqlite3", "jedi", "ipython", "numpy"]
+# And these, which Pyodide lacks, if it's part of the site: installing each takes a second.
+ADDED = ["piplite", "ipykernel", "comm", "pyodide_kernel", "minihybrid"]
 
 BRINGS = """\
 import piplite
 
 for library in {libraries}:
-    await piplite.install(library)  # says nothing of what it cannot load
+    if importlib.util.find_spec(library) is None:
+        await piplite.install(library)  # says nothing of what it cannot load
     if importlib.util.find_spec(library) is None:
         raise ImportError(
             f"{{library}} could not be loaded: Pyodide's libraries need the network, or a "
             "site that was built with Pyodide's folder (book/make_lite.py)"
         )
-await piplite.install("minihybrid", deps=False)
+if importlib.util.find_spec("minihybrid") is None:
+    await piplite.install("minihybrid", deps=False)
 %load_ext minihybrid_course.in_page
 """
 
@@ -101,15 +105,14 @@ def build(pyodide=None, target=LITE, assignments=None):
             text = path.read_text(encoding="utf-8")
             text = assignment(text) if path.suffix == ".ipynb" else text
             (contents / path.name).write_text(text, encoding="utf-8")
-        engine = wheel(folder)
-        if pyodide:
-            add_bytecode(pyodide, [engine])
+        wheel(folder)
         # The kernel needs comm, which is not in Pyodide's distribution.
         run(folder, "pip", "download", "-q", "--no-deps", "-d", folder, "comm")
         wheels = [w for wheel in Path(folder).glob("*.whl") for w in ("--piplite-wheels", wheel)]
         early = [name for name in EARLY if not pyodide or has(pyodide, name)]
         settings = {"loadPyodideOptions": {"packages": early}}
         if pyodide:
+            early += ADDED
             settings |= {"disablePyPIFallback": True, "pyodideUrl": "./static/pyodide/pyodide.mjs"}
         data = {"litePluginSettings": {KERNEL: settings}}
         site = {"jupyter-lite-schema-version": 0, "jupyter-config-data": data}
@@ -122,8 +125,11 @@ def build(pyodide=None, target=LITE, assignments=None):
             *("--apps", "lab", "--apps", "notebooks", "--no-sourcemaps"),
         )
     if pyodide:
-        shutil.copytree(pyodide, Path(target, "static/pyodide"))
-        compile_libraries(Path(target, "static/pyodide"))
+        whole = shutil.copytree(pyodide, Path(target, "static/pyodide"))
+        for path in Path(target).glob("**/pypi/*.whl"):
+            if path.name.startswith(tuple(ADDED)):
+                add(whole, path)
+        compile_libraries(whole)
     keep(Path(target))
 
 
@@ -134,8 +140,21 @@ def lock_of(pyodide):
 
 def has(pyodide, name):
     """Whether a distribution has a library's file."""
-    entry = lock_of(pyodide)["packages"].get(name)
+    entry = lock_of(pyodide)["packages"].get(name.replace("_", "-"))
     return entry and Path(pyodide, entry["file_name"]).exists()
+
+
+def add(pyodide, wheel):
+    """Add a wheel to a distribution, without what it depends on."""
+    shutil.copy(wheel, pyodide)
+    name, version, *_ = wheel.name.split("-")
+    lock = lock_of(pyodide)
+    lock["packages"][name.replace("_", "-").lower()] = {
+        **{"name": name, "version": version, "file_name": wheel.name, "imports": [name]},
+        **{"install_dir": "site", "package_type": "package", "unvendored_tests": False},
+        **{"sha256": hashlib.sha256(wheel.read_bytes()).hexdigest(), "depends": []},
+    }
+    Path(pyodide, "pyodide-lock.json").write_text(json.dumps(lock), encoding="utf-8")
 
 
 def entries(lock, names):
@@ -162,7 +181,7 @@ def compile_libraries(pyodide):
     """Add bytecode to the libraries that chapters load."""
     lock = lock_of(pyodide)
     more = {name for chapter in CHAPTERS.values() for name in chapter["libraries"]}
-    found = entries(lock, [name for name in {*EARLY, *more} if name in lock["packages"]])
+    found = entries(lock, [name for name in {*EARLY, *ADDED, *more} if has(pyodide, name)])
     paths = [pyodide / entry["file_name"] for entry in found.values()]
     wheels = [path for path in paths if path.suffix == ".whl" and path.exists()]
     add_bytecode(pyodide, [*wheels, pyodide / "python_stdlib.zip"])

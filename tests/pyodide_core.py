@@ -38,17 +38,9 @@ def whole(folder):
 
 def add(folder, name):
     """Add a library of pure Python to a distribution."""
-    download(folder, name)
-    (wheel,) = folder.glob(f"{name}-*.whl")
-    path = folder / "pyodide-lock.json"
-    lock = json.loads(path.read_text(encoding="utf-8"))
-    lock["packages"][name] = {
-        **{"name": name, "version": wheel.name.split("-")[1], "file_name": wheel.name},
-        **{"install_dir": "site", "package_type": "package", "unvendored_tests": False},
-        **{"sha256": hashlib.sha256(wheel.read_bytes()).hexdigest()},
-        **{"depends": [], "imports": [name]},
-    }
-    path.write_text(json.dumps(lock), encoding="utf-8")
+    download(folder / name, name)
+    (wheel,) = (folder / name).glob("*.whl")
+    make_lite.add(folder, wheel)
 
 
 def download(folder, *expected):
