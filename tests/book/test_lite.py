@@ -1,5 +1,6 @@
 """A chapter's button, and the notebook that it opens: they belong to the same list."""
 
+import hashlib
 import json
 import marshal
 import zipfile
@@ -71,6 +72,35 @@ def test_bytecode_replaces_the_sources_of_all_but_the_engine(name, tmp_path):
     answer = {}
     exec(marshal.loads(bytecode.read_bytes()[16:]), answer)  # behind the header
     assert answer["answer"] == 42
+
+
+def test_an_added_wheel_belongs_to_the_distribution(tmp_path):
+    """Its list, where the kernel's names are found; else micropip would install it."""
+    pyodide = tmp_path / "pyodide"
+    pyodide.mkdir()
+    (pyodide / "pyodide-lock.json").write_text('{"packages": {}}', encoding="utf-8")
+    wheel = tmp_path / "pyodide_kernel-0.6.1-py3-none-any.whl"
+    wheel.write_bytes(b"modules")
+    assert not make_lite.has(pyodide, "pyodide_kernel")
+    make_lite.add(pyodide, wheel)
+    assert make_lite.has(pyodide, "pyodide_kernel")
+    (entry,) = make_lite.entries(make_lite.lock_of(pyodide), ["pyodide_kernel"]).values()
+    assert (entry["version"], entry["file_name"]) == ("0.6.1", wheel.name)
+    assert entry["sha256"] == hashlib.sha256(b"modules").hexdigest()
+
+
+def test_jedi_has_no_stubs_of_other_libraries(tmp_path):
+    path = tmp_path / "jedi-1.0-py3-none-any.whl"
+    stubs = "jedi/third_party/"
+    kept = [f"{stubs}typeshed/stdlib/{name}/os.pyi" for name in ("3", "2and3")]
+    dropped = [f"{stubs}typeshed/stdlib/2/os.pyi", f"{stubs}django-stubs/apps.pyi"]
+    dropped.append(f"{stubs}typeshed/third_party/2and3/yaml.pyi")
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in [*kept, *dropped]:
+            archive.writestr(name, "")
+    add_bytecode.add_bytecode(path)
+    with zipfile.ZipFile(path) as archive:
+        assert archive.namelist() == kept
 
 
 class App:

@@ -60,11 +60,14 @@ def site(pyodide):
 
 def pages(folder, stems):
     """Chapters' pages, with nothing but their buttons."""
-    shutil.copy(make_lite.ROOT / "book/_static/in_page.js", folder)
+    for name in ("in_page.js", "pages.css"):
+        shutil.copy(make_lite.ROOT / "book/_static" / name, folder)
     (folder / "notebooks").mkdir()
     for stem in stems:
         (folder / f"notebooks/{stem}.html").write_text(
             f"<!doctype html><title>{stem}</title><link rel=icon href=data:,>"
+            "<meta name=viewport content='width=device-width'>"
+            "<link rel=stylesheet href='../pages.css'>"
             f"<article><h1>{stem}</h1>{run_here.button(stem)}</article>"
             '<script src="../in_page.js"></script>',
             encoding="utf-8",
@@ -216,12 +219,14 @@ def started(opened):
 @pytest.mark.parametrize("stem", sorted(CHAPTERS))
 def test_a_chapter_prints_in_chromium_what_the_book_prints(stem, whole_site, browser, measured):
     with serve(whole_site) as address, Visit(browser, f"{address}notebooks/{stem}.html") as opened:
-        before = time.perf_counter()
+        before, requests = time.perf_counter(), []
+        opened.page.on("request", lambda request: requests.append(request.url))
         frame, first_visit = started(opened)
         frame.evaluate("() => all")
         first_visit["whole_s"] = time.perf_counter() - before
         cells = frame.evaluate(f"() => {NOTEBOOK}.model.toJSON().cells")
         assert [p for p in opened.problems if p.startswith(("error", "left this machine"))] == []
+        assert [url for url in requests if "/pypi/" in url and url.endswith(".whl")] == []
         opened.page.reload()
         _, second_visit = started(opened)
     results = {c["id"]: [*given(c)] for c in cells if c["cell_type"] == "code"}
