@@ -314,11 +314,6 @@ WRONG = [
         "Activation: act_type='gelu' does not fit; needed: one of relu, sigmoid, tanh",
     ),
     (lambda F, x: F.sum(x, axis=1.5), mx.AttrError, "sum: axis=1.5 does not fit"),
-    (
-        lambda F, x: F.Dropout(x, p=1.5),
-        mx.AttrError,
-        "Dropout: p=1.5 does not fit; needed: a probability in [0, 1)",
-    ),
     (lambda F, x: F.relu(x, x), mx.AttrError, "relu: takes 1 arguments at most, got 2"),
     (
         lambda F, x: F.relu(3),
@@ -326,8 +321,6 @@ WRONG = [
         "relu: input 'data' is 3 (an int), but an NDArray or a Symbol is needed",
     ),
     (lambda F, x: F.cast(x, dtype="float31"), mx.AttrError, "dtype='float31' does not fit"),
-    (lambda F, x: F.gelu(x), AttributeError, "has no 'gelu', as PyTorch has; use "),
-    (lambda F, x: x.gelu(), AttributeError, "has no attribute 'gelu'"),
     (
         lambda F, x: F.random.uniform(0, 1, shape=(2,), dtype="foo"),
         mx.AttrError,
@@ -385,12 +378,6 @@ def test_errors_are_also_the_builtin_kind_that_fits():
             lambda x: x.attach_grad("maybe"),
             "grad_req='maybe' is unknown; needed: write, add or null",
         ),
-        (
-            lambda x: x.as_in_context(mx.gpu(99)),
-            f"gpu(99) is not available: this engine sees {mx.num_gpus()} GPUs; use "
-            "mx.simulated_gpu() or mx.cpu()",
-        ),
-        (lambda x: nd.ones((2,), ctx=mx.gpu(99)), "gpu(99) is not available"),
         (lambda x: mx.Context("tpu"), "'tpu' is no device; needed: cpu, gpu or s"),
         (lambda x: mx.random.seed("today"), "'today' is given, but a whole number is needed"),
         (lambda x: nd.relu(x, out=3), "relu: out= must be an NDArray, found 3"),
@@ -404,8 +391,6 @@ def test_an_array_says_what_it_cannot(ask, message):
 @pytest.mark.parametrize(
     "ask, message",
     [
-        (lambda: nd.full((2,), 300, dtype="uint8"), "full: 300.0 does not fit into uint8"),
-        (lambda: nd.arange(0, 200, dtype="int8"), "arange: 199.0 does not fit into int8"),
         (
             lambda: nd.one_hot(nd.ones(1), 3, on_value=float("inf"), dtype="int32"),
             "one_hot: inf does not fit into int32",
@@ -678,22 +663,18 @@ def test_a_forgotten_forward():
     "make, message",
     [
         (lambda: nn.Dense(0), "units=0 does not fit; needed: a whole number of at least 1"),
-        (lambda: nn.Dense(2.5), "units=2.5"),
         (lambda: nn.Dense(2, activation="gelu"), "activation='gelu' does not fit"),
-        (lambda: nn.Dropout(1.5), "rate=1.5 does not fit; needed: a probability in [0, 1)"),
         (lambda: nn.HybridLambda("gelu"), "'gelu' is neither a function nor the name"),
         (lambda: nn.Lambda(3), "3 is neither a function nor the name"),
         (lambda: nn.Dense(1, in_units=1).initialize("magic"), "initialiser 'magic' is unknown"),
         (lambda: gluon.Parameter("w", grad_req="maybe"), "grad_req='maybe' is unknown"),
         (lambda: gluon.ParameterDict().get_constant("c"), "'c' is new, so it needs a value"),
-        (lambda: gluon.Trainer({}, "lion"), "optimizer 'lion' is unknown; there are adadelta"),
         (lambda: gluon.Trainer({}, "sgd", {"speed": 1}), "speed"),
         (lambda: gluon.Trainer([1], "sgd"), "parameters are needed"),
         (
             lambda: gluon.SymbolBlock(sym.var("a") + 1, sym.var("b")),
             "the symbol has no variable 'b'; it has 'a'",
         ),
-        (lambda: sym.var(3), "the name is 3, but a string is needed"),
         (lambda: sym.Group([]), "a list of symbols is needed"),
         (lambda: (sym.var("a") + 1).infer_shape(b=(1,)), "no argument is called 'b'; it takes a"),
         (lambda: (sym.var("a") + 1)["x"], "there are _plusscalar"),
@@ -944,13 +925,8 @@ class Listed(nn.HybridBlock):
         (lambda: Late()(nd.ones(1)), "Late: its __init__ did not call super().__init__()"),
         (lambda: started(Listed())(nd.ones((1, 2))), "keep layers as attributes"),
         (lambda: nn.HybridSequential().add(nn.Dense), "make one by calling its class"),
-        (lambda: one_line_net(lambda F, x: x[x > 0]), "write F.where(condition, x,"),
         (lambda: nd.concat(nd.ones((2, 3)), nd.ones((3, 3))), "(2, 3), (3, 3), but along axis 1"),
         (lambda: started(nn.Conv2D(4, 3))(nd.ones((1, 8, 8))), "by x.expand_dims(0)"),
-        (
-            lambda: nd.FullyConnected(nd.ones((1, 6)), nd.ones((3, 6)), nd.ones(3), num_hidden=2),
-            "num_hidden=2: weight has shape (3, 6), but (2, 6) is needed",
-        ),
         (lambda: mx.metric.Accuracy().update(nd.ones((2, 3)), nd.ones(2)), "the labels first"),
         (lambda: nd.rellu, "nd has no function 'rellu' (did you mean 'relu'?)"),
     ],
