@@ -14,7 +14,7 @@ from minihybrid.ops.convolution import Shapes, conv, conv_data, conv_weight
 from minihybrid.ops.cpu.flatshift import data_planes_of, forward_planes
 from minihybrid.ops.cpu.imagelanes import lanes_fit
 from minihybrid.ops.cpu.imagepoints import _tile, points_fit
-from minihybrid.ops.cpu.machine import planned_for, width
+from minihybrid.ops.cpu.machine import width
 
 LANES = width(4)  # a vector of images
 
@@ -339,12 +339,13 @@ def test_form_is_chosen_by_shape(shape, out, form):
     ],
     ids=["avx2", "avx512"],
 )
-def test_tiles_of_points_leave_registers_for_operands(nbytes, count, tiles):
+def test_tiles_of_points_leave_registers_for_operands(nbytes, count, tiles, monkeypatch):
     """A row of vectors and one weight are live beside the sums."""
     layers = [(96, 16, 112**2), (144, 24, 56**2), (384, 64, 14**2), (512, 2048, 7**2)]
-    with planned_for(nbytes, count):
-        assert [_tile(*layer, 4) for layer in layers] == tiles
-        assert all(high * wide + wide + 1 <= count for high, wide, _ in tiles)
+    for module in "machine", "imagepoints":
+        monkeypatch.setattr(f"minihybrid.ops.cpu.{module}.registers", lambda: (nbytes, count))
+    assert [_tile(*layer, 4) for layer in layers] == tiles
+    assert all(high * wide + wide + 1 <= count for high, wide, _ in tiles)
 
 
 # -- what fuses ------------------------------------------------------------------------
