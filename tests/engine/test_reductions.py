@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 from minihybrid.sym import trace
 
 from minihybrid import autograd, gluon, nd, sym
@@ -278,58 +276,6 @@ def test_a_small_deviation_around_a_large_mean_is_found(rng, make):
     expected = (exact - exact.mean(axis, keepdims=True)) / exact.std(axis, keepdims=True)
     np.testing.assert_allclose(got, expected, atol=0.1)
     np.testing.assert_allclose(got.std(axis), 1, atol=0.01)
-
-
-# -- random programs -------------------------------------------------------------------
-steps = st.lists(
-    st.tuples(
-        st.sampled_from(("sum", "max", "mean", "map", "both", "view", "softmax", "label")),
-        st.integers(0, 30),
-        st.integers(0, 30),
-    ),
-    min_size=2,
-    max_size=9,
-)
-
-
-@pytest.mark.slow
-@settings(
-    max_examples=10, deadline=None, database=None, derandomize=True, phases=(Phase.generate,)
-)  # smaller ones compile, too
-@given(steps, st.integers(0, 2), st.lists(st.integers(0, 30), min_size=1, max_size=3))
-def test_random_programs_of_rows_agree_with_numpy(program, axis, heads):
-    """Sums of parts and of sums, along one axis, in any order and with any readers."""
-    rng = np.random.default_rng(0)
-    shape = (3, 4, 5)
-    one = tuple(1 if i == axis else n for i, n in enumerate(shape))
-
-    def run(x, y):
-        rows, numbers = [x, y], [x.sum(axis=axis, keepdims=True)]
-        for name, i, j in program:
-            row, number = rows[i % len(rows)], numbers[j % len(numbers)]
-            if name in ("sum", "max", "mean"):
-                numbers.append(
-                    getattr(sym, name)(sym.tanh(row), axis=axis, keepdims=bool(i % 2)).reshape(one)
-                )
-            elif name == "map":
-                numbers.append(number * 0.5 + numbers[i % len(numbers)])
-            elif name == "both":
-                rows.append(sym.tanh(row.broadcast_sub(number)))
-            elif name == "view":
-                numbers.append(number.reshape((-1,)).reshape(one).tanh())
-            elif name == "softmax":
-                rows.append(sym.softmax(row, axis=axis))
-            else:
-                place = sym.sum(numbers[0] * 0 + j % shape[axis], axis=axis)
-                numbers.append(
-                    sym.pick(sym.log_softmax(row, axis=axis), place, axis=axis, keepdims=True)
-                )
-        values = rows + numbers
-        return [values[-1 - k % len(values)] for k in heads]
-
-    assert_compiled_agrees(
-        run, *(rng.standard_normal(shape).astype("f4") for _ in range(2)), tolerance=1e-4
-    )
 
 
 def test_no_loop_in_a_loop_is_written_out():
