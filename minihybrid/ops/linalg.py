@@ -7,7 +7,6 @@ Source:  Giles, Collected Matrix Derivative Results (2008), for the gradients.
 Not supported: eigenvalues and the LQ factorization.
 """
 
-import math
 from functools import partial
 
 import numpy as np
@@ -16,13 +15,13 @@ from minihybrid.core.op import HybridError, ShapeError, boolean, integer, number
 from minihybrid.ops.elementwise import exp, in_dtype_of, log, where
 from minihybrid.ops.filled import arange, make
 from minihybrid.ops.gpu.linalg import inverse_gpu, slogdet_gpu
-from minihybrid.ops.layout import expand_dims, reshape, swapaxes
+from minihybrid.ops.layout import expand_dims, swapaxes
 from minihybrid.ops.loops import T, add_up, each, loops, store
 from minihybrid.ops.neural import batch_dot, matmul
 from minihybrid.ops.ordering import eye
 from minihybrid.ops.reduce import sum_
 from minihybrid.ops.registry import register
-from minihybrid.ops.shapes import as_codes, axis_of, floating, forward, merge
+from minihybrid.ops.shapes import axis_of, floating, forward, merge
 from minihybrid.ops.tiling import diagonal, moveaxis, put_diagonal, square_of
 
 
@@ -51,12 +50,6 @@ def _in_floats(function):
 def _square_infer(name):
     """Return the shape rule of functions of square matrices."""
     return forward(partial(_square, name), dtype=floating)
-
-
-def product(a, b, transpose_a=False, transpose_b=False, flat=False):
-    """Multiply two batches of matrices; with `flat`, two single matrices."""
-    times = matmul if flat else batch_dot
-    return times(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
 
 
 def transposed(a):
@@ -110,7 +103,8 @@ def _gemm2_expand(specs, a, b, transpose_a, transpose_b, alpha, axis):
     moved = axis not in (-2, n - 2)
     if moved:
         a, b = (moveaxis(v, source=axis, destination=-2) for v in (a, b))
-    out = product(a, b, transpose_a, transpose_b, flat=n == 2)
+    times = matmul if n == 2 else batch_dot
+    out = times(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
     out = out if alpha == 1 else out * alpha
     return moveaxis(out, source=-2, destination=axis) if moved else out
 
@@ -240,7 +234,7 @@ def _entry(batch, r, c, n, transpose):
 def _solve_grad(g, out, a, b, lower, transpose):
     a = in_dtype_of(out, a)
     db = solve(a, g, lower=lower, transpose=not transpose)
-    da = product(out, db, transpose_b=True) if transpose else product(db, out, transpose_b=True)
+    da = gemm2(out, db, transpose_b=True) if transpose else gemm2(db, out, transpose_b=True)
     return -triangle(da, lower=lower), db
 
 
@@ -253,26 +247,16 @@ solve = register(
     grad=_solve_grad,
     infer=forward(_triangular_rule, "linalg_trsm", floating),
     attrs={"lower": (boolean, True), "transpose": (boolean, False)},
-    doc="X of A X = B for triangles A of batches (N, n, n), row after row.",
+    doc="X of A X = B for triangles A, row after row.",
 )
 
 
-def _as_batch(specs, *arrays):
-    """Collapse the batch axes to one: (n, m) becomes (1, n, m)."""
-    return [
-        reshape(v, shape=as_codes((math.prod(s.shape[:-2]), *s.shape[-2:])))
-        for v, s in zip(arrays, specs, strict=True)
-    ]
-
-
 def _trsm_expand(specs, a, b, transpose, rightside, lower, alpha):
-    a, b = _as_batch(specs, a, b)
     if rightside:  # X A = B is A^T X^T = B^T
         out = transposed(solve(a, transposed(b), lower=lower, transpose=not transpose))
     else:
         out = solve(a, b, lower=lower, transpose=transpose)
-    out = out if alpha == 1 else out * alpha
-    return reshape(out, shape=as_codes(specs[1].shape))
+    return out if alpha == 1 else out * alpha
 
 
 trsm = register(
@@ -316,9 +300,9 @@ def _cholesky_loops(data, out, count, n):
 def _cholesky_grad(g, out, data):
     """For A = L L^T, with P the lower triangle of L^T G, halved on the diagonal: the
     symmetrized L^-T P L^-1."""
-    half = triangle(product(out, g, transpose_a=True), offset=-1)
+    half = triangle(gemm2(out, g, transpose_a=True), offset=-1)
     half = half + put_diagonal(
-        diagonal(product(out, g, transpose_a=True), axis1=-2, axis2=-1) * 0.5,
+        diagonal(gemm2(out, g, transpose_a=True), axis1=-2, axis2=-1) * 0.5,
         half,
         axis1=-2,
         axis2=-1,
@@ -327,40 +311,22 @@ def _cholesky_grad(g, out, data):
     return ((inner + transposed(inner)) * 0.5,)
 
 
-cholesky = register(
-    "_cholesky",
-    eager=_in_floats(_cholesky_eager),
-    cpu=_cholesky_loops,
-    grad=_cholesky_grad,
-    infer=_square_infer("linalg_potrf"),
-    doc="The lower triangle L of A = L L^T, of batches (N, n, n).",
-)
-
-
-def _batched(op):
-    """Return the decomposition of `op` into a primitive of batches (N, n, n)."""
-
-    def expand(specs, a):
-        return reshape(op(*_as_batch(specs, a)), shape=as_codes(specs[0].shape))
-
-    return expand
-
-
 potrf = register(
     "_linalg_potrf",
     "linalg_potrf",
     inputs=("A",),
-    expand=_batched(cholesky),
+    eager=_in_floats(_cholesky_eager),
+    cpu=_cholesky_loops,
+    grad=_cholesky_grad,
     infer=_square_infer("linalg_potrf"),
     doc="The lower triangle L of a symmetric positive definite A = L L^T.",
 )
 
 
 def _potri_expand(specs, a):
-    (a,) = _as_batch(specs, a)
     one = make(a, eye, N=specs[0].shape[-1], dtype=specs[0].dtype)
     left = solve(a, a.zeros_like().broadcast_add(one))
-    return reshape(product(left, left, transpose_a=True), shape=as_codes(specs[0].shape))
+    return gemm2(left, left, transpose_a=True)
 
 
 potri = register(
@@ -420,23 +386,17 @@ def _inverse_cpu(data, out, work, count, n, wide):
                 store(out, (batch * n + r) * n + j, work[r * wide + n + j])
 
 
-inverse_ = register(
-    "_inverse",
+inverse = register(
+    "_linalg_inverse",
+    "linalg_inverse",
+    inputs=("A",),
     eager=_in_floats(_inverse_eager),
     cpu=_inverse_cpu,
     scratch=lambda ins, outs: 2 * ins[0].shape[-1] ** 2,
     gpu=inverse_gpu,
     stores=True,
     gpu_scratch=lambda ins, outs: 2 * ins[0].size,
-    grad=lambda g, out, data: (-product(product(out, g, transpose_a=True), out, transpose_b=True),),
-    infer=_square_infer("linalg_inverse"),
-    doc="The inverse of each matrix of a batch (N, n, n).",
-)
-inverse = register(
-    "_linalg_inverse",
-    "linalg_inverse",
-    inputs=("A",),
-    expand=_batched(inverse_),
+    grad=lambda g, out, data: (-gemm2(gemm2(out, g, transpose_a=True), out, transpose_b=True),),
     infer=_square_infer("linalg_inverse"),
     doc="The inverse of square matrices.",
 )
@@ -467,7 +427,8 @@ def _slogdet_grad(g, out, data):
     up = g[1]
     if up is None:
         return (None,)
-    return (up.reshape((-1, 1, 1)).broadcast_mul(transposed(inverse_(data))),)
+    grad = up.reshape((-2, 1, 1)).broadcast_mul(transposed(inverse(data)))
+    return (grad.reshape_like(data),)
 
 
 def _det_rule(a):
@@ -481,23 +442,8 @@ def _slogdet_infer(specs):
     return specs, _det_infer(specs)[1] * 2
 
 
-slogdet_ = register(
-    "_slogdet",
-    n_outputs=2,
-    eager=_in_floats(np.linalg.slogdet),
-    cpu=_slogdet_cpu,
-    scratch=lambda ins, outs: ins[0].shape[-1] ** 2,
-    gpu=slogdet_gpu,
-    gpu_scratch=lambda ins, outs: ins[0].size,
-    grad=_slogdet_grad,
-    infer=_slogdet_infer,
-    doc="The sign and the logarithm of |det| of each matrix of a batch (N, n, n).",
-)
-
-
-def _slogdet_expand(specs, a):
-    new = as_codes(_det_rule(specs[0].shape))
-    return tuple(reshape(v, shape=new) for v in slogdet_(*_as_batch(specs, a)))
+def _slogdet_eager(data):
+    return tuple(np.reshape(v, _det_rule(data.shape)) for v in np.linalg.slogdet(data))
 
 
 slogdet = register(
@@ -505,14 +451,19 @@ slogdet = register(
     "linalg_slogdet",
     inputs=("A",),
     n_outputs=2,
+    eager=_in_floats(_slogdet_eager),
+    cpu=_slogdet_cpu,
+    scratch=lambda ins, outs: ins[0].shape[-1] ** 2,
+    gpu=slogdet_gpu,
+    gpu_scratch=lambda ins, outs: ins[0].size,
+    grad=_slogdet_grad,
     infer=_slogdet_infer,
-    expand=_slogdet_expand,
     doc="The sign of the determinant, and the logarithm of its absolute value.",
 )
 
 
 def _det_expand(specs, a):
-    sign, logarithm = _slogdet_expand(specs, a)
+    sign, logarithm = slogdet(a)
     return sign * exp(logarithm)
 
 

@@ -49,8 +49,6 @@ REFUSED = {
     "gamma": MISSING,
     "gammaln": MISSING,
     "_polygamma": MISSING,
-    "_cholesky": MISSING,
-    "_inverse": MISSING,
     "_solve_triangle": MISSING,
     "_linalg_potr[fi]": MISSING,
     "_linalg_inverse": MISSING,

@@ -210,9 +210,9 @@ def test_factors_of_matrices(n, monkeypatch):
     some[0, 0, 0] = 0 if n > 1 else 1
     good = some @ some.swapaxes(1, 2) + n * np.eye(n)
     close = {"kernels": 1, "tolerance": 1e-9}
-    assert_same(lambda x: apply("_inverse", x), some, **close)
-    assert_same(lambda x: list(apply("_slogdet", x)), some, **close)
-    assert_same(lambda x: apply("_cholesky", x), good, **close)
+    assert_same(lambda x: apply("_linalg_inverse", x), some, **close)
+    assert_same(lambda x: list(apply("_linalg_slogdet", x)), some, **close)
+    assert_same(lambda x: apply("_linalg_potrf", x), good, **close)
     for transpose in (True, False):
         assert_same(
             lambda x, y, t=transpose: apply("_solve_triangle", x, y, transpose=t),
@@ -225,9 +225,9 @@ def test_factors_of_matrices(n, monkeypatch):
 def test_matrix_without_factors():
     """Kernels cannot raise: the determinant is 0, and a root not a number."""
     singular = np.float64([[[1, 2], [2, 4]], [[0, 0], [0, 0]]])
-    assert_same(lambda x: list(apply("_slogdet", x)), singular)
+    assert_same(lambda x: list(apply("_linalg_slogdet", x)), singular)
     good, bad = [[1, 2], [2, 5]], [[1, 2], [2, 1]]
-    _, (got,), _ = on_gpu(lambda x: apply("_cholesky", x), np.float64([good, bad]))
+    _, (got,), _ = on_gpu(lambda x: apply("_linalg_potrf", x), np.float64([good, bad]))
     np.testing.assert_array_equal(got, [[[1, 0], [2, 1]], [[1, 0], [2, np.nan]]])
 
 

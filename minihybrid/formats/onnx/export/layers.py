@@ -385,7 +385,7 @@ LAYERS = {
     "_quantize": quantize,
     "_quantized_convolution": quantized(convolution),
     "_quantized_fully_connected": quantized(fully_connected),
-    "_slogdet": slogdet,
+    "_linalg_slogdet": slogdet,
     "_conv_data": in_floats(conv_data),
     "_conv_weight": in_floats(conv_weight),
     "Pooling": pooling,
