@@ -9,6 +9,7 @@ printers may round once. Work buffers are initialized to NaN. It is slow by desi
 import math
 import operator
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -140,19 +141,15 @@ class Run:
                     place = self.place(buffer, index, value.type.lanes)
                     self.memory[buffer.name][place] = self.value(value)
                 case ir.For(var, start, stop, inner, step, parallel):
-                    try:
-                        order = range(self.value(start), self.value(stop), step)
+                    order = range(self.value(start), self.value(stop), step)
+                    with suppress(_Broken):
                         for i in reversed(order) if parallel else order:
                             self.names[var] = i
                             self.body(inner)
-                    except _Broken:
-                        pass
                 case ir.While(test, inner):
-                    try:
+                    with suppress(_Broken):
                         while self.value(test):
                             self.body(inner)
-                    except _Broken:
-                        pass
                 case ir.If(test, inner, orelse):
                     self.body(inner if self.value(test) else orelse)
                 case ir.Return(value):

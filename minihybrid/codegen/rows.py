@@ -200,6 +200,15 @@ class RowWriter:
         """Return the source of an accumulator updated with one element."""
         return node.op.reduce.combine.format(a=x, acc=acc)
 
+    def per_row(self, node, values):
+        """Compute the value per row of a node into `values`."""
+        if node.op.reduce:
+            values[node, 0] = self.finished(node)
+        elif node.op.view:
+            values[node, 0] = self.operand(values, node.inputs[0], node)
+        else:
+            self.k.scalars([node], values, f"({self.flat(node)})", self.read)
+
     def kept_of(self, node, acc):
         """Return the name of a result, converted from the 64-bit accumulator of integers."""
         dtype = node.specs[0].dtype
@@ -286,12 +295,7 @@ class RowLoops(RowWriter):
         with self.columns():
             values = dict(self.known)
             for node in nodes:
-                if node.op.reduce:
-                    values[node, 0] = self.finished(node)
-                elif node.op.view:
-                    values[node, 0] = self.operand(values, node.inputs[0], node)
-                else:
-                    self.k.scalars([node], values, f"({self.flat(node)})", self.read)
+                self.per_row(node, values)
                 waits = (node, 0) in self.k.outs or node in self.rows.slots
                 if waits and not (node.op.reduce and self.across):  # it is in place
                     self.k(f"{self.waits_at(node)} = {values[node, 0]}")
@@ -405,24 +409,36 @@ def cut(lengths, most):
 
 
 def joined(shape, gone, reads):
-    """Collapse adjacent axes where all strides allow it.
+    """Collapse axes of a domain, reduced ones never with others.
 
-    gone:    the reduced axes, which are never collapsed with kept ones.
+    Returns: (lengths, the reduced axes, key -> (offset, strides)).
     """
-    axes = []  # [length, whether it is reduced, stride of each load]
-    for i, n in enumerate(shape):
-        steps = [strides[i] for _, strides in reads.values()]
-        if (
-            axes
-            and axes[-1][1] == (i in gone)
-            and all(a == b * n for a, b in zip(axes[-1][2], steps, strict=True))
-        ):
-            axes[-1] = [axes[-1][0] * n, i in gone, steps]
-        elif n != 1:
-            axes.append([n, i in gone, steps])
-    shape = tuple(n for n, _, _ in axes)
+    strides = [steps for _, steps in reads.values()]
+    axes = joined_axes(shape, strides, [i in gone for i in range(len(shape))])
     reads = {
-        key: (offset, tuple(steps[k] for _, _, steps in axes))
+        key: (offset, tuple(steps[k] for _, steps, _ in axes))
         for k, (key, (offset, _)) in enumerate(reads.items())
     }
-    return shape, {i for i, (_, reduced, _) in enumerate(axes) if reduced}, reads
+    return tuple(n for n, *_ in axes), {i for i, (*_, gone) in enumerate(axes) if gone}, reads
+
+
+def joined_axes(shape, strides, marks=None):
+    """Collapse adjacent axes of equal marks where all strides allow it; drop those of length 1.
+
+    Returns: (length, its strides, mark) of each axis.
+
+    >>> joined_axes((2, 3, 4), [(12, 4, 1), (0, 4, 1)])
+    [(2, (12, 0), None), (12, (1, 1), None)]
+    """
+    axes = []
+    for i, n in enumerate(shape):
+        steps, mark = tuple(s[i] for s in strides), marks and marks[i]
+        if (
+            axes
+            and axes[-1][2] == mark
+            and all(a == b * n for a, b in zip(axes[-1][1], steps, strict=True))
+        ):
+            axes[-1] = axes[-1][0] * n, steps, mark
+        elif n != 1:
+            axes.append((n, steps, mark))
+    return axes

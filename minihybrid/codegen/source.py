@@ -13,7 +13,7 @@ import re
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
 
-from minihybrid.codegen.rows import RowLoops
+from minihybrid.codegen.rows import RowLoops, joined_axes
 from minihybrid.core.lengths import Length, symbolic
 from minihybrid.core.op import HybridError, legible
 from minihybrid.ops.cpu.machine import MOVED
@@ -409,7 +409,7 @@ class Kernel:
 
         Returns the source of the flat output index and of each load's index.
         """
-        joined = joined_axes(shape, strides)
+        joined = joined_axes(shape, [row_major(shape), *strides])
         names = [f"i{d}" if len(joined) > 1 else "i" for d in range(len(joined))]
         stops = [n for n, _, _ in joined]
         if len(joined) == 1 and self.core is None:  # equal source for all sizes
@@ -424,8 +424,11 @@ class Kernel:
                     else self.block(f"for {name} in range({stop}):")
                 )
             yield (
-                place(names, [s for _, s, _ in joined]),
-                [place(names, [reads[k] for _, _, reads in joined]) for k in range(len(strides))],
+                place(names, [steps[0] for _, steps, _ in joined]),
+                [
+                    place(names, [steps[k] for _, steps, _ in joined])
+                    for k in range(1, 1 + len(strides))
+                ],
             )
 
     def copy(self, source, shape, read, out, write):
@@ -441,32 +444,6 @@ class Kernel:
                 if ends != 1:
                     loops.enter_context(self.block(f"for {name} in range({ends}):"))
             yield
-
-
-def joined_axes(shape, strides):
-    """Collapse adjacent axes where all strides allow it, and drop axes of length 1.
-
-    Returns: [length, stride of the flat index, stride of each load] per axis.
-
-    >>> joined_axes((2, 3, 4), [(12, 4, 1), (0, 4, 1)])
-    [[2, 12, [12, 0]], [12, 1, [1, 1]]]
-    """
-    axes = [
-        [n, s, [t[i] for t in strides]]
-        for i, (n, s) in enumerate(zip(shape, row_major(shape), strict=True))
-        if n != 1
-    ]
-    joined = []
-    for n, s, reads in axes:
-        if (
-            joined
-            and joined[-1][1] == s * n
-            and all(a == b * n for a, b in zip(joined[-1][2], reads, strict=True))
-        ):
-            joined[-1] = [joined[-1][0] * n, s, reads]
-        else:
-            joined.append([n, s, reads])
-    return joined
 
 
 def place(names, steps):

@@ -16,7 +16,9 @@ from math import prod
 from minihybrid.codegen.device_math import functions
 from minihybrid.codegen.gpu.block_shape import MIN_THREADS, WARP
 from minihybrid.codegen.gpu.rows import GpuRows
-from minihybrid.codegen.source import Buf, Kernel, joined_axes, place, type_name
+from minihybrid.codegen.rows import joined_axes
+from minihybrid.codegen.source import Buf, Kernel, place, type_name
+from minihybrid.ops.shapes import row_major
 from minihybrid.passes import reduction_schedule
 
 LINE = 88  # characters
@@ -136,12 +138,11 @@ class GpuKernel(Kernel):
             with super().nest(shape, strides) as texts:
                 yield texts
             return
-        joined = joined_axes(shape, strides)
+        joined = joined_axes(shape, [row_major(shape), *strides])
         names = [f"i{d}" for d in range(len(joined))] if len(joined) > 1 else ["i"]
         stops = [n for n, _, _ in joined] or [1]
         flat = "t" if len(joined) > 1 else "i"
-        whole = [s for _, s, _ in joined]
-        reads = [[steps[k] for _, _, steps in joined] for k in range(len(strides))]
+        whole, *reads = ([steps[k] for _, steps, _ in joined] for k in range(1 + len(strides)))
         with self.each(*zip(names, stops, strict=True)):
             yield flat, [flat if steps == whole else place(names, steps) for steps in reads]
 

@@ -155,20 +155,19 @@ class GpuRows(RowWriter):
         """
         nodes = [n for n in self.stats if self.rows.depth[n] == depth and n in self.live_nodes]
         for node in nodes:
-            if node.op.reduce:
-                self.known[node, 0] = self.kept_of(node, self.known[node])
-                continue
-            self.read_once([node])
+            if not node.op.reduce:
+                self.read_once([node])
             values = dict(self.known)
-            if node.op.view:
-                values[node, 0] = self.operand(values, node.inputs[0], node)
-            else:
-                self.k.scalars([node], values, f"({self.flat(node)})", self.read)
+            self.per_row(node, values)
             self.known[node, 0] = values[node, 0]
         with self.one_thread():
             for node in nodes:
                 if ends and (node, 0) in self.k.outs:
                     self.k(f"{self.waits_at(node)} = {self.known[node, 0]}")
+
+    def finished(self, node):
+        """Return the name of a reduction's result."""
+        return self.kept_of(node, self.known[node])
 
     def waits_at(self, node):
         """Return the source of a saved value's location in an output."""
