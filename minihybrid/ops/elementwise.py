@@ -509,9 +509,9 @@ def dtype_of(a):
     return a.spec.dtype if a.level else a.data.dtype
 
 
-def by_name(name, grad, doc, **more):
-    """Register a unary function that has this name in NumPy and in kernels."""
-    return unary(name, getattr(np, name), f"{name}({{a}})", grad, doc, **more)
+def by_name(name, grad, doc, inside=None, **more):
+    """Register a unary function that has this name in NumPy and, by default, in kernels."""
+    return unary(name, getattr(np, name), f"{inside or name}({{a}})", grad, doc, **more)
 
 
 ITSELF = "{a}", np.copy  # rounding is the identity on integers
@@ -557,9 +557,7 @@ reciprocal = unary(
 )
 sin = by_name("sin", lambda g, y, a: g * cos(a), "The sine.")
 cos = by_name("cos", lambda g, y, a: -g * sin(a), "The cosine.")
-tanh = unary(
-    "tanh", np.tanh, "tanh({a})", lambda g, y, a: g * (1.0 - y * y), "The hyperbolic tangent."
-)
+tanh = by_name("tanh", lambda g, y, a: g * (1.0 - y * y), "The hyperbolic tangent.")
 sigmoid = unary(
     "sigmoid",
     _sigmoid_eager,
@@ -593,9 +591,7 @@ softsign = unary(
     lambda g, y, a: g / square(abs_(a) + 1.0),
     "y = a / (1 + |a|).",
 )
-abs_ = unary(
-    "abs", np.abs, "abs({a})", lambda g, y, a: g * sign(a), "The absolute value.", floats=False
-)
+abs_ = by_name("abs", lambda g, y, a: g * sign(a), "The absolute value.", floats=False)
 sign = unary(
     "sign",
     np.sign,

@@ -15,17 +15,7 @@ import math
 import numpy as np
 
 from minihybrid.core.hooks import WITHOUT_SCIPY
-from minihybrid.core.op import (
-    AttrError,
-    ShapeError,
-    Spec,
-    choice,
-    dtype,
-    integer,
-    number,
-    optional,
-    positive,
-)
+from minihybrid.core.op import AttrError, ShapeError, Spec, choice, integer, number
 from minihybrid.ops.elementwise import (
     ITSELF,
     MIN_ALTERNATIVE,
@@ -46,52 +36,30 @@ from minihybrid.ops.elementwise import (
     zeros_like,
 )
 from minihybrid.ops.integers import whole_function
-from minihybrid.ops.neural import softmax
+from minihybrid.ops.neural import SOFTMAX, softmax
 from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import floating, same_shape
 
 # -- trigonometry and its inverse ------------------------------------------------------
 tan = by_name("tan", lambda g, y, a: g * (y * y + 1.0), "The tangent.")
-arcsin = unary(
-    "arcsin",
-    np.arcsin,
-    "asin({a})",
-    lambda g, y, a: g * rsqrt(1.0 - a * a),
-    "The angle whose sine is a.",
+arcsin = by_name(
+    "arcsin", lambda g, y, a: g * rsqrt(1.0 - a * a), "The angle whose sine is a.", "asin"
 )
-arccos = unary(
-    "arccos",
-    np.arccos,
-    "acos({a})",
-    lambda g, y, a: -g * rsqrt(1.0 - a * a),
-    "The angle whose cosine is a.",
+arccos = by_name(
+    "arccos", lambda g, y, a: -g * rsqrt(1.0 - a * a), "The angle whose cosine is a.", "acos"
 )
-arctan = unary(
-    "arctan",
-    np.arctan,
-    "atan({a})",
-    lambda g, y, a: g / (a * a + 1.0),
-    "The angle whose tangent is a.",
+arctan = by_name(
+    "arctan", lambda g, y, a: g / (a * a + 1.0), "The angle whose tangent is a.", "atan"
 )
 sinh = by_name("sinh", lambda g, y, a: g * cosh(a), "The hyperbolic sine.")
 cosh = by_name("cosh", lambda g, y, a: g * sinh(a), "The hyperbolic cosine.")
-arcsinh = unary(
-    "arcsinh",
-    np.arcsinh,
-    "asinh({a})",
-    lambda g, y, a: g * rsqrt(a * a + 1.0),
-    "The inverse of sinh.",
+arcsinh = by_name(
+    "arcsinh", lambda g, y, a: g * rsqrt(a * a + 1.0), "The inverse of sinh.", "asinh"
 )
-arccosh = unary(
-    "arccosh",
-    np.arccosh,
-    "acosh({a})",
-    lambda g, y, a: g * rsqrt(a * a - 1.0),
-    "The inverse of cosh.",
+arccosh = by_name(
+    "arccosh", lambda g, y, a: g * rsqrt(a * a - 1.0), "The inverse of cosh.", "acosh"
 )
-arctanh = unary(
-    "arctanh", np.arctanh, "atanh({a})", lambda g, y, a: g / (1.0 - a * a), "The inverse of tanh."
-)
+arctanh = by_name("arctanh", lambda g, y, a: g / (1.0 - a * a), "The inverse of tanh.", "atanh")
 degrees = unary(
     "degrees",
     np.degrees,
@@ -450,25 +418,15 @@ leaky_relu = register(
 )
 
 
-def _softmin(specs, data, axis, temperature, dtype):
+def _softmin(specs, data, **attrs):
     kind = floating(specs[0].dtype)
-    kind = kind if dtype is None else np.promote_types(kind, dtype)
-    wide = data if kind == specs[0].dtype else cast(data, dtype=kind)
-    out = softmax(-wide, axis=axis, temperature=temperature)
-    return out if dtype is None else cast(out, dtype=dtype)
+    return softmax(-(data if kind == specs[0].dtype else cast(data, dtype=kind)), **attrs)
 
 
 softmin = register(
     "softmin",
-    attrs={
-        "axis": (integer, -1),
-        "temperature": (optional(positive), None),
-        "dtype": (dtype, None),
-    },
-    infer=lambda specs, dtype, **attrs: (
-        specs,
-        [Spec(softmax.infer(specs, **attrs)[1][0].shape, dtype or floating(specs[0].dtype))],
-    ),
+    attrs=SOFTMAX,
+    infer=softmax.infer,
     expand=_softmin,
     doc="softmax of -a along an axis.",
 )

@@ -1,7 +1,7 @@
 """Convolution in NumPy: windows become the columns of a matrix product (im2col).
 
 Defines: `convolved` and its gradients `convolved_back`, `weight_sums`: the eager code of
-         `ops/convolution.py`; `taps` and `padded` for pooling.
+         `ops/convolution.py`.
 
 A block of images, or some rows of one image, is copied into columns (C, taps, positions) that
 fit in the cache, and one matrix product with the weights computes all outputs of the block:
@@ -46,18 +46,6 @@ def taps(kernel, stride, dilate, out):
                 for t, d, n, s in zip(at, dilate, out, stride, strict=True)
             ),
         )
-
-
-def padded(data, pad, more=None, value=0):
-    """Pad the last axes by `pad` elements on both sides, and `more` at the end."""
-    if not any(pad) and not any(more or ()):
-        return data
-    lead, size = data.shape[: -len(pad)], data.shape[-len(pad) :]
-    more = more or (0,) * len(pad)
-    length = [n + 2 * p + m for n, p, m in zip(size, pad, more, strict=True)]
-    out = np.full((*lead, *length), value, data.dtype)
-    out[inside(pad, size)] = data
-    return out
 
 
 def inside(pad, size):

@@ -186,20 +186,6 @@ reshape_like = register(
 
 
 # -- outputs that read the input with other strides ------------------------------------
-def strided(name, *aliases, rule, strides, eager, grad, attrs, doc):
-    """Register an operator that reads its input with other strides."""
-    return register(
-        name,
-        *aliases,
-        attrs=attrs,
-        infer=forward(rule),
-        eager=eager,
-        grad=grad,
-        strides=strides,
-        doc=doc,
-    )
-
-
 def _axes(old, axes):
     order = tuple(axes) if axes else tuple(reversed(range(len(old))))
     normalized = tuple(axis_of("transpose", a, len(old)) for a in order)
@@ -218,9 +204,9 @@ def _transpose_grad(g, out, data, axes):
     return (transpose(g, axes=tuple(back.tolist())),)
 
 
-transpose = strided(
+transpose = register(
     "transpose",
-    rule=lambda old, axes: tuple(old[a] for a in _axes(old, axes)),
+    infer=forward(lambda old, axes: tuple(old[a] for a in _axes(old, axes))),
     strides=_transpose_strides,
     attrs={"axes": (shape, ())},
     eager=lambda data, axes: np.transpose(data, axes or None),
@@ -278,9 +264,9 @@ def _stretch_strides(old, shape):
     return 0, (0,) * pad + tuple(0 if n == 1 else s for n, s in zip(old, steps, strict=True))
 
 
-broadcast_to = strided(
+broadcast_to = register(
     "broadcast_to",
-    rule=_stretched,
+    infer=forward(_stretched),
     strides=_stretch_strides,
     eager=lambda data, shape: np.broadcast_to(data, _stretched(data.shape, shape)),
     attrs={"shape": (shape, REQUIRED)},
@@ -357,9 +343,9 @@ def _slice_eager(data, *, begin, end, step):
     return data[tuple(map(slice, begin, end, step))]
 
 
-slice_ = strided(
+slice_ = register(
     "slice",
-    rule=_slice_rule,
+    infer=forward(_slice_rule),
     strides=_slice_strides,
     eager=_slice_eager,
     attrs={"begin": (bounds, REQUIRED), "end": (bounds, REQUIRED), "step": (bounds, ())},

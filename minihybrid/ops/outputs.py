@@ -78,9 +78,10 @@ def _head_grad(
     smooth_alpha,
 ):
     """Return softmax(data) minus the label's distribution: the gradient of cross entropy."""
-    hit, rest = _hits(out, label, classes), smooth_alpha / max(classes - 1, 1)
+    hit = _hits(out, label, classes) if classes else _to(label, out)
+    rest = smooth_alpha / max(classes - 1, 1)
     grad = out - (hit * (1 - smooth_alpha - rest) + rest if smooth_alpha else hit)
-    counts = _to(label != ignore_label, out)
+    counts = _to(label != ignore_label, out) if use_ignore or valid else None
     grad = (grad * counts if use_ignore else grad) * (grad_scale / divisor)
     if valid:
         grad = grad / _at_least_one(sum_(counts)).reshape((1, 1, 1))
@@ -98,29 +99,13 @@ softmax_head = register(
     "_softmax_head",
     inputs=("data", "label"),
     grad_barrier=True,
-    attrs={
-        "classes": (integer, REQUIRED),
-        "divisor": (number, 1.0),
-        "valid": (boolean, False),
-        **SOFTMAX,
-    },
+    attrs={"classes": (integer, 0), "divisor": (number, 1.0), "valid": (boolean, False), **SOFTMAX},
     infer=lambda specs, **_: (specs, softmax.infer(specs[:1], axis=1, temperature=None)[1]),
     eager=lambda data, label, **_: softmax.eager(data, axis=1, temperature=None),
     lower=lambda specs, data, label, **_: softmax.lower(specs, data, axis=1, temperature=None),
     grad=_head_grad,
-    doc="softmax of (N, classes, S) along axis 1, with the gradient of cross entropy.",
-)
-
-softmax_to = register(
-    "_softmax_to",
-    inputs=("data", "label"),
-    grad_barrier=True,
-    attrs={"grad_scale": (number, 1.0)},
-    infer=softmax_head.infer,
-    eager=softmax_head.eager,
-    lower=softmax_head.lower,
-    grad=lambda g, out, data, label, grad_scale: ((out - _to(label, out)) * grad_scale, None),
-    doc="softmax of (N, classes, S) along axis 1; labels are distributions themselves.",
+    doc="softmax of (N, classes, S) along axis 1, with the gradient of cross entropy. With "
+    "classes=0, labels are distributions themselves.",
 )
 
 
@@ -145,7 +130,7 @@ def _softmax_output(specs, data, label, multi_output, preserve_shape, normalizat
     values = _floats(specs, data).reshape((n, classes, inner))
     if specs[1].shape == specs[0].shape:
         label = label.reshape((n, classes, inner))
-        out = softmax_to(values, label, grad_scale=attrs["grad_scale"])
+        out = softmax_head(values, label, grad_scale=attrs["grad_scale"])
     else:
         positions = {"null": inner, "batch": n * inner, "valid": 1}[normalization]
         out = softmax_head(

@@ -19,7 +19,7 @@ from minihybrid.ops.convolution import convolution, window
 from minihybrid.ops.cpu.flatshift import out_size
 from minihybrid.ops.elementwise import cast
 from minihybrid.ops.layout import flatten as flatten_rows
-from minihybrid.ops.layout import reshape, strided, transpose
+from minihybrid.ops.layout import reshape, transpose
 from minihybrid.ops.loops import T, add_up, each, loops, store
 from minihybrid.ops.neural import fully_connected
 from minihybrid.ops.registry import register
@@ -67,12 +67,11 @@ def _windows_eager(data, **attrs):
     return view.copy()
 
 
-windows = strided(
+windows = register(
     "_windows",
-    rule=_windows_shape,
+    infer=forward(_windows_shape),
     strides=_windows_strides,
     eager=_windows_eager,
-    grad=None,
     attrs=dict.fromkeys(("kernel", "stride", "dilate"), (shape, REQUIRED))
     | {"num_group": (count, 1)},
     doc="The window of each output: (N, C, *size) -> (G, N, *out, C / G, *kernel).",

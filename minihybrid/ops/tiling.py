@@ -30,7 +30,6 @@ from minihybrid.ops.layout import (
     slice_,
     slice_axis,
     squeeze,
-    strided,
     transpose,
 )
 from minihybrid.ops.registry import register
@@ -507,10 +506,10 @@ def _diagonal(old, offset, axis1, axis2):
 
 
 DIAGONAL = {"offset": (integer, 0), "axis1": (integer, 0), "axis2": (integer, 1)}
-diagonal = strided(
+diagonal = register(
     "_diagonal",
     attrs=DIAGONAL,
-    rule=lambda old, **d: _diagonal(old, **d)[0],
+    infer=forward(lambda old, **d: _diagonal(old, **d)[0]),
     strides=lambda old, **d: _diagonal(old, **d)[1:],
     eager=lambda data, **d: np.diagonal(data, **d),
     grad=lambda g, out, data, **d: (put_diagonal(g, data, **d),),

@@ -62,7 +62,7 @@ def drawn_geometry(rng):
 
 def sums_of_taps(data, weight, *, size, kernel, stride, dilate, pad, num_group):
     """The definition, one tap after another."""
-    data, n = im2col.padded(data, pad), len(data)
+    data, n = np.pad(data, [(0, 0), (0, 0), *((p, p) for p in pad)]), len(data)
     out = [
         (m - d * (k - 1) - 1) // s + 1
         for m, k, s, d in zip(data.shape[2:], kernel, stride, dilate, strict=True)

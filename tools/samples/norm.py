@@ -68,8 +68,10 @@ SAMPLES = {
     "softmin": [of((2, 3)), of((2, 3, 4), axis=1, temperature=2.0), of((2, 3), dtype="float64")],
     "SoftmaxActivation": [of((2, 3)), of((2, 3, 2)), of((2, 3, 2), mode="channel")],
     # -- outputs, whose gradient is another one on purpose
-    "_softmax_head": [of((2, 3, 2), index(2, 1, 2), classes=3, smooth=False)],
-    "_softmax_to": [of((2, 3, 1), (2, 3, 1), smooth=False)],
+    "_softmax_head": [
+        of((2, 3, 2), index(2, 1, 2), classes=3, smooth=False),
+        of((2, 3, 1), (2, 3, 1), smooth=False),
+    ],
     "SoftmaxOutput": [
         of((4, 3), index(4), smooth=False),
         of((2, 3), (2, 3), smooth=False),

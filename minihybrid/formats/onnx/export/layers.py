@@ -378,7 +378,7 @@ def clip(draft, node, data):
 LAYERS = {
     **dict.fromkeys(("_matmul", "batch_dot"), product),
     **dict.fromkeys(("Convolution", "_conv"), in_floats(convolution)),
-    **dict.fromkeys(("softmax", "_softmax_head", "_softmax_to"), softmax("Softmax")),
+    **dict.fromkeys(("softmax", "_softmax_head"), softmax("Softmax")),
     "log_softmax": softmax("LogSoftmax"),
     "_attention": attention,
     "FullyConnected": fully_connected,
