@@ -74,8 +74,11 @@ def in_page(text, stem):
     code[0]["source"] = setup(stem).splitlines(keepends=True)
     for cell in code:
         cell["metadata"]["trusted"] = True
-        for data in [output.get("data", {}) for output in cell["outputs"]]:
+        for output in cell["outputs"]:
+            data = output.get("data", {})
             data.update({kind: "".join(text) for kind, text in data.items()})
+            if "text" in output:
+                output["text"] = "".join(output["text"])
     return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
 
 

@@ -40,7 +40,9 @@ def test_figures_show_before_their_cells_run():
     cells = json.loads(make_lite.in_page(text, "21_the_memory_planner"))["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert all(cell["metadata"]["trusted"] for cell in code)
-    data = [output.get("data", {}) for cell in code for output in cell["outputs"]]
+    outputs = [output for cell in code for output in cell["outputs"]]
+    data = [output.get("data", {"text": output.get("text")}) for output in outputs]
+    assert any("text" in values for values in data)
     assert all(isinstance(value, str) for values in data for value in values.values())
 
 
