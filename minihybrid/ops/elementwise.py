@@ -557,7 +557,9 @@ reciprocal = unary(
 )
 sin = by_name("sin", lambda g, y, a: g * cos(a), "The sine.")
 cos = by_name("cos", lambda g, y, a: -g * sin(a), "The cosine.")
-tanh = by_name("tanh", lambda g, y, a: g * (1.0 - y * y), "The hyperbolic tangent.")
+tanh = unary(
+    "tanh", np.tanh, "tanh({a})", lambda g, y, a: g * (1.0 - y * y), "The hyperbolic tangent."
+)
 sigmoid = unary(
     "sigmoid",
     _sigmoid_eager,
