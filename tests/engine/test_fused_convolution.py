@@ -229,6 +229,15 @@ def test_the_next_filters_are_asked_for():
     assert f"fetch(a1, (first + {high} + r) * channels + j)" in text
 
 
+def test_an_addend_is_prefetched_where_a_line_holds_several_vectors():
+    data, weight, _ = conv_arrays(1, 16, 8, geometry((14, 14), (1, 1)))
+    addend = random((1, 8, 14, 14))
+    specs = {f"x{i}": Spec(a.shape, a.dtype) for i, a in enumerate([data, weight, addend])}
+    attrs = geometry((14, 14), (1, 1))
+    graph, *_ = sym.trace(lambda x, w, a: a + sym.Symbol.interpret(conv, (x, w), attrs), specs)
+    assert ("fetch(a2, " in Plan(graph, list(specs)).source) == (LANES < 16)
+
+
 def test_windows_are_copied_only_where_that_is_repaid():
     few = Shapes(1, 8, 255, **geometry((7, 7), (3, 3), pad=1))
     wide = Shapes(1, 8, 256, **geometry((28, 28), (3, 3), pad=1))

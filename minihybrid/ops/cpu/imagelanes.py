@@ -180,11 +180,8 @@ def _rows(k, s, weight, high, lanes, sums):
     k(f"for c in range({s.channels}):")
     k.depth += 1
     for d in axes:
-        k(
-            f"for tap{d} in range(low{d}, high{d}):"
-            if s.images.rough
-            else f"for tap{d} in range({s.kernel[d]}):"
-        )
+        ends = f"low{d}, high{d}" if s.images.rough else s.kernel[d]
+        k(f"for tap{d} in range({ends}):")
         k.depth += 1
     tap = f"{prod(s.kernel) - 1} - ({tap})" if s.back else tap
     k(f"x = (g * {s.channels} + c) * {s.images.plane * lanes} + {s.images.first * lanes}{at}")
@@ -206,11 +203,8 @@ def _pool(k, s, pool, high, lanes, sums, kept):
     """Write max pooling of the sums; windows are disjoint and inside."""
     depth, inner = k.depth, prod(s.out)
     place, at, steps = "r", f"r * {inner}", row_major(s.out)
-    for name, count in (
-        ("r", high),
-        *((f"i{d}", n) for d, n in enumerate(pool["outs"])),
-        ("lane", lanes),
-    ):
+    windows = ((f"i{d}", n) for d, n in enumerate(pool["outs"]))
+    for name, count in (("r", high), *windows, ("lane", lanes)):
         k(f"for {name} in range({count}):")
         k.depth += 1
     for d, n in enumerate(pool["outs"]):

@@ -147,6 +147,8 @@ def points_loops(k, data, weight, out, s):
     # rows are long runs of a channel, for which hardware prefetching suffices.
     near = new < whole and held and not apart
     far = 3 * wide < whole and not near and not apart
+    ends = [buf for ref, buf in k.ins.items() if any(ref in node.inputs for node in k.after)]
+    ends = [buf for buf in ends if buf.shape == out.shape and lanes < line]
     turns = k.length("turns", -(-whole // wide)) if new < whole else 1
     blocks = k.length("blocks", -(-rows // high))
     with k.share("n", s.n, work=work):
@@ -189,6 +191,10 @@ def points_loops(k, data, weight, out, s):
                         k(f"s = tile(T(0), {high}, {vectors})")
                         with k.loop("r", high), k.loop("j", LINES * line, 0, line):  # the next tile
                             k(f"fetch({weight}, (first + {high} + r) * channels + j)")
+                        for end in ends:  # tiles are too narrow for hardware prefetching
+                            with k.loop("r", high), k.loop("j", new, 0, line):
+                                at = f"(n * {s.g} * filters + first + r) * places + p + j"
+                                k(f"fetch({end}, {at})")
                         row = f"work, {strip} + c * {wide}" if packed else f"{data}, at"
                         if far:
                             k(f"ahead = image + p + {wide} + min(block, {vectors - 1}) * {lanes}")
