@@ -93,14 +93,14 @@ def notebook(browser, site):
 def answer(opened, cell, source=None):
     """What a cell prints when it runs, with a text of the reader's or as it is."""
     number = cell.locator(".jp-InputPrompt")
-    before = number.inner_text()
+    number.evaluate("prompt => prompt.textContent = ''")  # it may get the same number again
     cell.locator(".cm-content").click()
     if source:
         opened.page.keyboard.press("Control+A")
         opened.page.keyboard.insert_text(source)
     opened.page.keyboard.press("Control+Enter")
     for _ in range(6000):
-        if number.inner_text() not in (before, "[*]:"):
+        if number.inner_text().strip() not in ("", "[*]:"):
             break
         opened.page.wait_for_timeout(100)
     return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts())
