@@ -7,6 +7,7 @@ Source:  Giles, Collected Matrix Derivative Results (2008), for the gradients.
 Not supported: eigenvalues and the LQ factorization.
 """
 
+import math
 from functools import partial
 
 import numpy as np
@@ -443,7 +444,10 @@ def _slogdet_infer(specs):
 
 
 def _slogdet_eager(data):
-    return tuple(np.reshape(v, _det_rule(data.shape)) for v in np.linalg.slogdet(data))
+    """Use a batch even for one matrix, for which NumPy is slower, because it makes scalars."""
+    *lead, m, n = data.shape
+    results = np.linalg.slogdet(data.reshape(math.prod(lead), m, n))
+    return tuple(v.reshape(lead or (1,)) for v in results)
 
 
 slogdet = register(
