@@ -49,6 +49,9 @@ if importlib.util.find_spec("minihybrid") is None:
 %load_ext minihybrid_course.in_page
 """
 
+# JupyterLab shows MyST's roles as they are written, so their text is enough.
+ROLE = re.compile(r"\{(?:download|term)\}`([^`<]+?)(?:\s+<[^`>]*>)?`")
+
 
 def setup(stem):
     """A chapter's first cell, as it is in a page: the engine comes with the site.
@@ -70,6 +73,9 @@ def in_page(text, stem):
     untrusted ones, and put commas between the lines of a list.
     """
     notebook = json.loads(text)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = ROLE.sub(r"\1", "".join(cell["source"])).splitlines(keepends=True)
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     code[0]["source"] = setup(stem).splitlines(keepends=True)
     for cell in code:

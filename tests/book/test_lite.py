@@ -27,12 +27,19 @@ def test_a_notebook_brings_the_engine_and_is_else_the_same(stem):
     text = (ROOT / f"notebooks/{stem}.ipynb").read_text(encoding="utf-8")
     old, new = (json.loads(t)["cells"] for t in (text, make_lite.in_page(text, stem)))
     changed = [b for a, b in zip(old, new, strict=True) if a["source"] != b["source"]]
-    assert [cell["cell_type"] for cell in changed] == ["code"]
-    source = "".join(changed[0]["source"])
+    setup, *others = [cell for cell in changed if cell["cell_type"] == "code"]
+    texts = ["".join(c["source"]) for c in new if c["cell_type"] == "markdown"]
+    assert others == [] and "{download}" not in str(texts) and "{term}" not in str(texts)
+    source = "".join(setup["source"])
     compile(TransformerManager().transform_cell(source).replace("await ", ""), stem, "exec")
     assert "%pip" not in source and 'piplite.install("minihybrid", deps=False)' in source
     for library in run_here.CHAPTERS.get(stem, {}).get("libraries", []):
         assert repr(library) in source
+
+
+def test_roles_leave_their_text():
+    text = "open the {download}`notebook with\ngaps <build/04.ipynb>`: its {term}`latency` is `low`"
+    assert make_lite.ROLE.sub(r"\1", text) == "open the notebook with\ngaps: its latency is `low`"
 
 
 def test_figures_show_before_their_cells_run():
