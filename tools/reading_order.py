@@ -8,7 +8,7 @@ PACKAGE = Path(__file__).parents[1] / "minihybrid"
 READING_ORDER = """
     core core.pytree core.op core.hooks core.lazy core.checked_call core.convert
     core.fork_safe core.lru_cache core.attribute core.context core.switches core.placement
-    core.definition_checks core.lengths
+    core.definition_checks core.lengths core.source_lines core.name
     ops.registry ops.cpu ops.cpu.machine ops.gpu ops.shapes ops.integers ops.loops
     ops.elementwise
     ops.bfloat16 ops.gpu.order ops.reduce ops.layout ops.filled ops.joining ops.indexing
@@ -18,9 +18,9 @@ READING_ORDER = """
     ops.windows ops.pooling ops.random ops.norm ops.outputs ops.recurrent ops.ctc
     ops.cpu.flash ops.gpu.flash ops.attention ops.quantize
     ops.gpu.linalg ops.linalg ops.resizing ops.boxes ops.anchors ops.regions ops.np.names
-    ops.np.shapes ops.np ops.signatures ops.infix ops.eager_cache ops.distributions ops
-    core.files core.params core.writes core.graph core.source_lines core.tracing core.array core.nd
-    core.backprop core.name core.serial core.sym core.tape core.passes.rewrite
+    ops.np.shapes ops.np ops.signatures ops.infix ops.errors ops.eager_cache ops.distributions ops
+    core.files core.params core.writes core.graph core.tracing core.array core.nd
+    core.backprop core.serial core.sym core.tape core.passes.rewrite
     core.passes.expand core.passes.fold core.passes.cse core.passes.dce core.passes.memory
     core.passes.gradient core.passes core.targets core.pipeline core.plan core.numpy_target
     core.compiled core.initial core.parameter core.arguments core.cache_entry core.hybrid

@@ -158,7 +158,7 @@ class NDArray(Value):
         try:
             datas = [v.data for v in inputs]
         except AttributeError:
-            raise _missing(op, inputs, attrs) from None
+            raise op.missing(inputs, attrs) from None
         specs = specs_of(datas)
         signature = (specs, *attrs.values())
         if signature in op.checked:
@@ -183,12 +183,7 @@ class NDArray(Value):
     @classmethod
     def composed(cls, op, specs, inputs, attrs):
         """Run a composite operator by its decomposition into nd operators."""
-        try:
-            out = op.expanded(specs, [v._twin(NDArray) for v in inputs], attrs, STATE.training)
-        except HybridError:
-            raise
-        except UNEXPECTED as error:
-            raise op.sentence(HybridError, specs, attrs, error) from None
+        out = op.expanded(specs, [v._twin(NDArray) for v in inputs], attrs, STATE.training)
         out = _write_states(op, inputs, attrs, out) if op.aux else out
         unaliased = partial(_apart, inputs=inputs, kind=cls.kind)  # an output may alias an input
         return tuple(map(unaliased, out)) if isinstance(out, tuple) else unaliased(out)
@@ -665,12 +660,6 @@ def _refuse_other_specs(op, inferred, outs):
                 f"{op.name}: its eager function gave {actual}, but its infer says {spec}, which "
                 "hybridized code relies on; correct one of the two"
             )
-
-
-def _missing(op, inputs, attrs):
-    """Return the error for a missing input."""
-    place = next(i for i, value in enumerate(inputs) if value is None)
-    return AttrError(f"{op.name}: the input '{op.input_names(attrs)[place]}' is missing")
 
 
 def _elsewhere(op, datas, attrs):

@@ -368,7 +368,7 @@ class Block(metaclass=CheckedCall):
             if call:
                 return call(args)
             out = self._run(*args) if self._direct else self.forward(*args)
-        except (TypeError, AttributeError) as error:
+        except (TypeError, AttributeError, HybridError) as error:
             from minihybrid.core.call_errors import refuse_inputs
 
             refuse_inputs(self, error, args)

@@ -14,6 +14,7 @@ from minihybrid.core.graph import topological
 from minihybrid.core.op import AttrError, HybridError, described, legible, unknown_argument
 from minihybrid.core.parameter import ParameterDict
 from minihybrid.core.sym import Group, Symbol
+from minihybrid.ops.errors import said_by_block
 
 Parameter = inspect.Parameter
 BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -108,11 +109,11 @@ def check_symbols(outputs: list, inputs: list) -> None:
 def refuse_inputs(block: Any, error: Exception, args: tuple) -> None:
     """Raise AttrError if the inputs don't match the signature of the subclass's method.
 
-    That is `forward`, or `hybrid_forward`, which takes F before the inputs, and
-    the parameters by name.
+    An operator's error gets the layer's name instead. The method is `forward`, or
+    `hybrid_forward`, which takes F before the inputs, and the parameters by name.
     """
     if isinstance(error, HybridError):
-        return
+        return said_by_block(block, error)
     if "_children" not in vars(block):
         raise AttrError(
             f"{type(block).__name__}: its __init__ did not call super().__init__(); let that be "

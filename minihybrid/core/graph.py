@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from minihybrid.core.op import UNEXPECTED, UNKNOWN, HybridError, Node, Op, ShapeError, Spec, legible
+from minihybrid.ops.errors import said_by_node
 from minihybrid.ops.shapes import agree, longer
 
 
@@ -316,7 +317,7 @@ def _learn(node, specs):
     try:
         new_ins, outs = node.op.specs_of([specs[n][i] for n, i in node.inputs], node.attrs)
     except HybridError as error:
-        raise type(error)(f"{error} (node '{node.name:.60}')") from None
+        raise said_by_node(node, error) from None
     if _keeps_specs(node, specs[node][0]):
         new_ins = specs[node]
     learnt = []

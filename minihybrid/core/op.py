@@ -41,11 +41,7 @@ def legible(text, most=200):
     if len(text) > most:
         half = (most - 3) // 2
         text = f"{text[:half]}...{text[-half:]}"
-    return (
-        text
-        if text.isprintable()
-        else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-    )
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 class HybridError(RuntimeError):
@@ -518,6 +514,11 @@ class Op:
                 )
         return inputs, attrs
 
+    def missing(self, inputs, attrs):
+        """Return the error for a missing input."""
+        name = self.input_names(attrs)[[v is None for v in inputs].index(True)]
+        return AttrError(f"{self.name}: the input '{name}' is missing")
+
     def normalize(self, kwargs):
         """Add defaults to attributes and normalize each value."""
         attrs = {}
@@ -580,7 +581,12 @@ class Op:
 
             return in_float32(self, specs, inputs, attrs, training)
         mode = {"training": training} if self.modal else {}
-        return self.expand(specs, *inputs, **attrs, **mode)
+        try:
+            return self.expand(specs, *inputs, **attrs, **mode)
+        except (HybridError, *UNEXPECTED) as error:
+            from minihybrid.ops.errors import said_by_op
+
+            raise said_by_op(self, specs, attrs, error) from None
 
     def sentence(self, kind, ins, attrs, error):
         """Return an error of `kind` for an exception of Python or NumPy."""

@@ -114,9 +114,9 @@ def _no_numpy(what):
 def _no_shape(what):
     return _refuse(
         what,
-        f"{NOT_YET}, and the graph must do for other shapes, too",
-        "use the codes of reshape (0 keeps an axis, -1 infers one) or operators that take the "
-        f"shape from an array, such as F.zeros_like and F.broadcast_like, {IMPERATIVE}",
+        f"{NOT_YET}, and the graph must do for other shapes, dtypes and devices, too",
+        "use the codes of reshape (0 keeps an axis, -1 infers one) or operators that take these "
+        f"from an array, such as F.zeros_like and F.broadcast_like, {IMPERATIVE}",
     )
 
 
@@ -149,6 +149,8 @@ class Symbol(Value):
             return as_symbol(op.expanded(specs, inputs, attrs, current.training))
         name = NameManager.current().get(name, hint(op))
         if any(v is None for v in inputs):
+            if current:
+                raise op.missing(inputs, attrs)
             names = op.input_names(attrs)
             inputs = [
                 v if v is not None else var(f"{name}_{n}")

@@ -103,7 +103,9 @@ class EvalMetric(metaclass=CheckedCall):
 
     def measure(self, label, pred):
         """Return increments of (sum, count) for NumPy arrays of one batch."""
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} has no measure method; write measure(self, label, pred)"
+        )
 
     def update(self, labels, preds):
         """Add a batch: arrays, or equally long lists of labels and predictions."""

@@ -1,4 +1,4 @@
-"""Suggestions for PyTorch names, in the error of a missing attribute.
+"""Suggestions for names of PyTorch, and of arrays while tracing, in the error of a missing one.
 
 Defines: `instead`, the error message; `HERE`, the table.
 
@@ -6,10 +6,13 @@ It's used only after an attribute lookup failed, so existing names have no overh
 Not supported: whole PyTorch programs (the book has a page for PyTorch users).
 """
 
-from minihybrid.core import hooks
+from minihybrid.core import hooks, nd
 from minihybrid.core.block import Block
 from minihybrid.core.hooks import own_names
+from minihybrid.core.nd import NDArray
 from minihybrid.core.parameter import Parameter
+from minihybrid.core.sym import NOT_YET, Symbol
+from minihybrid.core.tracing import IMPERATIVE, is_tracing, user_line
 from minihybrid.ops.infix import Value
 
 DTYPES = {"float": "float32", "double": "float64", "half": "float16", "long": "int64"}
@@ -18,6 +21,8 @@ DTYPES |= {"int": "int32", "short": "int16", "byte": "uint8", "bool": "bool"}
 ARRAYS = {
     **{name: f"x.astype('{dtype}')" for name, dtype in DTYPES.items()},
     "add_": "x += y",
+    "all": "x.min()",
+    "any": "x.max()",
     "apply_": "an operator on the whole array, or nd.array(...) of NumPy's result",
     "bmm": "nd.batch_dot(x, y)",
     "chunk": "x.split(num_outputs, axis)",
@@ -211,20 +216,45 @@ HERE = {  # kind -> PyTorch name -> our equivalent or, after "- ", why none is n
 KINDS = {Block: "block", Parameter: "parameter", Value: "array"}  # all others are optimizers
 
 
+HELD = "pass arrays as inputs, or hold them as constants (self.params.get_constant)"
+TRACED = {"array": HELD, "from_numpy": HELD, "empty": "use F.zeros", "concatenate": "use F.concat"}
+
+
+def while_tracing(owner, name):
+    """Return the message that a name works on arrays only, or `None`."""
+    is_method = hasattr(NDArray, name)
+    if isinstance(owner, Symbol) and is_method:
+        what, why = f"x.{name} on the Symbol '{owner.name}'", NOT_YET
+        remedy = "read it outside of the block"
+    elif (
+        isinstance(owner, str) and owner == "sym" and is_tracing() and hasattr(nd, name) | is_method
+    ):
+        what, why = f"F.{name}", f"the block is traced, with F = mx.sym, and {NOT_YET}"
+        remedy = "return x and convert the result" if is_method else "call it outside of the block"
+        remedy = TRACED.get(name, remedy)
+    else:
+        return None
+    return f"{what}{user_line()}: {why}; {remedy}, {IMPERATIVE}"
+
+
 @hooks.instead.implement
 def instead(owner, name):
-    """Return the message that an object or namespace lacks a PyTorch name, or `None`.
+    """Return the message that an object or namespace lacks a name, or `None`.
 
     >>> instead(Block(), "eval")
     "Block has no 'eval', as PyTorch has; it isn't needed: outside of autograd.record() a net \
 predicts"
     """
+    if message := while_tracing(owner, name):
+        return message
     if isinstance(owner, str):
         title, kind = owner, "nd" if owner == "sym" else owner
     else:
         title = type(owner).__name__
         kind = next((k for parent, k in KINDS.items() if isinstance(owner, parent)), "optimizer")
     entry = HERE.get(kind, {}).get(name)
+    if entry is None and kind in ("nd", "np") and hasattr(NDArray, name):
+        return f"{title} has no function '{name}', but arrays have the method; write x.{name}()"
     if entry is None:
         return None
     here = entry.format(F=title)

@@ -304,3 +304,7 @@ class _Symbol(Numpy, Symbol):
         return _Symbol(constant(values).refs)
 
     beside = constant
+
+    def on_device(self, values):
+        """Return a constant of the graph being traced."""
+        return self.constant(values)

@@ -169,3 +169,5 @@ class _Symbol(Numpy, Symbol):
     @staticmethod
     def beside(values: Same) -> Same:
         """Return a constant of the graph being traced."""
+    def on_device(self: Same, values) -> Same:
+        """Return a constant of the graph being traced."""

@@ -14,7 +14,7 @@ from minihybrid.core.convert import dtype_of
 from minihybrid.core.op import DTypeError, HybridError, ShapeError
 from minihybrid.np.public import FUNCTIONS, kind_of, lengths, public
 from minihybrid.ops import OPS
-from minihybrid.ops.infix import Value, is_number, said_by
+from minihybrid.ops.infix import Value, is_number, refuse_parameter, said_by
 from minihybrid.ops.np.names import is_whole, with_number
 from minihybrid.ops.shapes import axes_of
 from minihybrid.ops.signatures import Called
@@ -119,6 +119,7 @@ def beside(value, other, name):
     A scalar's dtype depends on that value (`with_number`).
     """
     if not is_number(other):
+        refuse_parameter(other, name)
         return value.convert(other, name)
     full, kind = OPS["_npi_full_like"], kind_of(value)
     if isinstance(other, BOOLS):

@@ -246,12 +246,15 @@ def _inputs(attrs):
 def window(op, data, kernel, stride, dilate, pad, layout):
     """Return checked (stride, dilate, pad), one value per axis."""
     n = len(kernel)
-    if n not in LAYOUTS or len(data) != n + 2:
+    if n not in LAYOUTS:
+        raise AttrError(
+            f"{op}: kernel={kernel} does not fit; needed: 1, 2 or 3 numbers, one for each axis "
+            "after the channels"
+        )
+    if len(data) != n + 2:
         raise ShapeError(
-            f"{op}: data has shape {data}, but kernel={kernel} needs (N, C{', size' * n}); the "
-            "kernel has 1, 2 or 3 numbers, one for each axis after the channels"
-            + "; a single image becomes a batch of one by x.expand_dims(0)"
-            * (len(data) == n + 1)
+            f"{op}: data has shape {data}, but kernel={kernel} needs (N, C{', size' * n})"
+            + "; a single image becomes a batch of one by x.expand_dims(0)" * (len(data) == n + 1)
         )
     settings = {"stride": stride, "dilate": dilate, "pad": pad}
     for name, value in settings.items():

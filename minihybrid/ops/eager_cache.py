@@ -105,7 +105,7 @@ def _steps(op, specs, attrs, training):
     try:
         out = inputs[0].interpret(op, inputs, attrs)
         outs = [v.place for v in (out if isinstance(out, tuple) else (out,))]
-    except (AttributeError, *UNEXPECTED):
+    except (AttributeError, HybridError, *UNEXPECTED):
         return [], []
     if op.aux or min(outs) < len(inputs):  # states, or an output that is an input
         return [], []

@@ -359,6 +359,8 @@ def _leaky_infer(specs, act_type, **_):
         gamma_shape, dtype = learnt[0]
         if shape is None:
             return [specs[0], Spec(gamma_shape, dtype or kind)], [out]
+        if not shape:
+            raise ShapeError("LeakyReLU: data has shape (), but prelu needs an axis of channels")
         channels = shape[1 if len(shape) > 1 else 0]
         if gamma_shape is not None and channels != -1 and gamma_shape not in ((1,), (channels,)):
             raise ShapeError(

@@ -47,8 +47,8 @@ def places(op, index, length, mode):
     outside = (index < (-length if mode == "signed" else 0)) | (index >= length)
     if mode != "wrap" and outside.any():
         raise ShapeError(
-            f"{op}: index {index[outside][0]} is outside of an axis of length {length}; "
-            "mode='clip' and mode='wrap' of take accept any index"
+            f"{op}: index {index[outside][0]} is outside of an axis of length {length}; needed: "
+            f"whole numbers from {-length if mode == 'signed' else 0} to {length - 1}"
         )
     return index % max(length, 1)
 

@@ -13,27 +13,31 @@ import re
 from functools import cache, partial, wraps
 from importlib.machinery import ModuleSpec
 from numbers import Integral, Number
+from types import TracebackType
 
 from minihybrid.core import hooks
 from minihybrid.core.attribute import KNOWN, AttrScope
 from minihybrid.core.context import check_context
 from minihybrid.core.hooks import FACES, own_names
 from minihybrid.core.op import AttrError, HybridError, PlaceError, ShapeError, described
+from minihybrid.core.source_lines import is_ours
 from minihybrid.ops.registry import OPS, is_own
 from minihybrid.ops.signatures import Called
 from minihybrid.ops.tiling import split_v2
 
 PRINTED = {"nd": "minihybrid.ndarray", "sym": "minihybrid.symbol"}  # as in MXNet
 NOTHING = {}  # no attributes
+SIGNS = {}  # operator -> its infix form, as in x + y
 USUAL = {float, int}  # scalar types that need no further check
 
 
 def said_by(name, error):
     """Make an error message start with the name that the caller used, not an inner
-    operator's."""
+    operator's, and show no frames of the engine but the outermost and the innermost.
+    """
     text = str(error.args[0]) if error.args else ""
     head, _, rest = text.partition(": ")
-    inner = rest and re.fullmatch(r"[\w.]+|x\W+y?", head)
+    inner = rest and re.fullmatch(rf"[\w.]+|{SIGN}", head)
     text = f"{name}: {rest if inner else text}"
     if name.startswith(("np", "ndarray")):
         text = text.replace("an NDArray", "an np.ndarray").replace("nd.array(", "np.array(")
@@ -41,6 +45,23 @@ def said_by(name, error):
             r"call it as nd\.\w+ or .*", "pass an array, as np.array(...) makes one", text
         )
     error.args = (text,)
+    shorten(error)
+
+
+def shorten(error):
+    """Leave the frames of user code in a traceback, and the engine's first and last."""
+    outer = place = error.__traceback__
+    users = []
+    while place and place.tb_next:
+        place = place.tb_next
+        users += [place] if not is_ours(place.tb_frame) or not place.tb_next else []
+    inner = None
+    for place in reversed([outer, *users] if outer else []):
+        inner = TracebackType(inner, place.tb_frame, place.tb_lasti, place.tb_lineno)
+    error.__traceback__ = inner
+
+
+SIGN = r"x\W+y?"  # as in x + y
 
 
 def naming(name, function):
@@ -67,12 +88,14 @@ def _infix(sign, name, elemwise, scalar, rscalar=None):
     """Return the methods of one infix operator; `rscalar` implements `2 - x`."""
     same, stretch = OPS[elemwise], OPS["broadcast_" + name]
     by_scalar, from_scalar = OPS[scalar], OPS[rscalar or scalar]
+    SIGNS.update(dict.fromkeys((elemwise, scalar, rscalar or scalar), sign))
 
     def apply(self, other):
         try:
             if not isinstance(other, Value):
                 if is_number(other):
                     return by_scalar.applied((self,), {"scalar": other})
+                refuse_parameter(other, sign)
                 other = self.convert(other, sign)
             return (same if self.lines_up(other) else stretch).applied((self, other), NOTHING)
         except HybridError as error:
@@ -89,6 +112,15 @@ def _infix(sign, name, elemwise, scalar, rscalar=None):
         return apply(self.convert(other, sign), self)
 
     return apply, apply_reversed
+
+
+def refuse_parameter(value, sign):
+    """Raise AttrError for a Parameter as an operand."""
+    if hasattr(value, "list_data"):
+        raise AttrError(
+            f"{sign}: the Parameter '{value.name}' is no array; write param.data(), or take it as "
+            "an argument of hybrid_forward, under its attribute's name"
+        )
 
 
 def is_number(value):
@@ -273,6 +305,8 @@ def _method(name, op):
             return op.applied((self, *args), kwargs)
         except HybridError as error:
             said_by(name, error)
+            if kwargs.keys() >= {"dtype", "out"}:  # np.mean(x) calls x.mean like this
+                error.args = (f"np.{name}: NumPy's function got our array; write x.{name}()",)
             raise
 
     method.__name__ = name
@@ -332,12 +366,15 @@ class Unknown:
 
     def __init__(self, name, module, names=OPS):
         self.name, self.module, self.names = name, module, names
+        from minihybrid.core.tracing import is_tracing
+
+        self.message = hooks.instead(module, name) if is_tracing() else None
 
     def __str__(self):
         from difflib import get_close_matches  # slow to import, needed only for errors
 
         module, public = self.module, [n for n in self.names if not n.startswith("_")]
-        if message := hooks.instead(module, self.name):
+        if message := self.message or hooks.instead(module, self.name):
             return message
         near = [f" (did you mean '{n}'?)" for n in get_close_matches(self.name, public, 1, 0.8)]
         return f"{module} has no function '{self.name}'{''.join(near)}; dir({module}) lists all"

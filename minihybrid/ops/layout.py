@@ -141,7 +141,7 @@ reshape = view(
 flatten = view(
     "Flatten",
     "flatten",
-    rule=lambda old: (old[0], math.prod(old[1:])),
+    rule=lambda old: (*old[:1], math.prod(old[1:])),
     doc="(N, a, b, ...) -> (N, a * b * ...).",
 )
 expand_dims = view(
@@ -313,6 +313,11 @@ def slices(old, begin, end, step):
     """Return Python slices as (first, last, step, length); `None` is the edge."""
     if len(begin) > len(old):
         raise ShapeError(f"slice: {len(begin)} ranges for the {len(old)} axes of {old}")
+    if not len(begin) == len(end) == len(step or end):
+        raise ShapeError(
+            f"slice: begin={begin}, end={end} and step={step} have different lengths; give each a "
+            "value per axis, or None for the edge"
+        )
     parts = []
     for i, n in enumerate(old):
         at = slice(*(part[i] if i < len(part) else None for part in (begin, end, step)))

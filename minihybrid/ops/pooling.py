@@ -332,6 +332,13 @@ def _geometry(data, kernel, global_pool, pooling_convention, stride, pad, layout
     """Return the checked geometry of the windows."""
     if global_pool:
         kernel, stride, pad = data[2:], (), ()
+        layouts = [layout] if layout else list(LAYOUTS.values())
+        if len(data) not in map(len, layouts):
+            raise ShapeError(
+                f"Pooling: data has shape {data}, but the layout {' or '.join(layouts)} is needed"
+                + "; a single image becomes a batch of one by x.expand_dims(0)"
+                * (len(data) == len(layouts[0]) - 1)
+            )
     if not kernel:
         raise AttrError(
             "Pooling: kernel is missing; give a length for each axis after "
@@ -347,7 +354,7 @@ def _geometry(data, kernel, global_pool, pooling_convention, stride, pad, layout
     if any(k > n + 2 * p for k, n, p in zip(kernel, size, pad, strict=True)):
         raise ShapeError(
             f"Pooling: kernel={kernel} does not fit into data {data} with "
-            f"pad={pad}; use a smaller kernel, or global_pool=True"
+            f"pad={pad}; use a smaller kernel, or pool over all places"
         )
     less = {"valid": lambda s: 0, "full": lambda s: s - 1}
     outs = tuple(

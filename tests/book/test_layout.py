@@ -114,6 +114,8 @@ UPWARD = {
     ("core.context", "runtime.device"): "`num_gpus()`",
     ("core.files", "formats.foreign"): "an existing file is replaced",
     ("core.op", "ops.bfloat16"): "operators on bfloat16",
+    ("core.op", "ops.errors"): "the sentence of an error",
+    ("ops.infix", "core.tracing"): "the sentence of an error",
     ("core.graph", "view.text"): "`graph.show()`",
     ("core.hybrid", "runtime.guards"): "`net.plans.show()`",
     ("core.numpy_target", "codegen.numpy.whole"): "`plan.source`",

@@ -18,7 +18,7 @@ import minihybrid as mx
 from minihybrid import autograd, gluon, nd, sym
 from minihybrid.core import tracing
 from minihybrid.core.files import FileError
-from minihybrid.gluon import nn
+from minihybrid.gluon import nn, rnn
 
 
 def one_line_net(body, *inputs):
@@ -194,6 +194,50 @@ def test_what_does_not_combine_with_a_symbol(body, remedy):
     assert f"{__file__}, line {line_of(body)}" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "body, what, remedy",
+    [
+        (
+            lambda F, x: x * F.array([1, 2, 3]),
+            "F.array",
+            "hold them as constants (self.params.get_constant)",
+        ),
+        (lambda F, x: F.asnumpy(x), "F.asnumpy", "return x and convert the result"),
+        (lambda F, x: F.waitall(), "F.waitall", "call it outside of the block"),
+        (lambda F, x: F.concatenate([x, x]), "F.concatenate", "use F.concat"),
+        (lambda F, x: x.grad, "x.grad on the Symbol 'data'", "read it outside of the block"),
+        (lambda F, x: x.wait_to_read(), "x.wait_to_read on", "read it outside of the block"),
+    ],
+)
+def test_a_name_that_only_arrays_have_says_so_while_tracing(body, what, remedy):
+    with pytest.raises(AttributeError) as caught:
+        one_line_net(body)
+    text = str(caught.value)
+    assert text.startswith(what) and f" ({__file__}, line {line_of(body)}): " in text
+    assert f"{remedy}, or leave this block imperative, without hybridize()" in text
+    assert str(pytest.raises(AttributeError, getattr, sym, "array").value).startswith("sym has no")
+
+
+def test_a_parameter_is_no_operand():
+    net = nn.Dense(1, in_units=1, prefix="d_")
+    for x in (nd.ones((1,)), mx.np.ones((1,)), sym.var("x")):
+        with pytest.raises(mx.AttrError, match=r"the Parameter 'd_weight' is no array; write par"):
+            x * net.weight
+
+
+def test_functions_of_numpy_are_told_from_ours():
+    for call in (lambda: np.mean(nd.ones((2,))), lambda: one_line_net(lambda F, x: np.mean(x))):
+        with pytest.raises(mx.AttrError, match=r"^np.mean: .* write x.mean\(\)$"):
+            call()
+
+
+def test_an_index_list_is_traced_in_np():
+    net = gluon.nn.HybridLambda(lambda F, x: x[[1, 0, 1]])
+    net.hybridize(backend="numpy")
+    x = mx.np.arange(6).reshape(2, 3)
+    assert net(x).asnumpy().tolist() == x.asnumpy()[[1, 0, 1]].tolist()
+
+
 def test_a_symbol_from_outside_of_the_trace():
     outside = sym.var("outside")
     with pytest.raises(
@@ -288,6 +332,21 @@ WRONG = [
         "slice: 3 ranges for the 2 axes of (2, 3)",
     ),
     (
+        lambda F, x: F.slice(x, begin=(0,), end=(1, 2)),
+        mx.ShapeError,
+        "slice: begin=(0,), end=(1, 2) and step=() have different lengths",
+    ),
+    (
+        lambda F, x: F.Pooling(x, global_pool=True, layout="NCHW"),
+        mx.ShapeError,
+        "Pooling: data has shape (2, 3), but the layout NCHW is needed",
+    ),
+    (
+        lambda F, x: F.argmax_channel(x.sum(axis=0)),
+        mx.ShapeError,
+        "argmax_channel: axis 1 does not exist in 1 dimensions",
+    ),
+    (
         lambda F, x: x + x.astype("int32"),
         mx.DTypeError,
         "x + y: the inputs are float32 and int32, but one dtype is needed; "
@@ -341,6 +400,8 @@ def test_a_wrong_call_says_what_was_found_and_needed(body, kind, message):
 
 
 def test_a_missing_input():
+    with pytest.raises(mx.AttrError, match="^where: the input 'y' is missing$"):
+        one_line_net(lambda F, x: F.where(x, x))
     with pytest.raises(mx.AttrError, match="dot: the input 'rhs' is missing"):
         nd.dot(nd.ones((2, 2)))
     with pytest.raises(mx.AttrError, match="FullyConnected: the input 'weight' is missing"):
@@ -580,6 +641,51 @@ def test_an_unknown_shape_without_leave_to_wait():
         param.initialize()
 
 
+class Ours(gluon.HybridBlock):
+    """A block of a user, whose operators are named themselves."""
+
+    def hybrid_forward(self, F, x):
+        return F.dot(x, x)
+
+
+LAYERS = {  # what an error starts with -> layer, input
+    "Dense 'l': the inputs are": (lambda: nn.Dense(2, prefix="l_"), nd.ones((2, 3), dtype="int32")),
+    "Conv2D 'l': data has shape (2, 3), but kernel_size=": (
+        lambda: nn.Conv2D(2, 3, prefix="l_"),
+        nd.ones((2, 3)),
+    ),
+    "MaxPool2D: kernel_size=(7, 7) does not fit into": (
+        lambda: nn.MaxPool2D(7),
+        nd.ones((1, 1, 5, 5)),
+    ),
+    "GlobalAvgPool2D: data has shape (2, 3), but": (nn.GlobalAvgPool2D, nd.ones((2, 3))),
+    "BatchNorm 'l': with data (2, 3): gamma has": (
+        lambda: nn.BatchNorm(in_channels=2, prefix="l_"),
+        nd.ones((2, 3)),
+    ),
+    "LSTM 'l': the inputs have shape (2, 3)": (lambda: rnn.LSTM(2, prefix="l_"), nd.ones((2, 3))),
+    "dot: (2, 3) times (2, 3) does not": (Ours, nd.ones((2, 3))),
+    "dot: (2, 3) times (2, 3)": (
+        lambda: nn.HybridLambda(lambda F, x: F.dot(x, x)),
+        nd.ones((2, 3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("start", LAYERS)
+def test_an_error_inside_a_layer_names_the_layer(start, hybrid):
+    make, x = LAYERS[start]
+    net = nn.HybridSequential()
+    net.add(make())
+    net.initialize()
+    net.hybridize(hybrid, backend="numpy")
+    with pytest.raises(mx.HybridError, match=f"^{re.escape(start)}") as caught:
+        net(x)
+    files = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert sum(Path(f).is_relative_to(Path(mx.__file__).parent) for f in files) <= 3
+
+
 def test_another_number_of_inputs_than_the_first_time():
     net = nn.Dense(2, prefix="d_")
     net.initialize()
@@ -589,7 +695,7 @@ def test_another_number_of_inputs_than_the_first_time():
         with pytest.raises(
             mx.ShapeError,
             match=re.escape(
-                "FullyConnected: with data (1, 6) and num_hidden=2: weight has shape (2, 5), but "
+                "Dense 'd': with data (1, 6) and units=2: weight has shape (2, 5), but "
                 "(2, 6) is needed"
             ),
         ):
@@ -604,7 +710,7 @@ def test_another_dtype_than_the_parameters():
         net.hybridize(hybrid, backend="numpy")
         with pytest.raises(
             mx.DTypeError,
-            match="FullyConnected: the inputs are float32 and float64, but one dtype is needed",
+            match="Dense '.*': the inputs are float32 and float64, but one dtype is needed",
         ):
             net(nd.ones((1, 3), dtype="float64"))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minihybrid import AttrError, autograd, gluon, nd, sym
+from minihybrid import AttrError, ShapeError, autograd, gluon, nd, sym
 from minihybrid.gluon import loss as losses
 
 GOLDEN = Path(__file__).parents[1] / "golden/training"
@@ -139,3 +139,32 @@ def test_files_of_losses_have_mxnets_name_of_softrelu(loss):
     assert '"op": "Activation"' in text and '"act_type": "softrelu"' in text
     assert '"op": "Activation"' in sym.softrelu(sym.var("x")).tojson()
     assert "_npi_arctan2" in sym.broadcast_arctan2(sym.var("x"), sym.var("y")).tojson()
+
+
+WRONG_LABELS = {  # loss -> shapes of its inputs, what the error says
+    "L2Loss": ([(2, 2), (3, 2)], "label has shape (3, 2) and pred has shape (2, 2), but both must"),
+    "L1Loss": ([(2, 2), (5,)], "label has shape (5,) and pred has shape (2, 2), but both must"),
+    "HuberLoss": ([(2, 2), (5,)], "label has shape (5,) and pred has shape (2, 2), but both must"),
+    "PoissonNLLLoss": ([(2, 2), (5,)], "target has shape (5,) and pred has shape (2, 2), but"),
+    "SoftmaxCrossEntropyLoss": ([(2, 2), (5,)], "one class index per sample is needed"),
+    "SigmoidBinaryCrossEntropyLoss": ([(2, 2), (2, 2), None, (5,)], "pos_weight has shape (5,)"),
+    "KLDivLoss": ([(2, 2), (5,)], "label has shape (5,) and pred has shape (2, 2), but one shape"),
+    "HingeLoss": ([(2, 2), (5,)], "label has shape (5,) and pred has shape (2, 2), but both must"),
+    "SquaredHingeLoss": ([(2, 2), (2, 2), (5,)], "sample_weight has shape (5,), but"),
+    "LogisticLoss": ([(2, 2), (5,)], "label has shape (5,) and pred has shape (2, 2), but both"),
+    "TripletLoss": ([(2, 2), (2, 2), (5,)], "negative has shape (5,) and pred has shape (2, 2)"),
+    "CosineEmbeddingLoss": ([(2, 2), (2, 2), (5,)], "one label per pair is needed"),
+    "SDMLLoss": ([(2, 2), (3, 4)], "x1 has shape (2, 2) and x2 has shape (3, 4), but one shape"),
+    "CTCLoss": ([(2, 2), (3, 4)], "pred has shape (2, 2) and label has shape (3, 4), but NTC"),
+}
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("name", WRONG_LABELS)
+def test_a_wrong_shape_names_the_loss_and_its_arguments(name, hybrid):
+    shapes, message = WRONG_LABELS[name]
+    compute = getattr(losses, name)()
+    compute.hybridize(hybrid, backend="numpy")
+    with pytest.raises(ShapeError) as caught:
+        compute(*(s and nd.ones(s) for s in shapes))
+    assert str(caught.value).startswith(f"{name}: ") and message in str(caught.value)

@@ -247,8 +247,14 @@ def test_a_hybridized_cell_keeps_its_plan():
     [
         (lambda: rnn.LSTM(3, layout="CTN"), "LSTM: layout='CTN' does not fit"),
         (lambda: rnn.GRU(0), "GRU: hidden_size=0 does not fit"),
-        (lambda: layer("gru")(nd.ones((2, 3))), "RNN: data has shape .2, 3., but .T, N, C."),
-        (lambda: layer("gru")(data(), nd.ones((1, 5, 3))), "RNN: .* state has shape .1, 5, 3."),
+        (
+            lambda: layer("gru")(nd.ones((2, 3))),
+            "GRU '.*': the inputs have shape .2, 3., but .T, N, C.",
+        ),
+        (
+            lambda: layer("gru")(data(), nd.ones((1, 5, 3))),
+            "GRU '.*hidden_size=3: state has shape .1, 5, 3.",
+        ),
         (lambda: layer("gru")([1.0]), "is given|are needed|is needed"),
         (lambda: rnn.LSTMCell(2).unroll(3, data()), "length=3, but the inputs .4, 2, 3."),
         (lambda: rnn.LSTMCell(2).unroll(3, [nd.ones((1, 2))] * 2), "length=3, but there are 2"),

@@ -137,8 +137,13 @@ class _Gates(HybridRecurrentCell):
         info = {"shape": (batch_size, self._hidden_size), "__layout__": "NC"}
         return [dict(info) for _ in range(self.N_STATES)]
 
-    def _products(self, F, inputs, state, weights):
-        at = f"t{self._counter}_"
+    def _products(self, F, inputs, states, weights):
+        if len(states) != self.N_STATES:
+            raise AttrError(
+                f"{type(self).__name__} '{self.name}': the number of states is {len(states)}, but "
+                f"{self.N_STATES} is needed; begin_state(batch_size) makes them"
+            )
+        at, state = f"t{self._counter}_", states[0]
         return at, *(
             F.FullyConnected(
                 x, weights[f"{n}_weight"], weights[f"{n}_bias"], num_hidden=self._rows, name=at + n
@@ -173,7 +178,7 @@ class RNNCell(_Gates):
 
     def hybrid_forward(self, F, inputs, states, **weights):
         """Run one step."""
-        at, x, h = self._products(F, inputs, states[0], weights)
+        at, x, h = self._products(F, inputs, states, weights)
         output = _activated(
             F, F.elemwise_add(x, h, name=at + "plus0"), self._activation, at + "out"
         )
@@ -200,7 +205,7 @@ class LSTMCell(_Gates):
 
     def hybrid_forward(self, F, inputs, states, **weights):
         """Run one step."""
-        at, x, h = self._products(F, inputs, states[0], weights)
+        at, x, h = self._products(F, inputs, states, weights)
         gates = F.elemwise_add(x, h, name=at + "plus0")
         parts = F.SliceChannel(gates, num_outputs=4, name=at + "slice")
         gate, plain = self._recurrent_activation, self._activation
@@ -230,7 +235,7 @@ class GRUCell(_Gates):
 
     def hybrid_forward(self, F, inputs, states, **weights):
         """Run one step."""
-        at, x, h = self._products(F, inputs, states[0], weights)
+        at, x, h = self._products(F, inputs, states, weights)
         xr, xz, xn = F.SliceChannel(x, num_outputs=3, name=at + "i2h_slice")
         hr, hz, hn = F.SliceChannel(h, num_outputs=3, name=at + "h2h_slice")
         reset = F.sigmoid(F.elemwise_add(xr, hr, name=at + "plus0"), name=at + "r_act")

@@ -13,7 +13,18 @@ from minihybrid.core import nd, sym
 from minihybrid.core.block import HybridBlock
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
-from minihybrid.core.op import AttrError, boolean, checked, choice, count, length, optional, rate
+from minihybrid.core.op import (
+    AttrError,
+    ShapeError,
+    boolean,
+    checked,
+    choice,
+    count,
+    described,
+    length,
+    optional,
+    rate,
+)
 from minihybrid.core.sym import Symbol
 from minihybrid.gluon.rnn.steps import is_whole, made_states
 from minihybrid.ops.recurrent import CELLS, packed
@@ -153,7 +164,17 @@ class _Layer(HybridBlock):
             return (inputs,)
         self._tell_inputs(inputs)
         alone = states is None
+        if not (alone or is_whole(states) or isinstance(states, (list, tuple))):
+            raise AttrError(
+                f"{type(self).__name__} '{self.name}': states={described(states)}, but an array or "
+                "a list of arrays is needed; begin_state(batch_size) makes them"
+            )
         states = self._begun(inputs) if alone else [states] if is_whole(states) else list(states)
+        if len(states) != CELLS[self._mode][1]:
+            raise AttrError(
+                f"{type(self).__name__} '{self.name}': the number of states is {len(states)}, but "
+                f"{CELLS[self._mode][1]} is needed; begin_state(batch_size) makes them"
+            )
         if (sequence_length is None) == self._attrs["use_sequence_length"]:
             need = "is needed" if sequence_length is None else "is given"
             raise AttrError(
@@ -167,7 +188,16 @@ class _Layer(HybridBlock):
     def _tell_inputs(self, inputs):
         """Infer the shape of the first layer's weights from the data."""
         shape = inputs.shape if isinstance(inputs, NDArray) else inputs.spec.shape
-        if shape is not None and len(shape) == 3 and shape[2] > 0:
+        if shape is None:
+            return
+        size = self.l0_i2h_weight.shape[1]
+        if len(shape) != 3 or self.l0_i2h_weight.known and shape[2] not in (size, -1):
+            axes = ", ".join(self._layout[:2] + "C" if size < 1 else (*self._layout[:2], f"{size}"))
+            raise ShapeError(
+                f"{type(self).__name__} '{self.name}': the inputs have shape {shape}, but ({axes}) "
+                "is needed: time steps T, batch size N, and features"
+            )
+        if shape[2] > 0:
             for side in "lr"[: 1 + self._attrs["bidirectional"]]:
                 name = f"{side}0_i2h_weight"
                 weight = getattr(self, name)
