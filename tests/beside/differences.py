@@ -647,6 +647,14 @@ KNOWN = (
     ),
     Known(
         OTHER,
+        ("contrib.MultiBoxTarget",),
+        "elsewhere",
+        lambda step, different: in_gradients(different),
+        "The gradients of anchors and labels are uninitialized memory.",
+        "They're 0.",
+    ),
+    Known(
+        OTHER,
         ("BatchNorm", "BatchNorm_v1"),
         "elsewhere",
         lambda step, different: any(d.name.startswith("state") for d in different),
@@ -1034,6 +1042,26 @@ KNOWN = (
         both(gradient, lambda d: attribute(d, "act_type") == "leaky", only_where(np.isnan)),
         "The gradient of a leaky relu at NaN is that of a positive number.",
         "It's that of the others, because NaN > 0 is false.",
+    ),
+    Known(
+        NANS,
+        ("LeakyReLU",),
+        "value",
+        both(
+            gradient,
+            lambda d: attribute(d, "act_type") == "elu",
+            only_where(lambda x: np.isnan(x) | (0 < x) & (x < 1.2e-38)),
+        ),
+        "The gradient of ELU at NaN is that above 0, and at a subnormal number that at 0.",
+        "It's NaN at NaN, and a subnormal number is positive.",
+    ),
+    Known(
+        NANS,
+        ("contrib.AdaptiveAvgPooling2D", "contrib.BilinearResize2D"),
+        "value",
+        both(not_finite, lambda d: np.isnan(d.ours[d.apart]).all()),
+        "NaN and infinity stay in the windows that contain them.",
+        "They make whole rows and columns NaN, because means are products with a matrix of shares.",
     ),
     Known(
         NANS,
