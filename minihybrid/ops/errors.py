@@ -41,9 +41,9 @@ def said_by_block(block, error):
     kind = type(block).__name__
     if head.startswith("a traced function returned"):
         error.args = (f"{kind}: its forward pass{head.removeprefix('a traced function')}",)
-    if (
-        within and not place and is_operator and not hasattr(block, "_outputs")
-    ):  # a SymbolBlock names them
+    # A SymbolBlock's operators are in its file, and those of Lambda("relu") are given by name.
+    by_caller = place or vars(block).keys() & {"_outputs", "_func_name"}
+    if within and is_operator and not by_caller:
         title = f"{kind} '{block.name}'" if block._reg_params else kind
         rest = re.sub(r"\b(\w+)(?==)", lambda m: OF_LAYERS.get(m[1], m[1]), rest)
         rest = re.sub(r"^input '\w+' is (.*), but an NDA", r"\1 is given, but an NDA", rest)
