@@ -741,10 +741,17 @@ where = register(
 )
 
 
+def element_type(value):
+    """A NumPy element type of numbers, or its name."""
+    if (kind := dtype(value)) is None:
+        raise ValueError
+    return kind
+
+
 cast = register(
     "Cast",
     "cast",
-    attrs={"dtype": (dtype, REQUIRED)},
+    attrs={"dtype": (element_type, REQUIRED)},
     infer=lambda specs, dtype: (specs, [Spec(specs[0].shape, dtype)]),
     eager=lambda data, dtype: data.astype(dtype),
     expr=lambda dtype: "T({a})",

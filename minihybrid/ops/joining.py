@@ -97,6 +97,8 @@ concat_part = register(
 
 def _stack_rule(*olds, axis):
     axis = axis_of("stack", axis, len(olds[0]) + 1)
+    if any(old != olds[0] for old in olds):
+        raise ShapeError(f"stack: the shapes {' and '.join(map(str, olds))} must be equal")
     return (*olds[0][:axis], len(olds), *olds[0][axis:])
 
 

@@ -318,6 +318,8 @@ def slices(old, begin, end, step):
             f"slice: begin={begin}, end={end} and step={step} have different lengths; give each a "
             "value per axis, or None for the edge"
         )
+    if 0 in (step or ()):
+        raise ShapeError(f"slice: step={step} contains 0; a step is positive or negative")
     parts = []
     for i, n in enumerate(old):
         at = slice(*(part[i] if i < len(part) else None for part in (begin, end, step)))

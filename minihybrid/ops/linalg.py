@@ -84,6 +84,8 @@ triangle = register(
 
 # -- products --------------------------------------------------------------------------
 def _gemm_rule(a, b, transpose_a, transpose_b, axis):
+    if min(len(a), len(b)) < 2:
+        raise ShapeError(f"linalg_gemm2: matrices (..., M, N) are needed, found {a} and {b}")
     axis = axis_of("linalg_gemm2", axis, len(a)) - len(a)
     (*left, k), (*right, n) = a, b
     m, left = left.pop(axis + 1 if axis < -1 else -1), left
@@ -153,10 +155,11 @@ def _trmm_expand(specs, a, b, transpose, rightside, lower, alpha):
 
 
 def _triangular_rule(a, b, rightside=False, **_):
-    n = b[-1] if rightside else b[-2]
+    n = (b[-1] if rightside else b[-2]) if len(b) > 1 else None
     if _square("linalg_trmm", a)[-1] != n or a[:-2] != b[:-2]:
         raise ShapeError(
-            f"linalg: a triangle {a} does not fit to {b}; {n} rows and columns are needed"
+            f"linalg_trmm: a triangle {a} and {b} don't fit: with rightside={rightside}, matrices "
+            f"with {'columns' if rightside else 'rows'} of the triangle's length are needed"
         )
     return b
 

@@ -355,6 +355,11 @@ def _crop_window(specs, offset, h_w, center_crop):
     """Return (top, left, height, width) of the crop."""
     old = specs[0].shape
     size = specs[1].shape[2:] if len(specs) > 1 else h_w
+    if len(size) != 2 or len(offset) != 2:
+        raise ShapeError(
+            f"Crop: {len(size)} lengths at {len(offset)} offsets, but height and width are needed; "
+            "give h_w=(height, width) and offset=(y, x), or a second input (N, C, H, W)"
+        )
     if len(old) == 4 and center_crop:
         offset = [(m - n) // 2 for n, m in zip(size, old[2:], strict=True)]
     if len(old) != 4 or any(

@@ -124,6 +124,17 @@ ERRORS = [
     (lambda: nd.linalg.inverse(nd.ones((2, 2))), HybridError, "a matrix is singular"),
     (lambda: nd.linalg.det(X), ShapeError, r"square matrices \(\.\.\., N, N\)"),
     (lambda: nd.linalg.gemm2(X, X), ShapeError, "the inner lengths 3 and 2"),
+    (lambda: nd.linalg.gemm2(X, X[0]), ShapeError, r"linalg.gemm2: matrices .* found \(2, 3\) and"),
+    (
+        lambda: nd.linalg.trsm(nd.eye(2), X[0]),
+        ShapeError,
+        r"triangle \(2, 2\) and \(3,\) don't fit",
+    ),
+    (lambda: nd.slice(X, (0,), (1,), (0,)), ShapeError, r"slice: step=\(0,\) contains 0"),
+    (lambda: nd.stack(X, X[0]), ShapeError, r"stack: the shapes \(2, 3\) and \(3,\) must be equal"),
+    (lambda: nd.Crop(X), ShapeError, r"Crop: \(0, 0\) at \(0, 0\) cannot be cut out of \(2, 3\)"),
+    (lambda: nd.Crop(X, X), ShapeError, "Crop: 0 lengths at 2 offsets, but height and width"),
+    (lambda: nd.cast(X, dtype=None), AttrError, "cast: dtype=None does not fit"),
     (lambda: nd.random.uniform(X, 3), AttrError, "must all be arrays or all be numbers"),
     (
         lambda: nd.zeros((2,), stype="csr"),

@@ -14,10 +14,9 @@ import envs
 import gpu_kernels
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
 from minihybrid.sym import trace
 from test_gpu_compile import tried
-from test_graph_laws import built, programs
+from test_graph_laws import programs
 
 from minihybrid import sym
 from minihybrid.codegen.cpu.target import header
@@ -424,18 +423,13 @@ def test_sums_of_several_dtypes_are_not_cut(rng):
 
 # -- random graphs ---------------------------------------------------------------------
 @pytest.mark.slow
-@settings(
-    max_examples=100,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    phases=(Phase.generate, Phase.shrink),
-)
-@given(programs)
-def test_random_graphs_and_their_gradients(program):
-    graph, values = built(program)
-    launch(graph, **values)
-    launch(joint_graph(graph, list(values)), **values)
+def test_random_graphs_and_their_gradients():
+    n_launched = 0
+    with np.errstate(all="ignore"):
+        for graph, values in programs():
+            n_launched += len(launch(graph, **values))
+            n_launched += len(launch(joint_graph(graph, list(values)), **values))
+    assert n_launched > 100
 
 
 # -- machine code ----------------------------------------------------------------------
