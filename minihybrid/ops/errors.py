@@ -34,7 +34,9 @@ def said_by_block(block, error):
     """
     place, within = error.__traceback__, False
     while place and is_ours(place.tb_frame):
-        within |= place.tb_frame.f_code.co_name in ("forward", "hybrid_forward")
+        method = place.tb_frame.f_code.co_name
+        if method in ("__call__", "forward", "hybrid_forward"):  # of this block, or one inside
+            within = method != "__call__" and place.tb_frame.f_locals.get("self") is block
         place = place.tb_next
     head, _, rest = str(error).partition(": ")
     is_operator = head in OPS or re.fullmatch(rf"(contrib|linalg|random|npx?)\.\w+|{SIGN}", head)

@@ -473,6 +473,8 @@ def by_differences(program: Program) -> tuple[Answers, Answers]:
 NO_DERIVATIVE = {  # whose gradient is, on purpose, another one
     "BlockGrad",
     "stop_gradient",
+    "contrib.box_decode",
+    "contrib.box_encode",
     "make_loss",
     "SoftmaxOutput",
     "Softmax",
