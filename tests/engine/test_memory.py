@@ -33,7 +33,8 @@ F32 = np.dtype("float32")
 # -- nets of few values, each of a multiple of 64 bytes --------------------------------
 def dense(rng, x, units=None):
     units = units or int(rng.integers(1, 20))
-    return sym.FullyConnected(x, num_hidden=units, no_bias=True)
+    weight = sym.var(f"weight{rng.integers(2**62)}")
+    return sym.FullyConnected(x, weight, num_hidden=units, no_bias=True)
 
 
 def chain(rng, x):
