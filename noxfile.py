@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import nox
 
 sys.path.insert(0, "benchmarks")
-from envs import NotAvailable, base_python  # noqa: E402
+from envs import NotAvailable, base_python
 
 SETS = tomllib.loads(Path("tests/matrix.toml").read_text())
 RESULTS = Path(".nox/results")

@@ -27,12 +27,12 @@ from pathlib import Path
 
 os.environ["NUMBA_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-import numpy as np  # noqa: E402
+import numpy as np
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [*sys.argv[1:2], str(ROOT / "tools"), str(ROOT / "notebooks/build")]
 
-from lines import count  # noqa: E402
+from lines import count
 
 RNG = np.random.default_rng(0)
 X, V, W = (RNG.normal(size=s).astype("f") for s in [(1, 64), (64, 64), (64, 10)])

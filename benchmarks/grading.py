@@ -28,9 +28,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from machine import describe  # noqa: E402
-from minihybrid_course.grading.sources import full_name  # noqa: E402
-from students import VARIANT, hand_in  # noqa: E402
+from machine import describe
+from minihybrid_course.grading.sources import full_name
+from students import VARIANT, hand_in
 
 RESULTS = Path(__file__).parent / "results"
 NUMBER, JOBS, KILLS = 200, 2, 2

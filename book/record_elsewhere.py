@@ -13,8 +13,8 @@ from datetime import date
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-from envs import python_of  # noqa: E402
-from minihybrid_course.other_libraries import LIBRARIES, RECORDS, ran, recorded  # noqa: E402
+from envs import python_of
+from minihybrid_course.other_libraries import LIBRARIES, RECORDS, ran, recorded
 
 if __name__ == "__main__":
     records = recorded() if RECORDS.exists() else {}

@@ -30,13 +30,13 @@ from dataclasses import replace
 os.environ.setdefault("MINIHYBRID_WAIT", "1")  # for kernels: NumPy might answer first
 os.environ.setdefault("TQDM_DISABLE", "1")
 
-import numpy as np  # noqa: E402
-import random_nets as nets  # noqa: E402
-from programs import metamorphic, rate  # noqa: E402
-from programs.calls import CALLS, TRANSFORMS, TWINS  # noqa: E402
-from programs.draw import OUTPUT_LAYERS, draw  # noqa: E402
-from programs.judge import REFUSALS  # noqa: E402
-from programs.run import CONTROL, all_steps  # noqa: E402
+import numpy as np
+import random_nets as nets
+from programs import metamorphic, rate
+from programs.calls import CALLS, TRANSFORMS, TWINS
+from programs.draw import OUTPUT_LAYERS, draw
+from programs.judge import REFUSALS
+from programs.run import CONTROL, all_steps
 
 SELDOM = ("cpu", "c")
 OFTEN = ("gpu", "file", "alone", "onnx", "runtime")

@@ -265,9 +265,8 @@ def _step_21(n):
             same = np.array_equal(memory, expected[1:])
             need(same, f"{what} replay must overwrite the memory of its arguments, not replace it")
     for f, what in REFUSED.items():
-        call = lambda x, f=f: f(n, x)  # noqa: E731
         what = f"functionalize, for {what},"
-        refused(what, TypeError, ["x * 1"], n.functionalize, call, x=(2, 2))
+        refused(what, TypeError, ["x * 1"], n.functionalize, lambda x, f=f: f(n, x), x=(2, 2))
     memory = np.ones((2, 3), "f")
     x, y = n.NDArray(memory[0]), n.NDArray(memory[0])
     graph, written = n.functionalize(lambda x, y: _argument(n, x, y), x=(3,), y=(3,))

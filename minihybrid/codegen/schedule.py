@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
-from itertools import count
+from itertools import count, pairwise
 from typing import Any, NoReturn
 
 from minihybrid.codegen.check import accesses, covers, never_negative, spans_of
@@ -633,7 +633,7 @@ def fuse(kernel: Kernel, name: str, other: str) -> Kernel:
     if (first.start, first.stop, first.step) != (second.start, second.stop, second.step):
         refuse(kernel, other, f"has other bounds than the loop over {name}")
     body = first.body + substituted(second.body, {second.var: first.var})
-    pairs = [(a, b) for block in all_blocks(kernel.body) for a, b in zip(block, block[1:])]  # noqa: B905
+    pairs = [(a, b) for block in all_blocks(kernel.body) for a, b in pairwise(block)]
     if not any(a is first and b is second for a, b in pairs):
         refuse(kernel, other, f"does not follow the loop over {name}")
     result = changed(kernel, other, lambda _: [])

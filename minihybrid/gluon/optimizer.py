@@ -941,7 +941,7 @@ class LBSGD(SGD):
 
 
 @register
-class ccSGD(SGD):  # noqa: N801  (MXNet's name)
+class ccSGD(SGD):
     """`SGD` under its old name."""
 
 

@@ -82,7 +82,7 @@ ANSWERS = {
             (launched(kernel()), "is the last barrier gone"),
             (launched(kernel(scores_wait=False)), "the race for the scores"),
             (launched(kernel(whole=True), grid=5), "4 blocks of 16 by 16"),
-            (lambda: brokenn(0), "run the cells above"),  # noqa: F821
+            (lambda: brokenn(0), "run the cells above"),
         ],
     ),
     "31.3": (

@@ -57,7 +57,7 @@ ANSWERS = {
             (split(12), "divided into 4 equal parts"),
             (split(10, even_split=False), "parts of different sizes"),
             (split(10, []), "the second argument is a list of devices"),
-            (lambda: splitt(10), "run the cells above"),  # noqa: F821
+            (lambda: splitt(10), "run the cells above"),
         ],
     ),
     "37.4": (

@@ -61,7 +61,7 @@ ANSWERS = {
             (taped(view_again), "the tape could follow this"),
             (taped(variable), "not into the variable"),
             (taped(of_result), "isn't on the tape yet"),
-            (lambda: bufferr, "this is a different error"),  # noqa: F821
+            (lambda: bufferr, "this is a different error"),
         ],
     ),
     "36.4": (

@@ -100,7 +100,7 @@ ANSWERS = {
         [
             (lambda: amp.init_trainer(trainer(multi_precision=True)), "keeps float32 copies"),
             (lambda: amp.init_trainer(None), "pass a Trainer"),
-            (lambda: ampp(0), "run the cells above"),  # noqa: F821
+            (lambda: ampp(0), "run the cells above"),
         ],
     ),
 }

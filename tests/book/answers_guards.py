@@ -153,7 +153,7 @@ ANSWERS = {
             (infer(OPS.relu, (N, 4)), "infer returned (n, 4)"),
             (infer(OPS.reshape, (N, 4)), "pass the operator's attributes by name"),
             (infer(OPS.reshape, (N, 4), shape=(3, 3)), "NumPy rejects these shapes"),
-            (lambda: infr(1), "run the cells above"),  # noqa: F821
+            (lambda: infr(1), "run the cells above"),
         ],
     ),
     "29.3": (

@@ -303,7 +303,7 @@ ANSWERS = {
         [
             (gradient_of(True), "this array has a gradient"),
             (gradient_of(False, recorded=False), "inside autograd.record()"),
-            (lambda: grad(0), "run the cells above"),  # noqa: F821
+            (lambda: grad(0), "run the cells above"),
         ],
     ),
     "11.4": (
@@ -336,7 +336,7 @@ ANSWERS = {
         [
             (passed(function=lambda x: x * 2), "a graph with two replacements"),
             (lambda: rewrite(graph_of(lambda x: -x, x=(3,)), lambda *_: 3), "something else"),
-            (lambda: optimize(0), "run the cells above"),  # noqa: F821
+            (lambda: optimize(0), "run the cells above"),
         ],
     ),
     "15.4": (
@@ -362,7 +362,7 @@ ANSWERS = {
         [
             (moved(5), "the text ran to the end"),
             (lambda: to_the_front.py_func(np.ones(4)), "takes two arrays"),
-            (lambda: to_front.py_func(), "run the cells above"),  # noqa: F821
+            (lambda: to_front.py_func(), "run the cells above"),
         ],
     ),
     "17.3": (
@@ -389,7 +389,7 @@ ANSWERS = {
         [
             (lambda: load_kernels({}), "the source was compiled"),
             (lambda: load_kernels({"def k(:": "wrong"}), "isn't valid Python"),
-            (lambda: load_kernel({}), "a name is missing"),  # noqa: F821
+            (lambda: load_kernel({}), "a name is missing"),
         ],
     ),
     "21.4": (160, [(157, "program order"), (47, "largest first"), (40, "reach the bound")]),
@@ -465,7 +465,7 @@ ANSWERS = {
         [
             (launched(TILE), "is the first barrier really gone"),
             (launched(TILE, n=3), "the arrays must be NumPy's, flat"),
-            (lambda: simtt.Program(0), "run the cells above"),  # noqa: F821
+            (lambda: simtt.Program(0), "run the cells above"),
         ],
     ),
     "26.3": (

@@ -41,7 +41,7 @@ ANSWERS = {
             (scheduled(lambda loops: loops.hold("k", "out").vectorize("k", 8)), "is held"),
             (scheduled(lambda loops: loops.vectorize("i", 8)), "this is about strides"),
             (scheduled(lambda loops: loops.vectorize("l", 8)), "are called i, j and k"),
-            (lambda: naivee, "run the cells above"),  # noqa: F821
+            (lambda: naivee, "run the cells above"),
         ],
     ),
     "34.4": (

@@ -45,7 +45,7 @@ ANSWERS = {
             (pulled((1,)), "has the shape of the output"),
             (lambda: mx.vjp(lambda x: x, nd.ones(3)), "only returns the pullback"),
             (pulled((3,), lambda x: x.elemwise_add(nd.ones(2))), "the function itself must run"),
-            (lambda: pulledd(3), "this is a different error"),  # noqa: F821
+            (lambda: pulledd(3), "this is a different error"),
         ],
     ),
     "30.3": (

@@ -51,7 +51,7 @@ def test_sections_of_a_chapter_have_numbers_and_keep_their_addresses():
     document += chapter
 
     class App:
-        class env:  # noqa: N801
+        class env:
             docname = "notebooks/07_training"
 
     number_sections(App, document)

@@ -549,7 +549,7 @@ ANSWERS = {
         [
             (image_of(1, 8, 8), "it expects 8 by 8 pixels"),
             (image_of(7, 7), "the batch axis is missing"),
-            (lambda: nett(0), "run the cells above"),  # noqa: F821
+            (lambda: nett(0), "run the cells above"),
         ],
     ),
     "0.3": (
@@ -565,7 +565,7 @@ ANSWERS = {
         [
             (lambda: mx.nd.ones(2) * mx.nd.ones(2), "it returned a NDArray"),
             (lambda: mx.sym.var("price") * mx.sym.var("b"), "it returned a Symbol"),
-            (lambda: pricee * 2, "run the cells above"),  # noqa: F821
+            (lambda: pricee * 2, "run the cells above"),
         ],
     ),
     "1.3": (
@@ -759,7 +759,7 @@ ANSWERS = {
         [
             (second_step(second=False), "call it a second time"),
             (second_step(first=False, rows=()), "rows behind the loss"),
-            (lambda: trainerr.step(32), "run the cells above"),  # noqa: F821
+            (lambda: trainerr.step(32), "run the cells above"),
         ],
     ),
     "7.3": (
@@ -793,7 +793,7 @@ ANSWERS = {
         lambda: mx.bench.measure(mx.nd.ones(2)),
         [
             (lambda: mx.bench.measure(lambda: 1, repeats=1), "it timed something"),
-            (lambda: measure(3), "run the cells above"),  # noqa: F821
+            (lambda: measure(3), "run the cells above"),
             (lambda: mx.bench.measure(), "needs something to measure"),
         ],
     ),
@@ -901,7 +901,7 @@ ANSWERS = {
             (read_text("a", "a"), "really contain squareminus"),
             (read_text("{", ""), "isn't a graph"),
             (lambda: mx.sym.relu(mx.sym.var("x")), "hasn't been run yet"),
-            (lambda: sim.fromjson(""), "run the cells above"),  # noqa: F821
+            (lambda: sim.fromjson(""), "run the cells above"),
         ],
     ),
     "13.1": (
@@ -913,7 +913,7 @@ ANSWERS = {
         [
             (lambda: mx.function(lambda x: x)(mx.nd.ones(3)), "a Python number"),
             (lambda: mx.functionn(lambda x: 3), "another error"),
-            (lambda: functionn(lambda x: 3), "run the cells above"),  # noqa: F821
+            (lambda: functionn(lambda x: 3), "run the cells above"),
         ],
     ),
     "13.3": (
@@ -938,7 +938,7 @@ ANSWERS = {
         [
             (net_of_five(2, 5), "it knows 5 columns"),
             (net_of_five(2, 7), "not because of 6 columns"),
-            (lambda: nett(0), "run the cells above"),  # noqa: F821
+            (lambda: nett(0), "run the cells above"),
         ],
     ),
     "14.3": (
@@ -1065,7 +1065,7 @@ ANSWERS = {
         [
             (freed(None), "the network ran"),
             (freed("twice"), "already been freed"),
-            (lambda: victimm(0), "run the cells above"),  # noqa: F821
+            (lambda: victimm(0), "run the cells above"),
         ],
     ),
 }

@@ -70,7 +70,7 @@ def test_the_names_in_the_answer_exist(kind, name):
 def test_other_missing_names_are_pythons_own(kind):
     for owner in owners()[kind]:
         with pytest.raises(AttributeError, match="no_such_name") as caught:
-            owner.no_such_name  # noqa: B018
+            owner.no_such_name  # noqa: B018, reading it raises
         assert "PyTorch" not in str(caught.value)
     assert instead("nd", "no_such_name") is None
 
@@ -82,7 +82,7 @@ def test_an_error_inside_of_a_property_is_shown():
             return self.missing
 
     with pytest.raises(AttributeError, match="no attribute 'missing'"):
-        Net().size  # noqa: B018
+        Net().size  # noqa: B018, reading it raises
 
 
 def test_copies_and_pickles_ask_for_nothing_else():

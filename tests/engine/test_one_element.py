@@ -18,7 +18,7 @@ SHAPES = ((1,), (1, 1), (1, 1, 1))
 def test_python_takes_it_as_a_number(array, shape, dtype):
     actual = array(np.full(shape, 3), dtype=dtype).asnumpy()
     assert (actual.shape, actual.dtype) == (shape, dtype) and isinstance(actual, np.ndarray)
-    assert ("%.1f" % actual, "%d" % actual) == ("3.0", "3")  # noqa: UP031
+    assert ("%.1f" % actual, "%d" % actual) == ("3.0", "3")  # noqa: UP031, what old programs write
     assert (float(actual), int(actual)) == (3.0, 3)
     same = np.full(shape, 3, dtype)
     assert (repr(actual), str(actual)) == (repr(same), str(same))

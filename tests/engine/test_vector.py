@@ -6,7 +6,7 @@ from numba import float64
 
 from minihybrid.codegen.cpu import compiler
 from minihybrid.codegen.cpu.flat import kernel
-from minihybrid.codegen.cpu.vector import inner, put, put_totals, tile  # noqa: F401
+from minihybrid.codegen.cpu.vector import inner, put, put_totals, tile  # noqa: F401, kernels name them
 from minihybrid.ops.cpu.machine import registers, width
 
 LANES = width(8)

@@ -51,7 +51,7 @@ const answers = JSON.parse(fs.readFileSync(jobs)).map(([code, at, size]) => {
 });
 fs.writeFileSync(out, JSON.stringify(answers));
 """
-N, I = Var("N", INDEX), Var("i", INDEX)  # noqa: E741
+N, I = Var("N", INDEX), Var("i", INDEX)  # noqa: E741, the loop's letter in the listing
 COUNT = 24  # elements of an array
 SPECIAL = [0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 1e30, 3e-39, 2.0**31, -1e10, 0.5]
 FLOATS = "+ - * / neg abs sqrt floor ceil copysign fma add_up".split()

@@ -9,7 +9,7 @@ from minihybrid import gluon, nd, sym
 from minihybrid.core.files import FileError
 
 onnx = pytest.importorskip("onnx", reason="the library onnx is not installed")
-from onnx import TensorProto, helper, reference  # noqa: E402
+from onnx import TensorProto, helper, reference
 
 
 class Net(gluon.HybridBlock):

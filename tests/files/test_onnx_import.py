@@ -24,7 +24,7 @@ from minihybrid.gluon import nn
 onnx = pytest.importorskip(
     "onnx", reason="the library onnx is not installed: no model of another framework can be read"
 )
-from onnx.reference import ReferenceEvaluator  # noqa: E402
+from onnx.reference import ReferenceEvaluator
 
 helper, kinds = onnx.helper, onnx.TensorProto
 FOLDER = Path(__file__).parents[1] / "golden/onnx"

@@ -11,7 +11,7 @@ from minihybrid.core import params
 from minihybrid.core.serial import tojson
 
 sys.path.append(str(Path(__file__).parents[2] / "tools"))
-from samples import CASES  # noqa: E402
+from samples import CASES
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

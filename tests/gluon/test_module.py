@@ -323,11 +323,11 @@ def test_what_is_given_in_vain_is_warned_of():
 
 def test_other_modules_name_what_does_as_much():
     with pytest.raises(AttributeError, match="has no 'BucketingModule'; pad sequences"):
-        mx.mod.BucketingModule  # noqa: B018
+        mx.mod.BucketingModule  # noqa: B018, reading it raises
     with pytest.raises(AttributeError, match="no 'FeedForward'; mx.mod.Module has fit"):
-        mx.model.FeedForward  # noqa: B018
+        mx.model.FeedForward  # noqa: B018, reading it raises
     with pytest.raises(AttributeError, match="has no 'x'"):
-        mx.mod.x  # noqa: B018
+        mx.mod.x  # noqa: B018, reading it raises
     assert mx.mod.Module is mx.module.Module is Module and "Module" in dir(mx.mod)
     assert sys.modules["minihybrid.mod"].Module is Module
 

@@ -139,7 +139,9 @@ def test_an_unwritable_file_is_an_error(tmp_path):
 
 
 def test_another_profiler_is_left_alone():
-    other = lambda *_: None  # noqa: E731
+    def other(*_):
+        pass
+
     sys.setprofile(other)
     with pytest.raises(HybridError, match="another profiler is running"):
         profiler.start()

@@ -128,7 +128,10 @@ def test_a_window_outside_of_the_data_has_the_lowest_number():
     x = nd.array([[[1.0, 2, 3, 4]]])
     given = {"kernel": (2,), "stride": (3,), "pad": (1,), "pooling_convention": "full"}
     low = np.finfo("f4").min
-    function = lambda F, x: F.Pooling(x, pool_type="max", **given)  # noqa: E731
+
+    def function(F, x):
+        return F.Pooling(x, pool_type="max", **given)
+
     for mode in ("eager", "hybridized", "gpu"):
         value, grad = value_and_gradients(function, x.asnumpy(), mode=mode)
         assert value == [[[1, 4, low]]] and grad == [[[1, 0, 0, 1]]]

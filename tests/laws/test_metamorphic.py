@@ -110,7 +110,10 @@ def test_folding_keeps_inputs_of_the_gradient(read_elsewhere):
 
 def test_division_in_place_is_checked_often(monkeypatch):
     """The 400 programs that look for planted faults have to see this one."""
-    multiply = lambda x, y: x._in_place("x /= y", operator.mul, y)  # noqa: E731
+
+    def multiply(x, y):
+        return x._in_place("x /= y", operator.mul, y)
+
     monkeypatch.setattr(NDArray, "__itruediv__", multiply)
     assert any(
         "in place" in soak.modes_of(seed) and check(soak.case_of(seed), ["in place"])

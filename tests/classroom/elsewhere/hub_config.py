@@ -6,8 +6,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PROXY, HUB, API = map(int, os.environ["PORTS"].split())
 
-load_subconfig(os.environ["EXAMPLE"])  # noqa: F821
-c = get_config()  # noqa: F821
+load_subconfig(os.environ["EXAMPLE"])  # noqa: F821, which JupyterHub defines
+c = get_config()  # noqa: F821, which JupyterHub defines
 
 c.JupyterHub.authenticator_class = "dummy"
 c.JupyterHub.spawner_class = "simple"  # all students are the user who runs the test
