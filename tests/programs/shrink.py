@@ -7,7 +7,7 @@ import numpy as np
 
 from minihybrid import nd
 from programs.draft import ARRAYS
-from programs.run import Input, apply, arrays_of, first_of, trimmed, with_attributes
+from programs.run import Input, arrays_of, first_of, run, trimmed, with_attributes
 
 
 def shrunk(program, has_fault, most=400):
@@ -41,9 +41,9 @@ def works(program):
 
 def values_of(program):
     """Every value of a program, eagerly."""
-    values = [ARRAYS[program.world](a) for a in arrays_of(program)]
-    for step in program.steps:
-        values += apply(nd, step, [values[i] for i in step.inputs])
+    number = len(program.inputs) + sum(step.n_outputs for step in program.steps)
+    inputs = [ARRAYS[program.world](a) for a in arrays_of(program)]
+    values = run(nd, program.but(outputs=tuple(range(number))), inputs)
     return [np.asarray(v.asnumpy()) for v in values]
 
 
