@@ -36,7 +36,7 @@ from programs.judge import (
 )
 from programs.rewrites import MIXING, TABLE, Unfit, drawn, quiet_values_of, rewritten
 from programs.rules import NAMES
-from programs.run import INFIX, Program, all_steps, source
+from programs.run import INFIX, Program, all_steps, source, with_attributes
 from programs.shrink import candidates, works
 
 DRAWN = {*INFIX, *NAMES, *np_rules.NAMES}  # operators with a rule
@@ -97,7 +97,10 @@ def oracle(program: Program, eager: Answers) -> Answers:
     rounded = tuple(
         replace(each, values=tuple(each.array().ravel().tolist())) for each in program.inputs
     )
-    wide = judge.widened(program.but(inputs=rounded))
+    program = program.but(inputs=rounded)
+    if all(v.dtype == "float32" for v in values if v.dtype.kind == "f"):
+        program = with_attributes(program, in_float32)  # x % 0.1 is x % 0.100000001
+    wide = judge.widened(program)
     try:
         right = answers(Net(wide), wide)
     except HybridError:
@@ -106,6 +109,11 @@ def oracle(program: Program, eager: Answers) -> Answers:
         return {}
     with np.errstate(all="ignore"):
         return {name: right[name].astype(eager[name].dtype) for name in right}
+
+
+def in_float32(value: object) -> object:
+    """The number that float32 has in place of an attribute; others as they are."""
+    return float(np.float32(value)) if isinstance(value, float) else value
 
 
 def shaken(expected: Answers, *runs: tuple[Program, Answers]) -> Callable:
