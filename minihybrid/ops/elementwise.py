@@ -384,6 +384,8 @@ def _power_by_base(g, y, a, b):
 
 def _power_by_exponent(g, y, a, b):
     """Return y log(a); 0 where y is 0, even if the logarithm is infinite."""
+    if not hasattr(a, "level") and dtype_of(y).kind != "f":
+        a = zeros_like(y) + a
     if hasattr(a, "level"):
         rate = log(a)
         g, y = in_dtype_of(rate, g), in_dtype_of(rate, y)
@@ -507,6 +509,11 @@ def in_dtype_of(out, a):
 def dtype_of(a):
     """Return the dtype of an array or of a symbol with known spec."""
     return a.spec.dtype if a.level else a.data.dtype
+
+
+def squeezed_shape(a):
+    """Return the lengths other than 1 of an array or of a symbol with known spec."""
+    return [n for n in (a.spec.shape if a.level else a.data.shape) if n != 1]
 
 
 def by_name(name, grad, doc, inside=None, **more):

@@ -23,6 +23,7 @@ from minihybrid.ops.elementwise import (
     sign,
     sqrt,
     square,
+    squeezed_shape,
     where,
     zeros_like,
 )
@@ -118,7 +119,9 @@ def reduction(name, function, ufunc, reduce, grad, doc, aliases=(), **more):
 
 def _prod_grad(g, out, data, axis, keepdims, exclude):
     """The derivative by an element is the product of the others: the total over it or, for
-    a 0, the product of the nonzero elements if there is no other 0."""
+    a 0, the product of the nonzero elements if there is no other 0; 1 for an element alone."""
+    if squeezed_shape(out) == squeezed_shape(data):  # the quotient of infinities is NaN
+        return (unreduce(g, data, axis, exclude),)
     zero = data == 0
     others = where(zero, ones_like(data), data)
     over = {"axis": axis, "keepdims": keepdims, "exclude": exclude}

@@ -49,7 +49,15 @@ KINKS = {  # name -> function, inputs, then the value and the gradients
         [0, 0, 24],
         [[0, 6, 0], [0, 0, 0], [12, 8, 6]],
     ),
+    "prod of one": (lambda F, x: F.prod(x, axis=1), [[[INF], [0.0]]], [INF, 0], [[1], [1]]),
     "nanprod": (lambda F, x: F.nanprod(x), [[NAN, 0, 3, 2.0]], [0], [0, 6, 0, 0]),
+    "2 ** int": (
+        lambda F, x: 2 ** F.cast(x, "int32"),
+        [[0, 2.0, 10]],
+        [1, 4, 1024],
+        [0, 2, 709],  # 1024 log(2), cut
+    ),
+    "0 ** int": (lambda F, x: 0.0 ** F.cast(x, "int32"), [[1.0, 2]], [0, 0], [0, 0]),
     "x ** 0": (lambda F, x: x**0, [[0, 2.0]], [1, 1], [0, 0]),
     "power": (
         lambda F, x, y: F.broadcast_power(x, y),

@@ -707,7 +707,8 @@ def reached(program: Program) -> set[int]:
     needed = {program.outputs[k] for k in heads(program)}
     for k in range(len(program.steps) - 1, -1, -1):
         step, first = program.steps[k], first_of(program, k)
-        on_tape = step.op not in BY_NAME or BY_NAME[step.op].grad is not None
+        op = BY_NAME.get(step.op)
+        on_tape = not op or op.grad is not None or op.expand is not None
         if on_tape and needed & {*range(first, first + step.n_outputs)}:
             needed |= {*step.inputs}
     return {i for i in needed if i < len(program.inputs)}
