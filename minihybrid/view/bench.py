@@ -12,6 +12,7 @@ garbage collector stays on, as in a user's program.
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from itertools import repeat
 from typing import Any, Self
@@ -240,14 +241,26 @@ def _take_turns(
 def _calibrate(f: Callable, args: tuple, min_time_s: float) -> tuple[int, float]:
     """Return a number of calls that takes at least `min_time_s`, and their time in seconds.
 
-    Two runs must take that long: one may have been interrupted, and a few calls are shorter
-    than a tick of a browser's clock.
+    Two runs must take that long: one may have been interrupted. And it is twenty ticks of the
+    clock at least: browsers' advance in steps of up to 1 ms.
     """
     _time_calls(f, args, 1)  # warm-up: this call may trace, compile and fill caches
-    n_calls = 1
+    n_calls, min_time_s = 1, max(min_time_s, 20 * _tick_s())
     while any((elapsed_s := _time_calls(f, args, n_calls)) < min_time_s for _ in range(2)):
         n_calls *= 2
     return n_calls, elapsed_s
+
+
+@cache
+def _tick_s() -> float:
+    """Return the step by which the clock advances, in seconds."""
+    steps, end = [], clock()
+    while len(steps) < 5:
+        start = end
+        while (end := clock()) == start:
+            pass
+        steps.append(end - start)
+    return min(steps)
 
 
 def _time_calls(f: Callable, args: tuple, n_calls: int) -> float:
