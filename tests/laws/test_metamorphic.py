@@ -168,6 +168,15 @@ def test_branches_loops_and_transformations(first):
         assert fault is None, f"{fault}\n{text(case)}"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [100, 104])
+def test_branches_and_loops_are_compiled(first):
+    for seed in range(first, first + 4):
+        case = soak.case_of(seed, control=True)
+        fault = check(case, ["cpu"])
+        assert fault is None, f"{fault}\n{text(case)}"
+
+
 @pytest.mark.parametrize("fault", ["sides of a value", "sides of a gradient", "both sides"])
 def test_control_programs_see_faults_of_branches(monkeypatch, fault):
     """Each seed is checked until one of them sees the fault."""
