@@ -117,7 +117,7 @@ ENGINES = {
     "nano_16": (nano, "and laws, fusion, Numba, an arena, MXNet's files, kernels for a GPU"),
     "micrograd": (micrograd, "scalars and a tape"),
     "minitorch": (minitorch, "arrays, a tape, loops by Numba on CPU and GPU, convolution"),
-    "needle": (needle, "arrays, a tape whose gradients are on it again, layers, optimisers"),
+    "needle": (needle, "arrays, a tape whose gradients are on it again, layers, optimizers"),
     "autodidax": (autodidax, "arrays, derivatives both ways, vmap, jit by XLA, control flow"),
 }
 

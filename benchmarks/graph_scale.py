@@ -132,7 +132,7 @@ def table(results):
     return "\n".join(lines)
 
 
-# The colours of Okabe and Ito, which people with any colour vision can tell apart.
+# The colors of Okabe and Ito, which people with any color vision can tell apart.
 STYLES = dict(
     zip(
         (
@@ -169,11 +169,11 @@ def plot(results, path):
     figure, axes = plt.subplots(1, len(GRAPHS), figsize=(13, 4.2), sharey=True)
     sizes = [*results]
     for axis, kind in zip(axes, GRAPHS, strict=True):
-        for name, (colour, marker) in STYLES.items():
+        for name, (color, marker) in STYLES.items():
             axis.loglog(
                 sizes,
                 [results[n][kind].get(name) for n in sizes],
-                color=colour,
+                color=color,
                 marker=marker,
                 label=name,
             )

@@ -1,6 +1,6 @@
 """Pictures of a run, as SVG: every workload, the batches of the MLP, the roofline.
 
-Each line and dot says in words who it is, so that nothing depends on colour.
+Each line and dot says in words who it is, so that nothing depends on color.
 """
 
 import matplotlib

@@ -1,6 +1,6 @@
 """A training step of the nets of `walks.py`, forwards and backwards in NumPy: the right answers.
 
-Source: the gradient of batch normalisation is Ioffe and Szegedy's (2015); Adam is Kingma and
+Source: the gradient of batch normalization is Ioffe and Szegedy's (2015); Adam is Kingma and
         Ba's (2014), with epsilon where MXNet has it.
 """
 
@@ -85,16 +85,16 @@ class Tape(NumpyOps):
         return self.note(super().conv(a, b, stride, groups), (x, of_x), (w, of_w))
 
     def norm(self, x, gamma, beta, mean, var):
-        return self._normalised(x, gamma, beta, (0, 2, 3), (slice(None), None, None))
+        return self._normalized(x, gamma, beta, (0, 2, 3), (slice(None), None, None))
 
     def layer_norm(self, x, gamma, beta):
-        return self._normalised(x, gamma, beta, (-1,), ())
+        return self._normalized(x, gamma, beta, (-1,), ())
 
-    def _normalised(self, x, gamma, beta, axes, spread):
+    def _normalized(self, x, gamma, beta, axes, spread):
         """Mean 0 and variance 1 along some axes, then a factor and an offset."""
-        centred = x[0] - x[0].mean(axes, keepdims=True)
-        root = np.sqrt((centred * centred).mean(axes, keepdims=True) + EPSILON)
-        y, factor = centred / root, gamma[0][spread or ...]
+        centered = x[0] - x[0].mean(axes, keepdims=True)
+        root = np.sqrt((centered * centered).mean(axes, keepdims=True) + EPSILON)
+        y, factor = centered / root, gamma[0][spread or ...]
         others = (0, 2, 3) if spread else tuple(range(y.ndim - 1))
 
         def of_x(g):

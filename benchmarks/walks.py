@@ -4,7 +4,7 @@
 
     array(kind, *shape)                the next weight, which a walk asks for in order
     conv(x, w, stride, groups)         a convolution, padded by half of its kernel
-    norm(x, gamma, beta, mean, var)    batch normalisation by the given statistics, or in
+    norm(x, gamma, beta, mean, var)    batch normalization by the given statistics, or in
                                        training by the batch's; channels are axis 1
     layer_norm(x, gamma, beta)         of the last axis
     relu(x), relu6(x), gelu(x), softmax(x), add(x, y), concat(xs) (channels)
@@ -19,7 +19,7 @@
 `NumpyOps` gives the right answer.
 
 Sources: Gluon's model zoo for the vision nets (He et al. 2015; Sandler et al. 2018; Huang
-         et al. 2016); Vaswani et al. 2017 with normalisation first for the block.
+         et al. 2016); Vaswani et al. 2017 with normalization first for the block.
 """
 
 import math
@@ -137,7 +137,7 @@ def transformer_block(ops, x, n=512):
 
 
 def small_convnet(ops, x):
-    """Ten classes of small pictures, with normalisation behind each convolution."""
+    """Ten classes of small pictures, with normalization behind each convolution."""
     before = 3
     for n, stride in ((32, 1), (64, 2), (64, 1), (128, 2)):
         x, before = ops.relu(conv_norm(ops, x, before, n, 3, stride)), n

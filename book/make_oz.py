@@ -3,7 +3,7 @@
 Use: python book/make_oz.py 55.txt 486.txt
 
 The files are https://www.gutenberg.org/ebooks/55 and /486, as ASCII. Everything that is
-Project Gutenberg's own is left out: header, licence and credits. What stays is the text of
+Project Gutenberg's own is left out: header, license and credits. What stays is the text of
 L. Frank Baum, who died in 1919; both books were published in the United States before 1908.
 Each paragraph becomes one line, because line ends of a printed page carry no meaning, and
 characters that occur fewer than 20 times are replaced, so that the alphabet is small.

@@ -1,7 +1,7 @@
 """minihybrid: a hybrid deep-learning engine small enough to read.
 
 Write a network as ordinary Python on arrays; `net.hybridize()` traces it once into a
-graph, optimises, compiles and exports it.
+graph, optimizes, compiles and exports it.
 
 >>> import minihybrid as mx
 >>> net = mx.gluon.nn.Dense(2); net.initialize(); net.hybridize()

@@ -80,7 +80,7 @@ WRITERS = {
 }
 # Functions of SciPy's, for those who lack it.
 SPECIAL = roads("codegen.numpy.special", "digamma erf erfinv gamma gammaln zeta")
-# Initialisers that are not in the core.
+# Initializers that are not in the core.
 INITIAL = {
     "normal": "gluon.init:Normal",
     "gaussian": "gluon.init:Normal",

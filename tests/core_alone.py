@@ -40,7 +40,7 @@ def tour(folder):
     from minihybrid.core import layers, nd, numpy_target, sym, tape
     from minihybrid.core.block import SymbolBlock
     from minihybrid.core.op import Spec
-    from minihybrid.core.passes import optimise
+    from minihybrid.core.passes import optimize
     from minihybrid.core.plan import Plan
 
     nd.random.seed(1)
@@ -73,7 +73,7 @@ def tour(folder):
 
     spec = Spec((6, 4), np.dtype("float32"))
     graph, _ = sym.trace(lambda x: (x * 1).exp() + x.exp(), {"x": spec})
-    assert [g.n_ops for _, g in optimise(graph)] == [3, 2, 2]
+    assert [g.n_ops for _, g in optimize(graph)] == [3, 2, 2]
     plan = Plan(graph, ["x"])
     assert np.allclose(plan([x.data], plan.bind([]))[0], 2 * np.exp(x.asnumpy()))
 

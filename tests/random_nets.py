@@ -215,7 +215,7 @@ def nets(most):
 
 
 def network(net):
-    """(initialised block, input, tolerance) of a drawn network."""
+    """(initialized block, input, tolerance) of a drawn network."""
     start, dtype, two_heads, drawn = net
     rng = np.random.default_rng(0)
     np.random.seed(1)

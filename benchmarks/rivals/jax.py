@@ -61,19 +61,19 @@ def train_lenet(a):
 
 
 def layer_norm(a):
-    return ((lambda params, x: normalised(x, *params)), arrays(a, "gamma", "beta")), arrays(
+    return ((lambda params, x: normalized(x, *params)), arrays(a, "gamma", "beta")), arrays(
         a, "data"
     )
 
 
-def normalised(x, gamma, beta):
+def normalized(x, gamma, beta):
     x = x - x.mean(axis=-1, keepdims=True)
     variance = (x * x).mean(axis=-1, keepdims=True)
     return x * lax.rsqrt(variance + 1e-5) * gamma + beta
 
 
 class Ops(walks.Named):
-    """The operators of a walk; in training, normalisation is by the batch's statistics."""
+    """The operators of a walk; in training, normalization is by the batch's statistics."""
 
     def __init__(self, arrays, training=False):
         super().__init__(arrays)
@@ -90,7 +90,7 @@ class Ops(walks.Named):
         return scale[:, None, None] * x + (beta - scale * mean)[:, None, None]
 
     def layer_norm(self, x, gamma, beta):
-        return normalised(x, gamma, beta)
+        return normalized(x, gamma, beta)
 
     relu, relu6, add = map(staticmethod, (jax.nn.relu, jax.nn.relu6, jnp.add))
     gelu = staticmethod(partial(jax.nn.gelu, approximate=False))

@@ -68,7 +68,7 @@ def layer_norm(a):
 
 
 class Ops(walks.Named):
-    """The operators of a walk; in training, normalisation is by the batch's statistics."""
+    """The operators of a walk; in training, normalization is by the batch's statistics."""
 
     training = False
 

@@ -120,17 +120,17 @@ def meanings():
 
 
 @cache
-def pattern(emphasised):
+def pattern(emphasized):
     """What finds terms in a text; the longer of two that begin alike."""
     terms = sorted(meanings(), key=len, reverse=True)
     usual = [form(t, FORMS.get(t, re.escape(t) + "s?")) for t in terms]
-    if emphasised:  # then the word beside it, by which others are known, is not there
+    if emphasized:  # then the word beside it, by which others are known, is not there
         usual = [f"{form(t, re.escape(t))}(?:s|es)?|{u}" for t, u in zip(terms, usual, strict=True)]
     number = {t: list(meanings()).index(t) for t in terms}
     forms = [
         f"(?P<_{number[t]}>{made})"
         for t, made in zip(terms, usual, strict=True)
-        if emphasised or t not in EVERYDAY
+        if emphasized or t not in EVERYDAY
     ]
     return re.compile(rf"(?<![\w-])(?:{'|'.join(forms)})(?![\w-])")
 
@@ -144,10 +144,10 @@ def form(term, made):
     return f"{made[:i]}[{made[i]}{made[i].upper()}]{made[i + 1 :]}"
 
 
-def uses(text, known, emphasised=False):
+def uses(text, known, emphasized=False):
     """(start, end, term) of the terms in a text that are not known yet; they are then."""
-    finder = pattern(emphasised)
-    for match in [finder.fullmatch(text.rstrip(".:"))] if emphasised else finder.finditer(text):
+    finder = pattern(emphasized)
+    for match in [finder.fullmatch(text.rstrip(".:"))] if emphasized else finder.finditer(text):
         if match and (term := list(meanings())[int(match.lastgroup[1:])]) not in known:
             known.add(term)
             yield *match.span(), term

@@ -31,7 +31,7 @@ def language_of(text):
     return "diff" if starts <= SIGNS and starts != {"  "} and text else None
 
 
-def colour(app, doctree):
+def color(app, doctree):
     """Find the languages of a page's outputs, and how the lines of its blocks may be broken."""
     for block in doctree.findall(nodes.literal_block):
         text, classes = block.astext(), block["classes"]
@@ -46,6 +46,6 @@ def colour(app, doctree):
 
 
 def setup(app):
-    app.connect("doctree-read", colour)
+    app.connect("doctree-read", color)
     app.add_js_file("scroll_hint.js", loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

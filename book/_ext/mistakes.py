@@ -74,7 +74,7 @@ def prose(text, label=""):
 
 
 def code(text, language, *classes):
-    text = text.strip("\n")  # once: a block whose two texts differ gets no colours
+    text = text.strip("\n")  # once: a block whose two texts differ gets no colors
     return nodes.literal_block(text, text, language=language, classes=list(classes))
 
 

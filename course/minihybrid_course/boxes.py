@@ -9,7 +9,7 @@ Limits:  values in the memory of outputs are omitted; their offsets are fixed.
 
 from html import escape
 
-from minihybrid.core.passes.memory import ALIGN, arrange, neighbours
+from minihybrid.core.passes.memory import ALIGN, arrange, neighbors
 from minihybrid.view.drawing import short
 from minihybrid.view.hybrid_view import page
 from minihybrid.view.viz import columns_of, html_table, rows_of, scrolling, svg_head
@@ -33,7 +33,7 @@ class Packing:
         size = {name: nbytes for name, (_, _, nbytes) in self.spans.items()}
         self.offsets = arrange(self.spans)[0] if offsets is None else offsets
         self.nbytes = max((at + size[name] for name, at in self.offsets.items()), default=0)
-        self.bound = neighbours(self.spans, size)[2]
+        self.bound = neighbors(self.spans, size)[2]
 
     def rows(self):
         """Return the table of boxes with the planner's offsets."""

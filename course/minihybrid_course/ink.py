@@ -98,10 +98,10 @@ class Panel:
         """Draw a line through points."""
         path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
         dash = ' stroke-dasharray="4 3"' * dashed
-        colour = INK[ink] if ink else "currentColor"
+        color = INK[ink] if ink else "currentColor"
         self._add(
             max(y for _, y in points),
-            f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="{width}"{dash}/>',
+            f'<path d="{path}" fill="none" stroke="{color}" stroke-width="{width}"{dash}/>',
         )
 
     def arrow(self, x, y, x_end, y_end, ink=None, width=1.4, dashed=False):

@@ -1,4 +1,4 @@
-"""Code generation: an optimised graph becomes source, and source a
+"""Code generation: an optimized graph becomes source, and source a
 function.
 
 Takes:   a graph and its memory plan.

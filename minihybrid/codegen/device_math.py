@@ -100,8 +100,8 @@ def erfinv(x):
     if not a < T(1):
         return T(INF) * x if a == T(1) else T(NAN)
     half = math.log1p(-a * a) / T(2)
-    centre = T(2 / (math.pi * 0.147)) + half
-    y = math.sqrt(math.sqrt(centre * centre - half * T(2 / 0.147)) - centre)
+    center = T(2 / (math.pi * 0.147)) + half
+    y = math.sqrt(math.sqrt(center * center - half * T(2 / 0.147)) - center)
     for _ in range(3):  # near 1, the difference to 1 is more precise
         wrong = math.erf(y) - a if a < T(0.5) else T(1) - a - math.erfc(y)
         y -= wrong * T(math.sqrt(math.pi) / 2) * math.exp(y * y)

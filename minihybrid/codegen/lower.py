@@ -37,7 +37,7 @@ from minihybrid.codegen.read import Unreadable, read
 from minihybrid.codegen.source import Kernel as Text
 from minihybrid.core.graph import Graph
 from minihybrid.core.op import HybridError, Spec
-from minihybrid.core.passes import cse, expand, optimise
+from minihybrid.core.passes import cse, expand, optimize
 from minihybrid.core.passes.memory import places
 from minihybrid.ops.convolution import out_size
 from minihybrid.ops.loops import T, add_up, each, loops, store
@@ -231,7 +231,7 @@ def planned(graph: Graph) -> Plan:
 
     Raises:  HybridError naming an operator without loops.
     """
-    graph = cse(without_loops(optimise(expand(graph))[-1][1], branches=True))
+    graph = cse(without_loops(optimize(expand(graph))[-1][1], branches=True))
     graph = merge(lower(graph)).check("fuse")
     steps = []
     for node in graph.nodes:

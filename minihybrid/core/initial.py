@@ -127,6 +127,6 @@ def create(init):
     if isinstance(init, type) and issubclass(init, Initializer):
         return init()
     raise AttrError(
-        f"initialiser {init!r} is unknown; needed: an object of mx.init or "
+        f"initializer {init!r} is unknown; needed: an object of mx.init or "
         f"one of {', '.join(INITIALIZERS)}"
     )

@@ -521,7 +521,7 @@ def UpSampling(
     ctx=None,
     attr=None,
 ) -> NDArray:
-    """Images made larger: each number repeated, or a Deconvolution whose weights (a second input) mix neighbours; (N, C, H, W) -> (N, C, scale H, scale W)."""
+    """Images made larger: each number repeated, or a Deconvolution whose weights (a second input) mix neighbors; (N, C, H, W) -> (N, C, scale H, scale W)."""
 
 def abs(data, *, name=None, out=None, ctx=None, attr=None) -> NDArray:
     """The absolute value."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from minihybrid.core.graph import Graph
 from minihybrid.core.op import HybridError, legible
-from minihybrid.core.passes import expand, optimise, plan_memory
+from minihybrid.core.passes import expand, optimize, plan_memory
 from minihybrid.core.targets import TARGETS, best_target
 
 
@@ -74,9 +74,9 @@ def build(job):
     if not job.expanded:
         graph = expand(job.graph, job.training)
         stages.append(("expand", graph.check("expand")))
-    stages += optimise(stages[-1][1])  # fold, cse, dce
+    stages += optimize(stages[-1][1])  # fold, cse, dce
     target, note = _target(job, stages[-1][1])
-    stages += optimise(stages[-1][1], TARGETS[target].passes)
+    stages += optimize(stages[-1][1], TARGETS[target].passes)
     graph = _with_unread(stages[-1][1], stages[0][1], job.inputs)
     # Loops may overwrite an operand at its last use; NumPy allocates its results.
     memory = plan_memory(graph, TARGETS[target].scratch_of, job.into if target != "numpy" else None)

@@ -653,7 +653,7 @@ def UpSampling(
     ctx=None,
     attr=None,
 ) -> Symbol:
-    """Images made larger: each number repeated, or a Deconvolution whose weights (a second input) mix neighbours; (N, C, H, W) -> (N, C, scale H, scale W)."""
+    """Images made larger: each number repeated, or a Deconvolution whose weights (a second input) mix neighbors; (N, C, H, W) -> (N, C, scale H, scale W)."""
 
 def Variable(
     name,

@@ -37,7 +37,7 @@ the file itself; run `git lfs pull` where it came from, or download the file it 
     if data.startswith(PICKLES) and data.endswith(b"."):
         raise FileError(
             f"'{fname}' is a pickle, which is not read: it may run any code. MXNet keeps states of "
-            "optimisers so; read the parameters (.params) and go on with new states"
+            "optimizers so; read the parameters (.params) and go on with new states"
         )
     return data
 

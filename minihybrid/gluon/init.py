@@ -63,7 +63,7 @@ class Xavier(Initializer):
         if array.ndim < 2:
             raise AttrError(
                 f"Xavier: '{name}' has shape {array.shape}, but at least "
-                "two axes are needed; choose another initialiser for it"
+                "two axes are needed; choose another initializer for it"
             )
         area = np.prod(array.shape[2:])
         fan = {"in": array.shape[1] * area, "out": array.shape[0] * area}
@@ -126,8 +126,8 @@ class Bilinear(Initializer):
                 "axes of a 2-D convolution's weight are needed"
             )
         half = np.ceil(array.shape[3] / 2)  # MXNet uses the width for both axes
-        centre = (2 * half - 1 - half % 2) / (2 * half)
-        y, x = (1 - np.abs(np.arange(n) / half - centre) for n in array.shape[2:])
+        center = (2 * half - 1 - half % 2) / (2 * half)
+        y, x = (1 - np.abs(np.arange(n) / half - center) for n in array.shape[2:])
         array[...] = np.broadcast_to(np.outer(y, x), array.shape)
 
 
@@ -166,7 +166,7 @@ class Mixed(Initializer):
         if len(patterns) != len(initializers):
             raise AttrError(
                 f"Mixed: {len(patterns)} patterns for {len(initializers)} "
-                "initialisers; one for each is needed"
+                "initializers; one for each is needed"
             )
         self.map = [(re.compile(p), create(i)) for p, i in zip(patterns, initializers, strict=True)]
 

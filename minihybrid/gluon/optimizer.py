@@ -223,7 +223,7 @@ class Optimizer(Settings):
         """
         if self.lr_scheduler is not None:
             raise AttrError(
-                "set_learning_rate: the optimiser's lr_scheduler decides "
+                "set_learning_rate: the optimizer's lr_scheduler decides "
                 "the learning rate; change the scheduler's base_lr instead"
             )
         self.lr = lr
@@ -314,7 +314,7 @@ def states_in(state):
         return () if state is None else (state,)
     if not isinstance(state, (list, tuple)):
         raise AttrError(
-            f"an optimiser's state is {described(state)}, but None, an "
+            f"an optimizer's state is {described(state)}, but None, an "
             "NDArray or a tuple of them is needed"
         )
     return tuple(array for part in state for array in states_in(part))
@@ -859,7 +859,7 @@ class GroupAdaGrad(AdaGrad):
         if weight.ndim != 2:
             raise ShapeError(
                 f"GroupAdaGrad: a weight of shape {weight.shape}, but two axes are needed; other "
-                "weights need another optimiser, such as AdaGrad"
+                "weights need another optimizer, such as AdaGrad"
             )
         return nd.zeros((weight.shape[0], 1), weight.context, weight.dtype)
 

@@ -143,7 +143,7 @@ class KVStore(metaclass=CheckedCall):
         """Treat pushed values as gradients from now on: each is a step of the optimizer."""
         if not isinstance(optimizer, Optimizer):
             raise AttrError(
-                f"KVStore.set_optimizer: optimizer={described(optimizer)}, but an optimiser is "
+                f"KVStore.set_optimizer: optimizer={described(optimizer)}, but an optimizer is "
                 "needed, such as mx.optimizer.SGD()"
             )
         self._updater = get_updater(optimizer)

@@ -372,7 +372,7 @@ class Module(metaclass=CheckedCall):
         if isinstance(optimizer, Optimizer):
             if optimizer.rescale_grad != scale:
                 _warn(
-                    f"Module: the optimiser has rescale_grad={optimizer.rescale_grad}, not "
+                    f"Module: the optimizer has rescale_grad={optimizer.rescale_grad}, not "
                     f"1/{self._batch_size * workers}, one by the number of samples; is it intended?"
                 )
             optimizer.idx2name = optimizer.idx2name or names
@@ -753,9 +753,9 @@ def _initializer_of(text):
     """Return the initializer stored in a variable by `sym.var(init=...)`."""
     if not text.startswith("["):
         return initial.create(text)
-    kind, settings = parsed_json(text, "an initialiser")
+    kind, settings = parsed_json(text, "an initializer")
     if kind not in INITIALIZERS or not isinstance(settings, dict):
-        raise AttrError(f"initialiser {text:.80} is unknown; there are {', '.join(INITIALIZERS)}")
+        raise AttrError(f"initializer {text:.80} is unknown; there are {', '.join(INITIALIZERS)}")
     return INITIALIZERS[kind](**settings)
 
 

@@ -500,7 +500,7 @@ def unpack_img(s, iscolor=-1):
     header, data = unpack(s)
     if checked("unpack_img", "iscolor", iscolor, integer) not in (-1, 0, 1):
         raise AttrError(
-            f"unpack_img: iscolor={iscolor}, but 1 (colours), 0 (grey) or -1 (as it is) is needed"
+            f"unpack_img: iscolor={iscolor}, but 1 (colors), 0 (grey) or -1 (as it is) is needed"
         )
     values = pixels(bytes(data), "the picture of a record", iscolor)
     return header, values[:, :, 0] if values.shape[2] == 1 else _swapped(values)

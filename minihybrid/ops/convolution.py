@@ -530,5 +530,5 @@ upsampling = register(
         "workspace": (integer, 512),
     },
     doc="Images made larger: each number repeated, or a Deconvolution whose weights "
-    "(a second input) mix neighbours; (N, C, H, W) -> (N, C, scale H, scale W).",
+    "(a second input) mix neighbors; (N, C, H, W) -> (N, C, scale H, scale W).",
 )

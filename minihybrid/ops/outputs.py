@@ -42,7 +42,7 @@ def _floats(specs, data):
     return data if specs[0].dtype == kind else cast(data, dtype=kind)
 
 
-def _labelled(op, rule):
+def _labeled(op, rule):
     """Make a shape rule that infers the label's shape from the data's.
 
     rule:    (data shape, **attrs) -> allowed label shapes, the default first.
@@ -158,7 +158,7 @@ softmax_output = register(
         "out_grad": (boolean, False),
         "smooth_alpha": (number, 0.0),
     },
-    infer=_labelled("SoftmaxOutput", _softmax_labels),
+    infer=_labeled("SoftmaxOutput", _softmax_labels),
     expand=_softmax_output,
     doc="softmax, whose gradient is that of cross entropy with the label's class: "
     "along axis 1 (multi_output), the last axis (preserve_shape), or over all axes but the "
@@ -197,7 +197,7 @@ def _regression(name, doc, eager, expr, slope):
         name,
         inputs=("data", "label"),
         attrs={"grad_scale": (number, 1.0)},
-        infer=_labelled(name, labels),
+        infer=_labeled(name, labels),
         expand=expand,
         doc=doc,
     )
@@ -255,7 +255,7 @@ svm_output = register(
     "SVMOutput",
     inputs=("data", "label"),
     attrs=MARGIN,
-    infer=_labelled("SVMOutput", lambda shape, **_: (shape[:1],)),
+    infer=_labeled("SVMOutput", lambda shape, **_: (shape[:1],)),
     expand=lambda specs, data, label, **attrs: svm_head(
         _floats(specs, data).reshape((0, -1, 1)),
         label.reshape((-1, 1, 1)),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from minihybrid.core import lazy
 from minihybrid.core.graph import Graph
 from minihybrid.core.op import Node
-from minihybrid.core.passes import PASSES, cse, dce, expand, fold, memory, optimise
+from minihybrid.core.passes import PASSES, cse, dce, expand, fold, memory, optimize
 from minihybrid.core.passes.memory import Memory
 from minihybrid.passes.fuse import fuse, merge
 from minihybrid.passes.lower import lower
@@ -22,7 +22,7 @@ __all__ = [
     "fuse",
     "lower",
     "merge",
-    "optimise",
+    "optimize",
     "plan_memory",
 ]
 

@@ -204,7 +204,7 @@ class DeviceArray(Elsewhere):
 
 
 def new_on_device(shape: tuple[int, ...], dtype: Any, context: Context) -> np.ndarray | DeviceArray:
-    """Uninitialised memory of a device that is not `cpu(0)`."""
+    """Uninitialized memory of a device that is not `cpu(0)`."""
     if context.device_type == "cpu":
         return on(aligned(shape, dtype), context)
     return DeviceArray(device_of(context), shape, dtype)

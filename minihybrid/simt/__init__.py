@@ -17,7 +17,7 @@ from minihybrid.simt.errors import (
     KernelError,
     LaunchError,
     RaceError,
-    UninitialisedError,
+    UninitializedError,
 )
 from minihybrid.simt.lockstep import turns
 from minihybrid.simt.numbers import CONSTRUCTORS
@@ -52,7 +52,7 @@ __all__ = [
     "LaunchError",
     "Program",
     "RaceError",
-    "UninitialisedError",
+    "UninitializedError",
     "boolean",
     "cuda",
     "draw",

@@ -46,7 +46,7 @@ class Endless(Exception):
     """Raised by a kernel's loop with its line; the simulator adds the message."""
 
 
-class UninitialisedError(KernelError):
+class UninitializedError(KernelError):
     """A thread reads shared memory that no thread of the block has written."""
 
 

@@ -19,7 +19,7 @@ from minihybrid.simt.errors import (
     HiddenFloat64Error,
     KernelError,
     RaceError,
-    UninitialisedError,
+    UninitializedError,
     WholeError,
 )
 from minihybrid.simt.lockstep import Run
@@ -197,7 +197,7 @@ class Array:
             index = self.place(index, t, line)
         self.loads[t] += 1
         if self.written is not None and not self.written[index]:
-            self.uninitialised(index, t, line)
+            self.uninitialized(index, t, line)
         if self.watcher is not None:
             conflict = self.watcher.read(self.start + index, t, line)
             if conflict is not None:
@@ -206,11 +206,11 @@ class Array:
             self.use("read", index, t, line)
         return self.values[index] if self.get is None else self.get(index)
 
-    def uninitialised(self, i: int, t: int, line: int) -> NoReturn:
-        """Raise UninitialisedError for element i of a shared array."""
+    def uninitialized(self, i: int, t: int, line: int) -> NoReturn:
+        """Raise UninitializedError for element i of a shared array."""
         index = tuple(int(k) for k in np.unravel_index(i, self.shape))
         self.fail(
-            UninitialisedError,
+            UninitializedError,
             index,
             t,
             line,
@@ -249,7 +249,7 @@ class Array:
         i = self.place(index, t, line)
         self.atomics[t] += 1
         if self.written is not None and not self.written[i]:
-            self.uninitialised(i, t, line)
+            self.uninitialized(i, t, line)
         if self.watchers:
             self.use("atomic", i, t, line)
         old = self.values[i] if self.get is None else self.get(i)
@@ -283,7 +283,7 @@ class Array:
                 index,
                 t,
                 line,
-                "begins four neighbours, but "
+                "begins four neighbors, but "
                 "only a multiple of 4 may: the memory is read 16 bytes at once",
             )
         return index

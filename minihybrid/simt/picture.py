@@ -17,7 +17,7 @@ from minihybrid.simt.errors import LaunchError
 from minihybrid.simt.record import Access
 
 # Okabe and Ito's palette. Colors repeat after seven threads, so each is numbered.
-COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
+COLORS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
 CELL, LINE, LETTER, PAGE = 24, 18, 6.7, 700  # pixels
 WIDE = 24  # elements per row of a one-dimensional array
 MAX_THREADS, MAX_ELEMENTS = 64, 512
@@ -104,7 +104,7 @@ def cell(x: int, y: int, threads: list | tuple, name: str) -> Iterator:
         stripe = CELL / len(visible)
         yield (
             f'<rect x="{x + k * stripe:.1f}" y="{y}" width="{stripe:.1f}" '
-            f'height="{CELL}" fill="{COLOURS[t % len(COLOURS)]}" '
+            f'height="{CELL}" fill="{COLORS[t % len(COLORS)]}" '
             'fill-opacity=".45"/>'
         )
     yield (

@@ -254,7 +254,8 @@ def _calibrate(f: Callable, args: tuple, min_time_s: float) -> tuple[int, float]
 @cache
 def _tick_s() -> float:
     """Return the step by which the clock advances, in seconds."""
-    steps, end = [], clock()
+    steps: list[float] = []
+    end = clock()
     while len(steps) < 5:
         start = end
         while (end := clock()) == start:

@@ -81,14 +81,14 @@ class Passes:
 def passes(stages: list[tuple[str, Graph]]) -> Passes:
     """Step through graphs, each the result of a pass over the previous one.
 
-    stages:  [(name, graph)]: the input of `optimise`, then its results.
+    stages:  [(name, graph)]: the input of `optimize`, then its results.
 
     >>> from minihybrid.core import sym
     >>> from minihybrid.core.graph import Graph
-    >>> from minihybrid.passes import optimise
+    >>> from minihybrid.passes import optimize
     >>> x = sym.var("x", shape=(3,), dtype="float32")
     >>> graph, _ = sym.trace(lambda x: sym.exp(x * 1), {"x": x.spec})
-    >>> passes([("trace", graph), *optimise(graph)])
+    >>> passes([("trace", graph), *optimize(graph)])
     stage  operators  kernels  bytes moved
     trace          2        2           48
     fold           1        1           24

@@ -35,7 +35,7 @@ def svg_box(box: Box, marks: str = "") -> str:
 
     marks:   attributes of its group, besides the kind.
     """
-    colour = KINDS[box.kind][0]
+    color = KINDS[box.kind][0]
     round_ends = box.kind in ("variable", "output")
     texts = []
     for i, line in enumerate(box.lines):
@@ -46,8 +46,8 @@ def svg_box(box: Box, marks: str = "") -> str:
         f'<g data-kind="{box.kind}"{marks}><title>{escape(box.tip)}</title>'
         f'<rect x="{box.x - box.width / 2:.1f}" y="{box.y:.1f}" '
         f'width="{box.width:.1f}" height="{box.height:.1f}" '
-        f'rx="{box.height / 2 if round_ends else 4:.1f}" fill="{colour}" '
-        f'fill-opacity=".16" stroke="{colour}" '
+        f'rx="{box.height / 2 if round_ends else 4:.1f}" fill="{color}" '
+        f'fill-opacity=".16" stroke="{color}" '
         f'stroke-width="{2.5 if box.kind == "fused" else 1.2}"/>'
         f"{''.join(texts)}</g>"
     )

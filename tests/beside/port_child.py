@@ -4,7 +4,7 @@
 
 A graph: its outputs. A program: what it prints, every array that it takes out of the
 engine, and its parameters at the end. Both engines get the same random numbers: functions
-that draw, and initialisers, are given NumPy's, the latter by the parameter's name.
+that draw, and initializers, are given NumPy's, the latter by the parameter's name.
 Strangers' programs have no network, start no process and write into their folder only.
 """
 
@@ -156,11 +156,11 @@ def draw_alike(mx, shake):
     method = "init_array" if hasattr(base, "init_array") else "__call__"
     original = getattr(base, method)
 
-    def initialise(self, desc, arr, **more):
+    def initialize(self, desc, arr, **more):
         with drawn.named(desc):
             original(self, desc, arr, **more)
 
-    setattr(base, method, initialise)
+    setattr(base, method, initialize)
     mx.random.seed(SEED)
     np.random.seed(SEED)
     importlib.import_module("random").seed(SEED)
@@ -224,7 +224,7 @@ class Kept:
         for parameter in self.parameters:
             try:
                 value = parameter.list_data()[0]
-            except Exception:  # never initialised, or its shape was never known
+            except Exception:  # never initialized, or its shape was never known
                 continue
             keep(kept, f"parameter {parameter.name}", value)
         for module in self.modules:

@@ -60,7 +60,7 @@ class Port:
     repository: str
     path: str
     commit: str
-    licence: str
+    license: str
     folder: str = ""
     edits: tuple = ()
     data: tuple = ()

@@ -92,13 +92,13 @@ def page():
         given = "edited" if kind == "program" else "parameters"
         parts += [f"\n## {title}\n"]
         chosen = [p for p in ports if p.kind == kind]
-        for source in dict.fromkeys((p.repository, p.licence) for p in chosen):
+        for source in dict.fromkeys((p.repository, p.license) for p in chosen):
             parts += [
                 "\n### {} ({})\n".format(*source),
                 f"| {kind} | {given} | outcome |",
                 "|---|---|---|",
             ]
-            here = [p for p in chosen if (p.repository, p.licence) == source]
+            here = [p for p in chosen if (p.repository, p.license) == source]
             parts += [row(p, results[p.name], shared) for p in here]
         why = [p for p in ports if p.kind == kind and (p.reason or p.note)]
         parts += [f"\n### Notes on {title.lower()}\n"]

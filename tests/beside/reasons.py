@@ -129,7 +129,7 @@ def twice(a):
 
 # -- how much it is --------------------------------------------------------------------
 def has_equal_numbers(d):
-    """Of what is normalised together, some is almost one number."""
+    """Of what is normalized together, some is almost one number."""
     data = arrays(d)[0]
     axes = attribute(d, "axis") if d.step.op == "LayerNorm" else tuple(range(2, data.ndim))
     return np.ptp(data, axis=axes).min(initial=np.inf) <= 1e-5 * abs(data).max()

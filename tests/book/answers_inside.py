@@ -20,7 +20,7 @@ from minihybrid.codegen.cpu.flat import kernel
 from minihybrid.codegen.cpu.objects import load_kernels
 from minihybrid.core.graph import apply
 from minihybrid.core.op import Op, number
-from minihybrid.core.passes import optimise
+from minihybrid.core.passes import optimize
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.ops import OPS
 from minihybrid.ops.shapes import same_shape
@@ -71,7 +71,7 @@ def times_two(fresh):
 
 
 def passed(fresh=False, function=lambda x: x * 2 * 2):
-    return lambda: optimise(graph_of(function, x=(3,)), (times_two(fresh),))
+    return lambda: optimize(graph_of(function, x=(3,)), (times_two(fresh),))
 
 
 DOT, PLAIN = OPS["dot"], {"transpose_a": False, "transpose_b": False}

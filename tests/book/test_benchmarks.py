@@ -395,7 +395,7 @@ def test_a_run_is_saved_as_text_numbers_and_pictures(tmp_path, monkeypatch):
 def test_every_rival_has_a_look_of_its_own():
     assert set(plots.STYLES) == set(envs.RIVALS)
     markers = [marker for _, marker in plots.STYLES.values()]
-    assert len(set(markers)) == len(markers), "it reads without colour"
+    assert len(set(markers)) == len(markers), "it reads without color"
 
 
 def test_sweep_takes_the_best_mode_of_each():

@@ -1,11 +1,11 @@
-"""How a notebook's cells are numbered, titled and coloured on its page."""
+"""How a notebook's cells are numbered, titled and colored on its page."""
 
 import json
 
 import pytest
 from chapters import number_sections, numbered, only_what_is_read, prepare, titled
 from docutils import nodes, utils
-from listings import colour, language_of
+from listings import color, language_of
 
 
 def cell(source, *tags, kind="code"):
@@ -109,5 +109,5 @@ def test_lines_are_broken_where_nothing_is_lost_by_it(text, classes, language, a
     document = utils.new_document("a page")
     block = nodes.literal_block(text, text, classes=[*classes], language=language)
     document.append(block)
-    colour(None, document)
+    color(None, document)
     assert {*block["classes"]} == {*classes} | added and block["language"] == language

@@ -35,7 +35,7 @@ def linked(path):
     """The terms that a page's text leads to."""
     known = set()
     for i, piece in enumerate(EMPHASIZED.split(prose(path))):
-        list(glossed.uses(piece, known, emphasised=i % 2 == 1))
+        list(glossed.uses(piece, known, emphasized=i % 2 == 1))
     return known | set(marked(path))
 
 
@@ -89,7 +89,7 @@ def test_meanings_are_first_sentences_without_marks():
 
 
 @pytest.mark.parametrize(
-    "text, emphasised, terms",
+    "text, emphasized, terms",
     [
         ("Two plans, and a plan again", False, ["plan"]),
         ("The arenas of arrays", False, ["arena", "array"]),
@@ -105,8 +105,8 @@ def test_meanings_are_first_sentences_without_marks():
         ("our own view", True, []),
     ],
 )
-def test_uses(text, emphasised, terms):
-    assert [term for _, _, term in glossed.uses(text, set(), emphasised)] == terms
+def test_uses(text, emphasized, terms):
+    assert [term for _, _, term in glossed.uses(text, set(), emphasized)] == terms
 
 
 def test_a_page_links_first_uses_and_no_code_headings_or_folded_text():

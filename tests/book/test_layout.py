@@ -303,7 +303,7 @@ REGISTRIES = {
     "ops.registry.PLACES": "where a record stands, for `show`",
     "core.hooks.WITHOUT_SCIPY": "special functions for those who lack SciPy",
     "core.targets.TARGETS": "what makes functions of graphs",
-    "core.hooks.INITIALIZERS": "initialisers, by name",
+    "core.hooks.INITIALIZERS": "initializers, by name",
     "np.public.FUNCTIONS": "the functions of `mx.np`",
     "core.hooks.FACES": "names of later modules in `nd` and `sym`",
     "core.hooks.FORMATS": "what `net.export` writes",

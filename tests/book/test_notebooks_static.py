@@ -119,7 +119,7 @@ def shown(cell):
     for output in cell.outputs:
         yield from [output.text] if "text" in output else []
         yield from (
-            re.sub(r"\x1b\[[0-9;]*m", "", line)  # colours are no text
+            re.sub(r"\x1b\[[0-9;]*m", "", line)  # colors are no text
             for line in output.get("traceback", [])
         )
         for kind, data in output.get("data", {}).items():

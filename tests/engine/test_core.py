@@ -37,7 +37,7 @@ def test_the_core_is_small():
 
 @pytest.mark.slow
 def test_the_core_alone_runs_the_net_of_the_tour(tmp_path):
-    """Eager, traced, optimised, differentiated, trained, exported, imported."""
+    """Eager, traced, optimized, differentiated, trained, exported, imported."""
     run = alone(tmp_path)
     assert run.returncode == 0, run.stderr[-2000:]
     read = json.loads(run.stdout)

@@ -772,7 +772,7 @@ def test_a_forgotten_forward():
         (lambda: nn.Dense(2, activation="gelu"), "activation='gelu' does not fit"),
         (lambda: nn.HybridLambda("gelu"), "'gelu' is neither a function nor the name"),
         (lambda: nn.Lambda(3), "3 is neither a function nor the name"),
-        (lambda: nn.Dense(1, in_units=1).initialize("magic"), "initialiser 'magic' is unknown"),
+        (lambda: nn.Dense(1, in_units=1).initialize("magic"), "initializer 'magic' is unknown"),
         (lambda: gluon.Parameter("w", grad_req="maybe"), "grad_req='maybe' is unknown"),
         (lambda: gluon.ParameterDict().get_constant("c"), "'c' is new, so it needs a value"),
         (lambda: gluon.Trainer({}, "sgd", {"speed": 1}), "speed"),

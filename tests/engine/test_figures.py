@@ -14,7 +14,7 @@ from minihybrid.core.op import HybridError, Spec
 from minihybrid.core.plan import nbytes_moved
 from minihybrid.gluon import function, nn
 from minihybrid.ops import OPS
-from minihybrid.passes import cse, dce, fold, fuse, optimise, plan_memory
+from minihybrid.passes import cse, dce, fold, fuse, optimize, plan_memory
 from minihybrid.simt import cuda, float32, traffic
 
 EVIL = "</text><script>alert(1)</script>&\"'"
@@ -33,7 +33,7 @@ def wasteful(x, y):
 
 def stages():
     graph = graph_of(wasteful, "x", "y")
-    return [("trace", graph), *optimise(graph, (fold, cse, dce, fuse))]
+    return [("trace", graph), *optimize(graph, (fold, cse, dce, fuse))]
 
 
 def bill(price, count, tax):

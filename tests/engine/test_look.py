@@ -16,7 +16,7 @@ from minihybrid import autograd, nd, simulated_gpu, sym
 from minihybrid.core.op import HybridError, Spec
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import HybridBlock, function, nn
-from minihybrid.passes import cse, dce, expand, fold, fuse, optimise
+from minihybrid.passes import cse, dce, expand, fold, fuse, optimize
 from minihybrid.view.explain import Explanation, explain
 from minihybrid.view.links import Links
 
@@ -298,7 +298,7 @@ def test_passes_of_your_own_are_stepped_through():
         return fold(graph)
 
     graph = sym.trace(lambda x: sym.exp(x * 1.0), {"x": MATRIX})[0]
-    actual = passes([("trace", graph), *optimise(graph, (own, cse))])
+    actual = passes([("trace", graph), *optimize(graph, (own, cse))])
     page = Page(actual._repr_html_())
     assert "a pass of your own" in actual._repr_html_()
     assert actual._repr_html_().count("<svg ") == 2  # cse changed nothing

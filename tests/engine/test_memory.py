@@ -16,7 +16,7 @@ from minihybrid.core.op import Node, Spec
 from minihybrid.core.passes.memory import (
     arrange,
     first_fit,
-    neighbours,
+    neighbors,
     overwrites,
     places,
     recycled,
@@ -25,7 +25,7 @@ from minihybrid.core.passes.memory import (
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
 from minihybrid.ops import OPS
-from minihybrid.passes import PASSES, expand, fuse, optimise, plan_memory
+from minihybrid.passes import PASSES, expand, fuse, optimize, plan_memory
 
 F32 = np.dtype("float32")
 
@@ -87,7 +87,7 @@ def small_graph(build, rng):
     while True:
         graph, _ = trace(lambda x: build(rng, x), {"x": Spec((16, 8), F32)})
         passes = (*PASSES, fuse) if rng.integers(2) else PASSES
-        graph = optimise(expand(graph), passes)[-1][1]
+        graph = optimize(expand(graph), passes)[-1][1]
         if sum(n.op is not None and not n.op.view for n in graph.nodes) <= 10:
             return graph
 
@@ -232,7 +232,7 @@ def test_other_graphs_are_nearly_always_within_five_percent(build, n):
 def by_hand(spans, order):
     """The arena of first fit in a given order."""
     size = {name: nbytes for name, (_, _, nbytes) in spans.items()}
-    offsets = first_fit(order, size, neighbours(spans, size)[0])
+    offsets = first_fit(order, size, neighbors(spans, size)[0])
     return max(at + size[name] for name, at in offsets.items())
 
 
@@ -295,7 +295,7 @@ def test_values_that_live_together_are_apart():
         assert arrange(spans) == arrange(spans)  # the same source text, every time
 
 
-def test_a_long_chain_needs_what_two_neighbours_need():
+def test_a_long_chain_needs_what_two_neighbors_need():
     rng = np.random.default_rng(0)
     sizes = (64 * rng.integers(1, 100, size=20_000)).tolist()
     spans = {k: (k, k + 1, size) for k, size in enumerate(sizes)}
@@ -423,7 +423,7 @@ def test_no_kernel_makes_an_array():
     """Numba's own allocations are not traced, but all that makes one is in the text."""
     texts = []
     for case in CASES:
-        graph = optimise(expand(Program([case], "float32").graph))[-1][1]
+        graph = optimize(expand(Program([case], "float32").graph))[-1][1]
         if cpu.unsupported(graph) is None:
             graph = fuse(graph)
             texts.append(cpu.generate(graph, plan_memory(graph), [])[0])
@@ -480,7 +480,7 @@ def test_a_bar_is_no_longer_than_a_line():
 def only_kernel(f, n_inputs=2):
     """The one kernel of a function of arrays, and where its values lie."""
     specs = {f"x{i}": Spec((64,), F32) for i in range(n_inputs)}
-    graph = optimise(trace(f, specs)[0], [expand, fuse])[-1][1]
+    graph = optimize(trace(f, specs)[0], [expand, fuse])[-1][1]
     (node,) = [n for n in graph.nodes if n.op and not n.op.view]
     return node, places(graph), [ref[0].name for ref in node.inputs]
 

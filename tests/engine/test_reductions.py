@@ -119,7 +119,7 @@ ROWS = {  # name -> (function, shapes, arrays of (6, 40) that are read and writt
     "LayerNorm": (sym.LayerNorm, [(6, 40), (40,), (40,)], 2 + 2 / 6),
     "InstanceNorm": (lambda *a: sym.InstanceNorm(*a), [(2, 3, 40), (3,), (3,)], 2 + 2 / 80),
     "log of sum of exp": (lambda x: sym.log(sym.exp(x).sum(axis=1)) + 1, [(6, 40)], 1 + 1 / 40),
-    "centred": (lambda x: x.broadcast_sub(x.mean(axis=0)), [(6, 40)], 2),
+    "centered": (lambda x: x.broadcast_sub(x.mean(axis=0)), [(6, 40)], 2),
     "two statistics": (lambda x: [x.sum(axis=1), sym.square(x).sum(axis=1)], [(6, 40)], 1 + 2 / 40),
     "scaled by all": (lambda x: x.broadcast_div(x.max()), [(6, 40)], 2),
 }

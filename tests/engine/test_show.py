@@ -12,7 +12,7 @@ from minihybrid.core.op import Op
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
 from minihybrid.ops import OPS
-from minihybrid.passes import dce, optimise
+from minihybrid.passes import dce, optimize
 from minihybrid.view.show import PACKAGE, show
 
 
@@ -28,7 +28,7 @@ def shown(capsys, obj):
     "obj",
     [
         dce,
-        optimise,
+        optimize,
         nn.Dense,
         nn.Dense.hybrid_forward,
         Plan.nbytes_moved.fget,

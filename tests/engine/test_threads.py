@@ -658,7 +658,7 @@ os._exit(0)
 
 @pytest.mark.slow
 def test_a_fork_at_any_moment_leaves_a_child_that_works():
-    """Other threads trace, compile, initialise and draw, and hold what locks there are."""
+    """Other threads trace, compile, initialize and draw, and hold what locks there are."""
     if not hasattr(os, "fork"):
         pytest.skip("this system does not fork")
     done = subprocess.run(

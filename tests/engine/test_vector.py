@@ -82,12 +82,12 @@ def test_polynomials_have_the_widest_registers(imports, value, widest, monkeypat
     little: these are left to it."""
     if registers()[0] != 64:
         pytest.skip("this processor has no AVX-512")
-    optimised, chosen, generator = [], [], compiler.generator
+    optimized, chosen, generator = [], [], compiler.generator
 
     class Seen(compiler.Library):
         def _optimize_final_module(self):
             super()._optimize_final_module()
-            optimised.append(str(self._final_module))
+            optimized.append(str(self._final_module))
 
     def seen(wide):
         chosen.append(wide)
@@ -97,5 +97,5 @@ def test_polynomials_have_the_widest_registers(imports, value, widest, monkeypat
     monkeypatch.setattr(compiler, "generator", seen)
     assert compiler.compile_kernel(MAP.format(imports=imports, value=value), "k_widths")
     assert chosen == [widest]
-    (lanes,) = [n for n in (4, 8, 16) if f"<{n} x float>" in optimised[0]]
+    (lanes,) = [n for n in (4, 8, 16) if f"<{n} x float>" in optimized[0]]
     assert lanes in ({16} if widest else {8, 16})

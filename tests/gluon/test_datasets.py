@@ -1,4 +1,4 @@
-"""The digits are those of the source, split fairly, with their licence beside them."""
+"""The digits are those of the source, split fairly, with their license beside them."""
 
 import numpy as np
 from minihybrid.datasets import DIGITS, digits

@@ -155,7 +155,7 @@ def test_the_device_of_the_with_block_is_the_default_of_initialize():
     assert net.weight.list_ctx() == [GPU] == net.collect_params().list_ctx()
 
 
-def test_a_seed_initialises_alike_on_every_device():
+def test_a_seed_initializes_alike_on_every_device():
     nets = [net_on(ctx) for ctx in (mx.cpu(), GPU)]
     for net, ctx in zip(nets, (mx.cpu(), GPU), strict=True):
         net(data_on(ctx)[0])

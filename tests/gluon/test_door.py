@@ -214,7 +214,7 @@ def test_what_is_left_out_of_mxnet_says_what_to_use(name):
         getattr(mx, name)
 
 
-def test_files_name_initialisers_as_mxnet_does():
+def test_files_name_initializers_as_mxnet_does():
     net = nn.HybridSequential()
     net.add(nn.Dense(2, bias_initializer="ones"), nn.PReLU())
     net.add(nn.Dense(2, weight_initializer=mx.init.Normal(0.5), bias_initializer=mx.init.One()))
@@ -222,8 +222,8 @@ def test_files_name_initialisers_as_mxnet_does():
     net.hybridize()
     net(nd.ones((1, 2)))
     nodes = json.loads(net(sym.var("x")).tojson())["nodes"]
-    initialisers = [n["attrs"].get("__init__") for n in nodes if n["op"] == "null" and "attrs" in n]
-    assert initialisers == [  # seen in the files of MXNet 1.9.1
+    initializers = [n["attrs"].get("__init__") for n in nodes if n["op"] == "null" and "attrs" in n]
+    assert initializers == [  # seen in the files of MXNet 1.9.1
         None,
         "ones",
         '["constant", {"value": 0.25}]',

@@ -36,7 +36,7 @@ def test_initialize_twice_keeps_the_first_numbers():
     assert net.weight.data().asscalar() == 1
     net.weight.set_data(nd.array([[4]]))
     net.initialize("zeros", force_reinit=True)
-    assert net.weight.data().asscalar() == 1  # its own initialiser, not the net's
+    assert net.weight.data().asscalar() == 1  # its own initializer, not the net's
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_initialize_twice_keeps_the_first_numbers():
         (mx.init.Constant(-2), -2),
     ],
 )
-def test_an_initialiser_sets_weights_and_leaves_biases_at_zero(init, expected):
+def test_an_initializer_sets_weights_and_leaves_biases_at_zero(init, expected):
     net = nn.Dense(2, in_units=2)
     net.initialize(init)
     assert set(net.weight.data().asnumpy().ravel()) == {expected}
@@ -59,7 +59,7 @@ def test_an_initialiser_sets_weights_and_leaves_biases_at_zero(init, expected):
     assert net.bias.data().asnumpy().tolist() == [expected] * 2
 
 
-def test_random_initialisers_repeat_with_the_seed_and_keep_their_bounds():
+def test_random_initializers_repeat_with_the_seed_and_keep_their_bounds():
     def weights(init):
         mx.random.seed(2)
         net = nn.Dense(200, in_units=100)

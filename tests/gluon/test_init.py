@@ -1,4 +1,4 @@
-"""Initialisers fill arrays as promised, and the same seed fills them the same."""
+"""Initializers fill arrays as promised, and the same seed fills them the same."""
 
 import json
 
@@ -34,7 +34,7 @@ def filled(example, shape, name="weight", seed=0):
     return array.asnumpy()
 
 
-def test_every_initialiser_has_an_example():
+def test_every_initializer_has_an_example():
     classes = {
         c for c in vars(init).values() if isinstance(c, type) and issubclass(c, init.Initializer)
     }
@@ -94,7 +94,7 @@ def test_bilinear_is_mxnets_tent():
         filled(init.Bilinear(), (4, 4))
 
 
-def test_mixed_initialises_a_net_by_its_names():
+def test_mixed_initializes_a_net_by_its_names():
     net = gluon.nn.HybridSequential(prefix="net_")
     with net.name_scope():
         net.add(
@@ -108,7 +108,7 @@ def test_mixed_initialises_a_net_by_its_names():
     assert (params["net_second_weight"] == 3).all()
     with pytest.raises(AttrError, match="no pattern fits 'weight'; add"):
         init.Mixed(["bias"], ["ones"])("weight", nd.zeros((1,)))
-    with pytest.raises(AttrError, match="1 patterns for 0 initialisers"):
+    with pytest.raises(AttrError, match="1 patterns for 0 initializers"):
         init.Mixed(["bias"], [])
 
 
@@ -124,7 +124,7 @@ def test_load_takes_arrays_from_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["bias", "gamma", "running_var", "noise"])
-def test_a_parameter_without_an_initialiser_gets_that_of_its_net(name):
+def test_a_parameter_without_an_initializer_gets_that_of_its_net(name):
     """Whatever it is called, as in MXNet's Gluon; layers give their biases one of their own."""
     net = gluon.nn.Dense(2, in_units=3)
     added = net.params.get(name + "_of_ours", shape=(2, 2))

@@ -44,7 +44,7 @@ def test_a_store_adds_up_and_replaces():
     assert out.asnumpy().tolist() == [1, 1]
 
 
-def test_a_store_with_an_optimiser_takes_steps():
+def test_a_store_with_an_optimizer_takes_steps():
     kv = mx.kvstore.create("device")
     kv.init(0, nd.ones(2))
     kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
@@ -64,7 +64,7 @@ def test_a_store_says_what_does_not_fit():
         (lambda: kv.push(["w", "v"], [nd.zeros(2)]), "2 keys are given, but"),
         (lambda: kv.push(1.5, nd.zeros(2)), "key=1.5 .*, but a text or a number"),
         (lambda: kv.push("w", 3), "3 .*is given for the key 'w', but an array"),
-        (lambda: kv.set_optimizer("sgd"), "optimizer='sgd' .*, but an optimiser is needed"),
+        (lambda: kv.set_optimizer("sgd"), "optimizer='sgd' .*, but an optimizer is needed"),
         (lambda: kv.puhs("w"), "no attribute 'puhs'"),
     ):
         with pytest.raises((HybridError, AttributeError), match=message):

@@ -143,7 +143,7 @@ def test_fixed_parameters_and_those_given_stay():
     assert (actual["first_weight"] == 1).all() and not (actual["second_bias"] == [3, 4]).any()
 
 
-def test_variables_have_initialisers_and_rates_of_their_own():
+def test_variables_have_initializers_and_rates_of_their_own():
     weight = sym.var("w", init=mx.init.Constant(0.25), lr_mult=0)
     bias = sym.var("b", init="ones")
     out = sym.FullyConnected(sym.var("data"), weight, bias, num_hidden=2, name="y")
@@ -291,7 +291,7 @@ READY = {
     "arrays": (lambda m: m.forward(DataBatch([])), "has 0 arrays of data, but 1 are needed"),
     "iterator": (lambda m: m.score([1], "acc"), "an iterator is needed"),
     "input": (lambda m: m.get_input_grads(), "bind with inputs_need_grad=True"),
-    "optimiser": (lambda m: m.init_optimizer(force_init=True, optimizer="x"), "'x' is unknown"),
+    "optimizer": (lambda m: m.init_optimizer(force_init=True, optimizer="x"), "'x' is unknown"),
     "argument": (lambda m: m.predict(X, sparse_row_id_fn=1), "sparse_row_id_fn"),
 }
 

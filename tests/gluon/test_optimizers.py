@@ -1,4 +1,4 @@
-"""Optimisers give MXNet's numbers, one by one and compiled; schedules; the Trainer."""
+"""Optimizers give MXNet's numbers, one by one and compiled; schedules; the Trainer."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,7 @@ every_case = pytest.mark.parametrize(
 
 
 def made(case):
-    """The optimiser of a case, with the golden multipliers of rate and decay."""
+    """The optimizer of a case, with the golden multipliers of rate and decay."""
     made = optimizer.create(case["optimizer"], **case["settings"])
     made.set_lr_mult(dict(enumerate(GIVEN["lr_mult"])))
     made.set_wd_mult(dict(enumerate(GIVEN["wd_mult"])))
@@ -204,7 +204,7 @@ def test_on_a_device_weights_and_states_are_written_in_place():
     assert counts[1:] == [1, 1]
 
 
-# -- the parts of an optimiser ---------------------------------------------------------
+# -- the parts of an optimizer ---------------------------------------------------------
 def test_names_in_any_case_create_optimizers_and_wrong_ones_are_errors():
     assert type(optimizer.create("SGD")) is optimizer.SGD
     with pytest.raises(AttrError, match="'sdg' is unknown; there are adadelta, "):
@@ -250,7 +250,7 @@ def test_mixed_precision_keeps_small_steps_that_float16_would_lose():
 
 @optimizer.register
 class SignOnly(Optimizer):
-    """Somebody's own optimiser, as tutorials write it."""
+    """Somebody's own optimizer, as tutorials write it."""
 
     def create_state(self, index, weight):
         return nd.zeros(weight.shape)

@@ -9,11 +9,11 @@ from minihybrid.gluon import nn
 
 
 def blobs(count=120, seed=3):
-    """Points around three centres, and which centre it was."""
+    """Points around three centers, and which center it was."""
     rng = np.random.RandomState(seed)
     label = rng.randint(0, 3, count)
-    centres = np.array([[2, 0, 0, 1], [0, 2, 1, 0], [-2, -2, 0, 0]])
-    data = centres[label] + 0.4 * rng.normal(size=(count, 4))
+    centers = np.array([[2, 0, 0, 1], [0, 2, 1, 0], [-2, -2, 0, 0]])
+    data = centers[label] + 0.4 * rng.normal(size=(count, 4))
     return data.astype("float32"), label.astype("float32")
 
 
@@ -222,7 +222,7 @@ class Checkered(init.Initializer):
         arr[:] = (-1.0) ** np.arange(arr.size).reshape(arr.shape)
 
 
-def test_a_metric_and_an_initialiser_of_ones_own():
+def test_a_metric_and_an_initializer_of_ones_own():
     net = nn.Dense(3, weight_initializer="checkered", bias_initializer=Checkered(), in_units=2)
     net.initialize()
     np.testing.assert_array_equal(net.weight.data().asnumpy(), [[1, -1]] * 3)

@@ -281,7 +281,7 @@ def test_threads_share_the_work(op):
                     assert math.prod(block) > 1, f"{case}:\n{text}"
 
 
-# -- very many elements: four neighbours a thread --------------------------------------
+# -- very many elements: four neighbors a thread --------------------------------------
 @pytest.mark.parametrize(
     "shape, other, kind, is_wide",
     [

@@ -26,7 +26,7 @@ from minihybrid.codegen.gpu.kernel import GpuKernel
 from minihybrid.codegen.gpu.rows import SUMS
 from minihybrid.core.op import Spec
 from minihybrid.core.passes.gradient import joint_graph
-from minihybrid.passes import expand, optimise
+from minihybrid.passes import expand, optimize
 from minihybrid.passes.fuse import merge
 from minihybrid.passes.lower import lower
 from minihybrid.passes.reduction_schedule import rows_of
@@ -74,7 +74,7 @@ def graph_of(function, **arrays):
 def ready(graph):
     """The graph as its kernels are made of it."""
     for passes in ((), (lower, merge)):
-        graph = optimise(graph, *[passes] * bool(passes))[-1][1]
+        graph = optimize(graph, *[passes] * bool(passes))[-1][1]
     return graph
 
 
@@ -122,12 +122,12 @@ def one(function, **arrays):
 
 
 # -- the numbers -----------------------------------------------------------------------
-def centred(x, axis):
+def centered(x, axis):
     return sym.broadcast_sub(x, sym.mean(x, axis=axis, keepdims=True))
 
 
 def standard(x, axis):
-    x = centred(x, axis)
+    x = centered(x, axis)
     spread = sym.mean(sym.square(x), axis=axis, keepdims=True)
     return sym.broadcast_mul(x, sym.rsqrt(spread + 1e-3))
 
@@ -308,7 +308,7 @@ def traffic_of(launched, *arrays):
     ],
 )
 @pytest.mark.slow
-def test_a_warp_asks_for_neighbours(axis, shape, block, rng):
+def test_a_warp_asks_for_neighbors(axis, shape, block, rng):
     """No piece of memory is asked for that is not used whole, and none twice; nor do
     threads wait for each other in shared memory."""
     x = rng.random(shape, dtype=F32)

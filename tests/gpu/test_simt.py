@@ -137,7 +137,7 @@ def test_a_guarded_map_is_right_for_every_launch(n, grid, block):
 
 # -- races -----------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "line, kind, at", [(17, simt.UninitialisedError, 19), (20, simt.RaceError, 19)]
+    "line, kind, at", [(17, simt.UninitializedError, 19), (20, simt.RaceError, 19)]
 )
 def test_a_deleted_barrier_of_the_product_is_found(line, kind, at):
     lines = TILED.splitlines()
@@ -319,7 +319,7 @@ def test_atomics_give_the_old_number_and_have_max_and_min():
     assert n.tolist() == [6, 0] and old.tolist() == [3, 3, 3, 4]
 
 
-# -- bounds, alignment, uninitialised memory -------------------------------------------
+# -- bounds, alignment, uninitialized memory -------------------------------------------
 @pytest.mark.parametrize(
     "guard, index, element, thread", [("i <= 8", "i", "a[8]", 8), ("i < 8", "i - 1", "a[-1]", 0)]
 )
@@ -373,7 +373,7 @@ def test_a_read_of_shared_memory_that_nobody_wrote_is_found():
         "cuda.syncthreads()\n"
         "out[i] = s[i]"
     )
-    error = error_of(simt.UninitialisedError, body)
+    error = error_of(simt.UninitializedError, body)
     assert error.line == 7 and error.threads == (one(0, 0),) and "s[0]" in str(error)
 
 
@@ -385,14 +385,14 @@ def test_every_block_begins_with_new_shared_memory():
         "    s[cuda.threadIdx.x] = a[i]\n"
         "out[i] = s[cuda.threadIdx.x]"
     )
-    error = error_of(simt.UninitialisedError, body, 2, 4)
+    error = error_of(simt.UninitializedError, body, 2, 4)
     assert error.line == 6 and error.threads == (one(1, 0),)
 
 
 @pytest.mark.parametrize(
     "line", ["a, b, c, d = load4(x, i + 1)", "store4(out, i + 2, (x[i], x[i], x[i], x[i]))"]
 )
-def test_four_neighbours_begin_at_a_multiple_of_four(line):
+def test_four_neighbors_begin_at_a_multiple_of_four(line):
     error = error_of(
         simt.AlignmentError,
         f"i = cuda.grid(1) * 4\n{line}",
@@ -402,7 +402,7 @@ def test_four_neighbours_begin_at_a_multiple_of_four(line):
     assert error.line == 3 and error.threads == (one(0, 0),)
 
 
-def test_four_neighbours_are_one_access():
+def test_four_neighbors_are_one_access():
     a, out = numbers(8), np.zeros(8, "float32")
     counts = run(
         "i = cuda.grid(1) * 4\np, q, r, s = load4(a, i)\nstore4(out, i, (s, r, q, p))",

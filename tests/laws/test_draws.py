@@ -79,7 +79,7 @@ DRAWS = {  # what is drawn -> attributes, and the distribution that it shall hav
 @pytest.mark.parametrize("name", DRAWS)
 def test_draws_have_the_distribution_that_they_say(name):
     """The distance of the two distributions is below the bound of Dvoretzky, Kiefer and
-    Wolfowitz, which one seed of a thousand exceeds; neighbours know nothing of
+    Wolfowitz, which one seed of a thousand exceeds; neighbors know nothing of
     each other."""
     attrs, law = DRAWS[name]
     n = 40_000

@@ -1,6 +1,6 @@
 """Whatever a traced program has read may change later, and the next call sees it.
 
-What an optimiser's rule reads, what a function is called with beside arrays, what a net
+What an optimizer's rule reads, what a function is called with beside arrays, what a net
 is made of; and results keep the structure that the function gave them.
 """
 
@@ -21,11 +21,11 @@ from minihybrid.core.pytree import nesting, reader
 from minihybrid.gluon import nn
 
 
-# -- settings of optimisers ------------------------------------------------------------
+# -- settings of optimizers ------------------------------------------------------------
 def trained(name, settings, changes, compiled):
     """Two weights after six steps, and the Trainer.
 
-    changes:  [(step, attribute of the optimiser, value)].
+    changes:  [(step, attribute of the optimizer, value)].
     """
     params = [gluon.Parameter(f"w{n}", shape=(n,)) for n in (5, 3)]
     for param in params:
@@ -65,7 +65,7 @@ def numbers_of(opt):
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("wrapped", [float, np.float32])
 def test_every_setting_may_change_between_steps(monkeypatch, name, wrapped):
-    """Found from the optimisers themselves: a new one adds no test."""
+    """Found from the optimizers themselves: a new one adds no test."""
     monkeypatch.setattr(gluon.trainer, "target_of", lambda _: "numpy")
     names = numbers_of(optimizer.create(name))
     assert {"lr", "wd", "clip_gradient"} <= set(names)

@@ -22,7 +22,7 @@ from minihybrid.formats.c import c_file, weights_file
 from minihybrid.gluon import loss, nn, rnn
 from minihybrid.ops import OPS
 from minihybrid.ops.reduce import sum_
-from minihybrid.passes import PASSES, expand, fuse, optimise
+from minihybrid.passes import PASSES, expand, fuse, optimize
 from minihybrid.passes.fuse import MAX_OPS
 from minihybrid.passes.fuse import MAX_REDUCTIONS as REDUCTIONS
 from minihybrid.passes.loops import loops_in
@@ -248,7 +248,7 @@ def test_an_axis_of_length_1_is_gone_or_not(shape, axes):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_statistics_of_a_batch_of_one(target):
-    """One normalisation goes along the batch, the other does not."""
+    """One normalization goes along the batch, the other does not."""
     context = simulated_gpu() if target == "gpu" else minihybrid.cpu()
     x = nd.array(np.arange(24).reshape(1, 3, 4, 2) ** 1.5, ctx=context)
 
@@ -314,7 +314,7 @@ def test_what_follows_loops_is_computed(op, together, target):
     np.testing.assert_array_equal(got, [14, 8, 2])
     actual = [
         repr(n.attrs["graph"])
-        for n in optimise(graph, (*PASSES, fuse))[-1][1].nodes
+        for n in optimize(graph, (*PASSES, fuse))[-1][1].nodes
         if n.op and "graph" in n.attrs
     ]
     assert any("_flipped" in group for group in actual) == together
@@ -346,7 +346,7 @@ def test_kernels_do_not_grow_without_end(step):
     )
     groups = [
         [n.op for n in node.attrs["graph"].nodes if n.op]
-        for node in optimise(graph, (*PASSES, fuse))[-1][1].nodes
+        for node in optimize(graph, (*PASSES, fuse))[-1][1].nodes
         if "graph" in node.attrs
     ]
     sums = max(sum(op.reduce is not None for op in ops) for ops in groups)

@@ -15,7 +15,7 @@ from minihybrid.core.op import Node, Spec
 from minihybrid.core.passes.gradient import differentiate, joint_graph
 from minihybrid.core.plan import Plan
 from minihybrid.ops import OPS, neural
-from minihybrid.passes import PASSES, cse, dce, expand, fold, fuse, optimise, plan_memory
+from minihybrid.passes import PASSES, cse, dce, expand, fold, fuse, optimize, plan_memory
 from minihybrid.passes.lift_constants import lift
 
 F32 = np.dtype("float32")
@@ -72,7 +72,7 @@ def test_pass_is_idempotent(run):
 def test_all_passes_in_order_keep_the_meaning_and_their_input():
     for graph, values in programs():
         shown = graph.show()
-        stages = optimise(graph, (*PASSES, fuse))
+        stages = optimize(graph, (*PASSES, fuse))
         assert [name for name, _ in stages] == ["fold", "cse", "dce", "fuse"]
         assert_same(graph, stages[-1][1], values)
         assert graph.show() == shown
@@ -104,7 +104,7 @@ def test_forward_and_backward_graphs_are_the_joint_graph():
 def kernels(function, **shapes):
     """The operators left of a function after all passes, as lists of their names."""
     specs = {n: Spec(shape, F32) for n, shape in shapes.items()}
-    graph = optimise(expand(trace(function, specs)[0]), (*PASSES, fuse))[-1][1]
+    graph = optimize(expand(trace(function, specs)[0]), (*PASSES, fuse))[-1][1]
     return [
         [m.op.name for m in n.attrs["graph"].nodes if m.op] if "graph" in n.attrs else [n.op.name]
         for n in graph.nodes
@@ -152,7 +152,7 @@ def test_a_repeated_expression_is_computed_once():
 
 def test_fused_nodes_that_differ_in_a_number_stay_two():
     graph, _ = trace(lambda x: [x * 2 + 1, x * 3 + 1], {"x": Spec((2,), F32)})
-    after = optimise(graph, (fuse, cse))[-1][1]
+    after = optimize(graph, (fuse, cse))[-1][1]
     assert_same(graph, after, {"x": np.float32([1, 2])})
 
 
@@ -243,7 +243,7 @@ def falls_over(graph):
 def test_the_pass_that_breaks_a_graph_is_named(broken):
     graph, _ = trace(lambda x: sym.relu(sym.tanh(x)), {"x": Spec((2,), F32)})
     with pytest.raises(GraphError, match=broken.__name__):
-        optimise(graph, (fold, broken, cse))
+        optimize(graph, (fold, broken, cse))
 
 
 # -- memory ----------------------------------------------------------------------------
@@ -274,7 +274,7 @@ def same_places_only(node):
 @pytest.mark.parametrize("fused", (False, True), ids=("plain", "fused"))
 def test_values_that_live_together_do_not_overlap(fused):
     for graph, _ in programs():
-        assert_apart(optimise(graph, (*PASSES, fuse) if fused else PASSES)[-1][1])
+        assert_apart(optimize(graph, (*PASSES, fuse) if fused else PASSES)[-1][1])
 
 
 def assert_apart(graph):
@@ -305,7 +305,7 @@ def assert_apart(graph):
 
 def test_the_arena_is_not_larger_than_eager_memory():
     for graph, _ in programs():
-        graph = optimise(graph)[-1][1]
+        graph = optimize(graph)[-1][1]
         memory = plan_memory(graph)
         eager = sum(
             -(-n.specs[i].nbytes // 64) * 64
@@ -327,7 +327,7 @@ def test_ten_thousand_nodes():
         return x
 
     graph, _ = trace(tall, {"x": Spec((2, 3), F32)})
-    stages = dict(optimise(graph, (*PASSES, fuse)))
+    stages = dict(optimize(graph, (*PASSES, fuse)))
     assert graph.n_ops == stages["dce"].n_ops == 10_000
     assert stages["fuse"].n_ops == 1000  # each transpose joins the nine that follow
     memory = plan_memory(stages["dce"])

@@ -133,7 +133,7 @@ def lines(function, *lengths):
     return k.lines
 
 
-def neighbours(i, n, sizes):
+def neighbors(i, n, sizes):
     """Numbers around one, which exist."""
     for j in range(max(i - 1, 0), min(i + sizes[1], n)):
         yield j * sizes[0]
@@ -142,13 +142,13 @@ def neighbours(i, n, sizes):
 def test_a_generator_is_written_around_the_body_that_it_serves():
     def summed(a, b, n, sizes):
         for i in each(n, *sizes[2], work=7):
-            for at in neighbours(i, n, sizes):
+            for at in neighbors(i, n, sizes):
                 b[i] += a[at]
 
     assert lines(summed, 5, (3, 2, ())) == [
         "each (('i', 5),) 7",
-        "    for j_neighbours in range(max(i - 1, 0), min(i + 2, 5)):",
-        "        at = j_neighbours * 3",
+        "    for j_neighbors in range(max(i - 1, 0), min(i + 2, 5)):",
+        "        at = j_neighbors * 3",
         "        b[i] += a[at]",
     ]
 

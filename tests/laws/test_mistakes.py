@@ -20,7 +20,7 @@ from minihybrid import autograd, gluon, init, lr_scheduler, metric, nd, optimize
 from minihybrid.core import definition_checks, initial, tape
 from minihybrid.core.graph import Graph, apply
 from minihybrid.core.op import Node, Spec, number
-from minihybrid.core.passes import PASSES, dce, expand, optimise
+from minihybrid.core.passes import PASSES, dce, expand, optimize
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.core.plan import Plan
 from minihybrid.gluon import nn
@@ -220,7 +220,7 @@ def test_what_a_layer_takes_in_silence_works_when_it_is_called(kind):
             layer[0].initialize()
 
         n_refused += refused(
-            make, kind.__name__, "initialiser", "Parameter", "Lambda", "Constant", "Activation"
+            make, kind.__name__, "initializer", "Parameter", "Lambda", "Constant", "Activation"
         )
         if layer:
             refused(lambda layer=layer: layer[0](x))
@@ -316,7 +316,7 @@ def test_an_operator_called_with_what_is_no_array_is_a_sentence(name):
 
 # -- each found once, by name ----------------------------------------------------------
 def dense(**kwargs):
-    """An initialised layer."""
+    """An initialized layer."""
     net = nn.Dense(2, **kwargs)
     net.initialize()
     return net
@@ -611,10 +611,10 @@ def test_passes_that_are_none_are_told():
     graph = Graph.of(sym.relu(sym.var("x", shape=(2,))))
     for passes in (dce, "dce", ("dce",), None):
         with pytest.raises(mx.HybridError, match="passes in a tuple are needed"):
-            optimise(graph, passes)
+            optimize(graph, passes)
     for result in (None, graph.nodes, graph.heads):
         with pytest.raises(mx.HybridError, match="<lambda>: .* is no graph"):
-            optimise(graph, (lambda _, result=result: result,))
+            optimize(graph, (lambda _, result=result: result,))
 
 
 @pytest.mark.parametrize("op", ["relu", None, nd.relu, sym.relu])

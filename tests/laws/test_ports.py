@@ -32,7 +32,7 @@ def test_the_table_has_forty_of_each_and_each_was_tried():
     for kind in ("program", "graph"):
         assert sum(port.kind == kind for port in PORTS) >= 40
     assert [port.name for port in PORTS] == list(RESULTS)
-    assert all(len(port.commit) == 40 and port.licence for port in PORTS)
+    assert all(len(port.commit) == 40 and port.license for port in PORTS)
 
 
 @pytest.mark.parametrize("port", PORTS, ids=lambda port: port.name)

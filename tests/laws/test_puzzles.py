@@ -109,7 +109,7 @@ def greedy(a, out):
 
 
 @cuda.jit
-def unsynchronised(a, out):
+def unsynchronized(a, out):
     """Shares without waiting."""
     s = cuda.shared.array(8, float32)
     i = cuda.threadIdx.x
@@ -119,7 +119,7 @@ def unsynchronised(a, out):
 
 @cuda.jit
 def ahead(a, out):
-    """Changes what its neighbour reads."""
+    """Changes what its neighbor reads."""
     s = cuda.shared.array(8, float32)
     i = cuda.threadIdx.x
     s[i] = a[i]
@@ -155,7 +155,7 @@ WRONG = [
     ),
     (in_place, 8, r"the kernel changed its input a"),
     (greedy, 8, r"a thread loads 3 elements of a, but may load 1; let the threads"),
-    (unsynchronised, 8, r"s\[7\] is read, but no thread of the block has written it"),
+    (unsynchronized, 8, r"s\[7\] is read, but no thread of the block has written it"),
     (
         ahead,
         8,

@@ -1,7 +1,7 @@
 """float32 functions of generated kernels: 4 units in the last place, and vectors.
 
 A kernel is compiled once for both: its results are compared with those of float64 over
-the whole range of float32, and LLVM's optimised text says whether it computes vectors.
+the whole range of float32, and LLVM's optimized text says whether it computes vectors.
 """
 
 import functools
@@ -28,7 +28,7 @@ from minihybrid.codegen.source import Kernel
 from minihybrid.core.op import AttrError, Spec, number
 from minihybrid.ops import OPS
 from minihybrid.ops.cpu.machine import registers
-from minihybrid.passes import expand, fuse, optimise
+from minihybrid.passes import expand, fuse, optimize
 
 F32 = np.dtype("float32")
 
@@ -37,7 +37,7 @@ F32 = np.dtype("float32")
 def kernels(function, *specs):
     """The kernels of a traced function."""
     graph, _ = trace(function, {f"x{i}": spec for i, spec in enumerate(specs)})
-    graph = optimise(expand(graph, False), (fuse,))[-1][1]
+    graph = optimize(expand(graph, False), (fuse,))[-1][1]
     return [Kernel(n, functions) for n in graph.nodes if n.op and not n.op.view]
 
 

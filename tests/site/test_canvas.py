@@ -123,14 +123,14 @@ def check(page, python, digit):
 
 
 @pytest.mark.parametrize("digit", STROKES)
-def test_a_digit_drawn_with_the_mouse_is_recognised(page, python, digit):
+def test_a_digit_drawn_with_the_mouse_is_recognized(page, python, digit):
     assert draw(page, STROKES[digit]) >= 3
     check(page, python, digit)
     page.get_by_role("button", name="start again").click()
     assert not shown_numbers(page)[0].any() and page.locator(".bars .best").count() == 0
 
 
-def test_a_digit_drawn_by_keyboard_is_recognised(page, python):
+def test_a_digit_drawn_by_keyboard_is_recognized(page, python):
     page.keyboard.press("Tab")
     for key, times in (("ArrowUp", 5), ("ArrowLeft", 3), (" ", 1), ("ArrowRight", 6)):
         for _ in range(times):
@@ -146,7 +146,7 @@ def test_a_digit_drawn_by_keyboard_is_recognised(page, python):
     assert not shown_numbers(page)[0].any()
 
 
-def test_the_net_that_the_chapter_shows_recognises_a_digit(browser, tmp_path):
+def test_the_net_that_the_chapter_shows_recognizes_a_digit(browser, tmp_path):
     (tmp_path / "page.html").write_text(PAGE.format(shown()), encoding="utf-8")
     with serve(tmp_path) as address, Visit(browser, address + "page.html") as opened:
         opened.page.locator(".mh-canvas.on").wait_for()
@@ -165,8 +165,8 @@ def test_each_node_of_the_graph_is_seen(page):
     assert texts[-1].startswith("10 numbers, from 0.00 to ")
     labels = [r.get_attribute("aria-label") for r in rows.locator("canvas").all()]
     assert labels[3] == "Pooling: 8 pictures of 4 by 4"
-    colours = "c => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
-    assert min(c.evaluate(colours) for c in rows.locator("canvas").all()) > 2
+    colors = "c => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
+    assert min(c.evaluate(colors) for c in rows.locator("canvas").all()) > 2
 
 
 @pytest.mark.parametrize("look", LOOKS)

@@ -75,12 +75,12 @@ def wrong_folds(page):
 
 def brightness(page):
     """Return the brightness of the page's background, from 0 (black) to 255 (white)."""
-    colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    red, green, blue = map(float, re.findall(r"[\d.]+", colour)[:3])
+    color = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    red, green, blue = map(float, re.findall(r"[\d.]+", color)[:3])
     return 0.299 * red + 0.587 * green + 0.114 * blue
 
 
-COLOURS = ["color-contrast", "link-in-text-block"]  # all rules that the dark can break
+COLORS = ["color-contrast", "link-in-text-block"]  # all rules that the dark can break
 
 
 def barriers(page, **options):
@@ -163,8 +163,8 @@ def test_page_has_no_barrier(light):
 
 
 def test_page_has_no_barrier_in_the_dark(dark):
-    """Nothing but colours differs from the page in the light."""
-    assert barriers(dark, runOnly=COLOURS) == []
+    """Nothing but colors differs from the page in the light."""
+    assert barriers(dark, runOnly=COLORS) == []
 
 
 def test_page_follows_the_light_of_the_system(light):
@@ -278,8 +278,8 @@ def test_a_planted_bad_page_fails_every_check(bad_visit):
     assert len(sideways(page, ".more > *")) == 1
     assert 60 < brightness(page) < 200
     assert any(b.startswith("html-has-lang") for b in barriers(page))
-    colours = barriers(page, runOnly=COLOURS)
-    assert colours and all(b.startswith("color-contrast") for b in colours)
+    colors = barriers(page, runOnly=COLORS)
+    assert colors and all(b.startswith("color-contrast") for b in colors)
     assert not tab_until(page, "a", limit=5)
     page.evaluate("window.MathJax = {startup: {promise: Promise.resolve(true)}}")
     assert undrawn_formulas(page) == ["a^2"]

@@ -88,8 +88,8 @@ def test_views_open_without_errors_or_barriers_and_fit(browser, site, look):
 def test_styles_do_not_leak_in(page):
     style = "e => [getComputedStyle(e).borderTopWidth, getComputedStyle(e).color]"
     width, _ = view_of(page).locator(".panel").first.evaluate(style)
-    _, colour = line(page, "def net").evaluate(style)
-    assert width == "1px" and colour != "rgb(255, 0, 0)"
+    _, color = line(page, "def net").evaluate(style)
+    assert width == "1px" and color != "rgb(255, 0, 0)"
 
 
 def test_a_view_opens_at_the_first_pass_and_shows_no_imports(page):

@@ -1,4 +1,4 @@
-"""Samples of the operators that index, rearrange, order and factorise."""
+"""Samples of the operators that index, rearrange, order and factorize."""
 
 from sampling import bits, chance, index, like, matrix, of, pos
 
@@ -268,7 +268,7 @@ def drawn():
     return samples
 
 
-def factorised():
+def factorized():
     triangular = [
         of(matrix(3, 3), (3, 2)),
         of(matrix(2, 3, 3), (2, 2, 3), rightside=True, lower=False, alpha=2),
@@ -324,4 +324,4 @@ def sequences():
     }
 
 
-SAMPLES = drawn() | sequences() | factorised() | indexed() | rearranged() | ordered()
+SAMPLES = drawn() | sequences() | factorized() | indexed() | rearranged() | ordered()

@@ -1,4 +1,4 @@
-"""Samples of operators: normalisations, further functions, output layers."""
+"""Samples of operators: normalizations, further functions, output layers."""
 
 from sampling import above, index, inside, of, pos
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from minihybrid.core.graph import GraphError
 from minihybrid.core.op import Spec
-from minihybrid.core.passes import cse, dce, optimise
+from minihybrid.core.passes import cse, dce, optimize
 from minihybrid.core.sym import trace
 from minihybrid_course.exercises.judging import (
     Exercise,
@@ -63,7 +63,7 @@ def sorts_inputs(pass_):
 
 
 def breaks_the_first(pass_):
-    """Check 2.2: the pass drops the first node, and optimise reports it."""
+    """Check 2.2: the pass drops the first node, and optimize reports it."""
     need(callable(pass_), f"expected a pass, which is a function, but got {kind(pass_)}")
     graph = of_two(lambda x, y: x * y + x)
     try:
@@ -88,12 +88,12 @@ def breaks_the_first(pass_):
 
 
 def refused(graph, broken):
-    """The message for a broken graph: the one from optimise."""
+    """The message for a broken graph: the one from optimize."""
     try:
-        optimise(graph, (lambda graph: broken,))
+        optimize(graph, (lambda graph: broken,))
     except GraphError as error:
-        return f"optimise reports: {error}"
-    raise NotYet("optimise accepts this graph, so it isn't broken")
+        return f"optimize reports: {error}"
+    raise NotYet("optimize accepts this graph, so it isn't broken")
 
 
 EXERCISES = {

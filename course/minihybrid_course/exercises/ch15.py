@@ -138,11 +138,11 @@ EXERCISES = {
         ),
     ),
     "15.2": Refusal(
-        "optimise(...)",
+        "optimize(...)",
         "the node in the message belongs to the old graph",
         GraphError,
         r"does not come before",
-        "pass your pass to optimise, which checks it, and use a graph with two replacements",
+        "pass your pass to optimize, which checks it, and use a graph with two replacements",
         {r"is no node|the rule gave": "the rule must return a list of places"},
     ),
     "15.3": Exercise("your pass double_negative(graph)", drops_signs),

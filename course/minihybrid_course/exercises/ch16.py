@@ -9,7 +9,7 @@ from minihybrid_course.exercises.judging import Exercise, Part, Parts, kind, nee
 
 
 def turned(pass_):
-    """Check 16.2: a pass that reverses the nodes, and optimise reports it."""
+    """Check 16.2: a pass that reverses the nodes, and optimize reports it."""
     need(callable(pass_), f"expected a pass, which is a function, but got {kind(pass_)}")
     graph = of_two(lambda x, y: x * y + x)
     new = tried("the pass", pass_, graph)

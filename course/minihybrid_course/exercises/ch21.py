@@ -4,7 +4,7 @@ Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 """
 
-from minihybrid.core.passes.memory import first_fit, neighbours
+from minihybrid.core.passes.memory import first_fit, neighbors
 from minihybrid_course.exercises.judging import Exercise, Part, Parts, kind, need
 
 OTHER_PLACE = "a value that interferes with the output needs other memory"
@@ -33,7 +33,7 @@ def splits_the_arena(boxes):
     births = [birth for birth, _, _ in boxes.values()]
     need(births == sorted(births), f"the boxes are born at {births}: name them in this order")
     size = {name: nbytes for name, (_, _, nbytes) in boxes.items()}
-    near, _, bound = neighbours(boxes, size)
+    near, _, bound = neighbors(boxes, size)
     offsets = first_fit(boxes, size, near)
     height = max(offsets[name] + size[name] for name in boxes)
     need(

@@ -26,7 +26,7 @@ QUOTED = re.compile(r"^> ?", re.MULTILINE)
 FOLDED = re.compile(r"<details><summary>(.*?)</summary>\n(.*?)</details>\n?", re.DOTALL)
 ASSERTED = re.compile(r"^assert .*\n?", re.MULTILINE)
 ROLE = re.compile(r"\{(?:term|download)\}(?=`)")
-COLOURS = re.compile(r"\x1b\[[\d;]*m")
+COLORS = re.compile(r"\x1b\[[\d;]*m")
 TEMPLATES = Environment(
     loader=FileSystemLoader(ROOT / "course/minihybrid_course/grading/templates"),
     autoescape=True,
@@ -146,7 +146,7 @@ def hidden(cell):
 
 
 # -- as HTML -------------------------------------------------------------------------------
-def coloured(text, name="", attributes=""):
+def colored(text, name="", attributes=""):
     """Highlight Python source as HTML; return "" for other languages."""
     is_python = name in ("python", "py", "ipython3")
     return highlight(text, PythonLexer(), HtmlFormatter(nowrap=True)) if is_python else ""
@@ -154,10 +154,10 @@ def coloured(text, name="", attributes=""):
 
 def code(text):
     """Return a block of Python that is scrollable by keyboard."""
-    return f'<pre class="code" tabindex="0">{coloured(text, "python").rstrip()}</pre>'
+    return f'<pre class="code" tabindex="0">{colored(text, "python").rstrip()}</pre>'
 
 
-MARKDOWN = MarkdownIt("commonmark", {"html": True, "highlight": coloured}).enable("table")
+MARKDOWN = MarkdownIt("commonmark", {"html": True, "highlight": colored}).enable("table")
 for _kind in ("link_open", "link_close"):
     MARKDOWN.add_render_rule(_kind, lambda *arguments: "")
 
@@ -184,7 +184,7 @@ def printed(cell):
             parts.append(f"{out.ename}: {out.evalue}")
         else:
             parts.append(out.text if out.output_type == "stream" else out.data["text/plain"])
-    return COLOURS.sub("", "\n".join(p.rstrip("\n") for p in parts))
+    return COLORS.sub("", "\n".join(p.rstrip("\n") for p in parts))
 
 
 TEMPLATES.filters |= {"html": html, "line": line, "code": code, "printed": printed}

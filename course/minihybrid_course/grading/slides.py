@@ -17,7 +17,7 @@ from pathlib import Path
 from pygments.formatters import HtmlFormatter
 
 from book.make_blank import with_gaps
-from minihybrid_course.grading.chapters import COLOURS, FOLDED, MARKDOWN, Question, chapters, page
+from minihybrid_course.grading.chapters import COLORS, FOLDED, MARKDOWN, Question, chapters, page
 from minihybrid_course.grading.sources import ROOT, tags
 
 MOST_LINES = 16  # of code per slide, unless a single cell has more
@@ -130,12 +130,12 @@ def outputs(cell):
         else:
             text = f"{out.ename}: {out.evalue}" if out.output_type == "error" else ""
             text = text or out.get("text") or data["text/plain"]
-            plain = escape(COLOURS.sub("", text).rstrip())
+            plain = escape(COLORS.sub("", text).rstrip())
             parts.append(f'<pre class="out" tabindex="0">{plain}</pre>')
     return "\n".join(parts)
 
 
-def colours():
+def colors():
     """Return the style sheet of programs, for light and dark mode."""
     light, dark = (HtmlFormatter(style=s).get_style_defs("pre.code") for s in STYLES.values())
     return f"{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n}}"
@@ -150,7 +150,7 @@ def write(out):
             "slides.html",
             chapter=chapter,
             slides=made[chapter.stem],
-            colours=colours(),
+            colors=colors(),
             program=program,
             outputs=outputs,
         )

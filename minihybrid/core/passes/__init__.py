@@ -1,6 +1,6 @@
 """The passes that every target runs.
 
-Defines: `optimise`, which runs passes in order, checks the graph after each, and keeps
+Defines: `optimize`, which runs passes in order, checks the graph after each, and keeps
          every stage for inspection; `PASSES`: fold, cse, dce.
 """
 
@@ -12,19 +12,19 @@ from minihybrid.core.passes.expand import expand
 from minihybrid.core.passes.fold import fold
 from minihybrid.core.passes.memory import plan_memory
 
-__all__ = ["PASSES", "cse", "dce", "expand", "fold", "optimise", "plan_memory"]
+__all__ = ["PASSES", "cse", "dce", "expand", "fold", "optimize", "plan_memory"]
 
 PASSES = (fold, cse, dce)
 
 
-def optimise(graph, passes=PASSES):
+def optimize(graph, passes=PASSES):
     """Run passes in order; return [(name, graph)], one checked graph per pass.
 
     Raises:  GraphError naming the pass that broke the graph.
     """
     if not isinstance(passes, (list, tuple)) or not all(map(callable, passes)):
         raise GraphError(
-            f"optimise: {described(passes)} was given, but passes in a tuple are needed, (cse, dce)"
+            f"optimize: {described(passes)} was given, but passes in a tuple are needed, (cse, dce)"
         )
     stages = []
     for run in passes:

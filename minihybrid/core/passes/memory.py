@@ -272,7 +272,7 @@ def arrange(spans):
     """
     size = {name: max(-(-nbytes // ALIGN), 1) * ALIGN for name, (_, _, nbytes) in spans.items()}
     effort = EFFORT[0] + EFFORT[1] * len(spans)
-    near, n_pairs, bound = neighbours(spans, size, effort)
+    near, n_pairs, bound = neighbors(spans, size, effort)
     tries = min(TRIES, effort // max(n_pairs, 1))
     best, least, few = recycled(spans, size) if tries == 0 else {}, math.inf, math.inf
     order, chance = sorted(spans, key=lambda name: -size[name]), random.Random(0)
@@ -294,7 +294,7 @@ def arrange(spans):
     return best, max((at + spans[name][2] for name, at in best.items()), default=0)
 
 
-def neighbours(spans, size, limit=math.inf):
+def neighbors(spans, size, limit=math.inf):
     """Return (name -> interfering names, number of such pairs, peak of live bytes).
 
     Stops above a limit of pairs.

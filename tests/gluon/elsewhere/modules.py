@@ -86,7 +86,7 @@ results["fixed"] = train(perceptron(), ROWS, ONE, fixed_param_names=["a_weight",
 
 # (Adam would begin its count of updates again in MXNet.)
 made = train(perceptron(), ROWS, ONE, settings={"learning_rate": 0.1, "momentum": 0.9})[0]
-# A checkpoint, with what the optimiser keeps, goes on as if nothing had been.
+# A checkpoint, with what the optimizer keeps, goes on as if nothing had been.
 folder = tempfile.mkdtemp()
 made.save_checkpoint(os.path.join(folder, "net"), 3, save_optimizer_states=True)
 results["files"] = sorted(os.listdir(folder))

@@ -1,6 +1,6 @@
 """A program for MXNet 1.9.1 whose processes train together; `import mxnet as mx` is all that
 changes to run it here. Each writes what it found to the folder that it is given, as JSON.
-After the folder: what to do, and the settings of an optimiser.
+After the folder: what to do, and the settings of an optimizer.
 """
 
 import json

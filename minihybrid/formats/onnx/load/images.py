@@ -73,10 +73,10 @@ def _resize(call):
     start = "asymmetric" if call.opset < 11 else "half_pixel"
     place = call.text("coordinate_transformation_mode", start)
     rounding = call.text("nearest_mode", "floor" if call.opset < 11 else "round_prefer_floor")
-    centred = place in ("half_pixel", "pytorch_half_pixel")
+    centered = place in ("half_pixel", "pytorch_half_pixel")
     repeats = (
         rounding in ("round_prefer_floor", "round_prefer_ceil")
-        if centred
+        if centered
         else place == "asymmetric"
         and (rounding == "floor" or (rounding == "round_prefer_floor" and max(scales) == 2))
     )

@@ -77,7 +77,7 @@ def import_pillow():
 
 def _decoded(data, source, flag, to_rgb):
     if checked("imdecode", "flag", flag, integer) not in (0, 1):
-        raise AttrError(f"imdecode: flag={flag}, but 1 (colours) or 0 (grey) is needed")
+        raise AttrError(f"imdecode: flag={flag}, but 1 (colors) or 0 (grey) is needed")
     array = pixels(data, source, flag)
     return in_world(nd.array(array if to_rgb else array[:, :, ::-1], dtype="uint8"))
 

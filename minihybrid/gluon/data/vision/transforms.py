@@ -246,7 +246,7 @@ class RandomFlipTopBottom(RandomFlipLeftRight):
     AXIS = 0
 
 
-class _Colours(Block):
+class _Colors(Block):
     """The base class. A subclass defines `changed(values, factor)` for float32."""
 
     SMALLEST = 0.0  # lower bound of the factor
@@ -272,7 +272,7 @@ def limited(values, dtype):
     return values.astype(dtype)
 
 
-class RandomBrightness(_Colours):
+class RandomBrightness(_Colors):
     """Multiply all values by a factor between 1 - brightness and 1 + brightness."""
 
     def __init__(self, brightness):
@@ -283,7 +283,7 @@ class RandomBrightness(_Colours):
         return values * factor
 
 
-class RandomContrast(_Colours):
+class RandomContrast(_Colors):
     """Multiply the difference from the mean gray by a factor near 1."""
 
     def __init__(self, contrast):
@@ -295,7 +295,7 @@ class RandomContrast(_Colours):
         return values * factor + (1 - factor) * grey.mean(dtype=np.float32)
 
 
-class RandomSaturation(_Colours):
+class RandomSaturation(_Colors):
     """Multiply the difference from each pixel's gray by a factor near 1."""
 
     def __init__(self, saturation):
@@ -308,7 +308,7 @@ class RandomSaturation(_Colours):
         return values * factor + (1 - factor) * (values @ GREY)[..., None]
 
 
-class RandomHue(_Colours):
+class RandomHue(_Colors):
     """Rotate all hues by up to `hue` of the color circle."""
 
     def __init__(self, hue):
@@ -336,7 +336,7 @@ def turned(values, part):
     wide = np.where(np.isinf(unit), 0, spread)  # the range of lightness
     hue = (hue + 6 * part) % 6
     # How near each color is to the hue: 1 at most one step away, 0 from two steps on.
-    steps = np.stack([(hue - centre + 3) % 6 - 3 for centre in (0, 2, 4)], -1)
+    steps = np.stack([(hue - center + 3) % 6 - 3 for center in (0, 2, 4)], -1)
     near = np.clip(2 - np.abs(steps), 0, 1)
     return ((light - wide / 2)[..., None] + wide[..., None] * near) * 255
 

@@ -66,7 +66,7 @@ def read_backwards(y):
     return [(y * OPS["reverse"](y, axis=(0,))).sum(axis=0)]
 
 
-def normalised_backwards(y):
+def normalized_backwards(y):
     row = OPS["softmax"](y, axis=-1)
     return [(y * OPS["reverse"](row, axis=(-1,))).sum(axis=-1)]
 
@@ -76,7 +76,7 @@ PAIRS = [
     (same, itself_too),
     (of_rows, sums),
     (turned, read_backwards),
-    (of_sums, normalised_backwards),
+    (of_sums, normalized_backwards),
 ]
 
 
@@ -111,7 +111,7 @@ def kind_of(x):
 
 
 class Company:
-    """Cases with all their neighbours as outputs of one graph."""
+    """Cases with all their neighbors as outputs of one graph."""
 
     def __init__(self, cases):
         rng, self.cases = np.random.default_rng(0), cases
@@ -198,7 +198,7 @@ def whole_values(case, dtype, behind):
 
 
 def answers(target, cases):
-    """[[(output of the target, of eager arrays)] of each pair of neighbours] a case."""
+    """[[(output of the target, of eager arrays)] of each pair of neighbors] a case."""
     made = Company(cases)
     with plain_target():
         got = made.by_plan(target())
