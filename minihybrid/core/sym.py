@@ -72,12 +72,13 @@ def _no_symbols(result):
     )
 
 
-def replay(refs, values):
+def replay(refs, values, like=()):
     """Reapply the operators that compute `refs` to other values (symbols or arrays).
 
     values:  variable node -> its replacement.
+    like:    more values of their kind, which operators without inputs get.
     """
-    done = {}
+    done, like = {}, (*values.values(), *like)
     for node in topological(refs):
         if node in values:
             done[node] = (values[node],)
@@ -85,7 +86,7 @@ def replay(refs, values):
             raise AttrError(f"no value is given for the variable '{node.name}'")
         else:
             ins = [done[n][i] for n, i in node.inputs]
-            reader = max(ins or values.values(), key=lambda v: v.level, default=Symbol)
+            reader = max(ins or like, key=lambda v: v.level, default=Symbol)
             with AttrScope(**(node.info or {})):
                 out = reader.interpret(node.op, ins, node.attrs, node.name)
             done[node] = tuple(out) if node.n_outputs > 1 else (out,)

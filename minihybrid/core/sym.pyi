@@ -1885,7 +1885,7 @@ def relu(data, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
 def repeat(data, repeats, axis=None, *, name=None, out=None, ctx=None, attr=None) -> Symbol:
     """Each element `repeats` times; without an axis, of the flattened array."""
 
-def replay(refs, values) -> list[Any]:
+def replay(refs, values, like: Any = ()) -> list[Any]:
     """Reapply the operators that compute `refs` to other values (symbols or arrays)."""
 
 def reshape(

@@ -53,6 +53,10 @@ class Control(GraphOp):
         pairs = zip(self.graphs[k].variables, self.locs[k], strict=True)
         return {v: inputs[i] for v, i in pairs}
 
+    def replayed(self, k: int, inputs: Sequence[Value]) -> list[Value]:
+        """Return the values of graph `k`, computed by what computes the inputs."""
+        return replay(self.graphs[k].heads, self.values(k, inputs), inputs)
+
     def specs_inside(self, k: int, specs: Sequence[Spec]) -> dict[Node, list[Spec]]:
         """Return node of graph `k` -> its specs, given those of the inputs."""
         return infer(self.graphs[k], {v.name: s for v, s in self.values(k, specs).items()})
@@ -142,10 +146,10 @@ class Cond(Control):
 
     def expand(self, specs: Sequence[Spec], *inputs: Value, training: bool) -> Value | tuple:
         """Return an `If` with new auxiliary states; for arrays, run the branch taken."""
-        holds = replay(self.graphs[0].heads, self.values(0, inputs))[0]
+        holds = self.replayed(0, inputs)[0]
         if not isinstance(holds, Symbol):
             k = 1 if is_true("cond: pred", holds) else 2
-            return only(tuple(replay(self.graphs[k].heads, self.values(k, inputs))))
+            return only(tuple(self.replayed(k, inputs)))
         sides, trace = [], CURRENT.trace
         assert trace is not None
         for k in (1, 2):
@@ -210,7 +214,7 @@ class While(Control):
 
     def expand(self, specs: Sequence[Spec], *inputs: Value, training: bool) -> Value | tuple:
         """Return a `Foreach` of a `Cond`, or for arrays run it; unrolled if it writes states."""
-        holds = replay(self.graphs[0].heads, self.values(0, inputs))[0]
+        holds = self.replayed(0, inputs)[0]
         if not isinstance(holds, Symbol):
             return self.run(specs, inputs)
         now, n, outs = [holds, *inputs], self.n_outs, []
@@ -236,10 +240,10 @@ class While(Control):
         _, outs = self.infer(specs)
         with tracing(None), NameManager(), Prefix("step_"):
             holds, *ins = [var(f"in{i}") for i in range(1 + len(specs))]
-            values = replay(self.graphs[1].heads, self.values(1, ins))
+            values = self.replayed(1, ins)
             new = dict(zip(self.vars, values[self.n_outs :], strict=True))
             now = [new.get(i, x) for i, x in enumerate(ins)]
-            test = replay(self.graphs[0].heads, self.values(0, now))
+            test = self.replayed(0, now)
             then = Group([*values[: self.n_outs], *test, *(new[i] for i in self.vars)])
             zeros = [
                 OPS["_zeros"].applied(
@@ -266,9 +270,9 @@ class While(Control):
         """Run the loop on arrays."""
         now, rows = list(inputs), list[list]()
         while len(rows) < self.max_iterations and is_true(
-            "while_loop: cond", replay(self.graphs[0].heads, self.values(0, now))[0]
+            "while_loop: cond", self.replayed(0, now)[0]
         ):
-            values = replay(self.graphs[1].heads, self.values(1, now))
+            values = self.replayed(1, now)
             rows.append(values[: self.n_outs])
             for i, x in zip(self.vars, values[self.n_outs :], strict=True):
                 now[i] = x
