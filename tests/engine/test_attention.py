@@ -11,6 +11,7 @@ from minihybrid import np as mnp
 from minihybrid.core.op import Spec
 from minihybrid.core.passes.gradient import joint_graph
 from minihybrid.gluon import HybridBlock
+from minihybrid.ops.cpu import machine
 from minihybrid.ops.cpu.flash import backward_scratch, forward_scratch
 from minihybrid.passes import expand
 
@@ -77,6 +78,18 @@ def test_lengths_of_all_kinds(lead, length, keys, size, deep, is_causal):
         net.hybridize(hybrid)
         for a, b in zip(on_tape(net, arrays, ()), expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+
+
+def test_tiles_whose_width_does_not_divide_a_row(monkeypatch):
+    """With 16 registers, a row of five vectors takes tiles of two or three; the last overlap."""
+    nbytes, _ = machine.registers()
+    monkeypatch.setattr("minihybrid.ops.cpu.products.registers", lambda: (nbytes, 16))
+    five = 5 * machine.width(8)
+    arrays = drawn((2,), five, five, five, five)
+    net = Attention()
+    net.hybridize()
+    for a, b in zip(on_tape(net, arrays, ()), by_definition(*arrays), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("ctx", [None, simulated_gpu()], ids=str)

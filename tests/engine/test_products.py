@@ -9,7 +9,7 @@ from minihybrid import nd, sym
 from minihybrid.core.op import Spec
 from minihybrid.core.plan import Plan
 from minihybrid.ops.cpu import machine
-from minihybrid.ops.cpu.products import BLOCK_ROWS, DEPTH, ROWS, product_scratch
+from minihybrid.ops.cpu.products import BLOCK_ROWS, DEPTH, ROWS, _tile_size, product_scratch
 
 TRANSPOSES = [(False, False), (False, True), (True, False), (True, True)]
 
@@ -157,6 +157,24 @@ def test_processors_with_few_short_registers_get_the_same_answer(monkeypatch):
     for transposes in TRANSPOSES:
         check(27, 45, 13, transposes)
         check(ROWS + 1, 45, 13, transposes)
+
+
+@pytest.mark.parametrize(
+    "nbytes, count, tiles",
+    [
+        (32, 16, [(4, 3), (6, 2), (4, 3), (4, 3), (3, 3), (6, 1)]),
+        (64, 32, [(6, 4), (6, 4), (4, 4), (12, 1), (3, 4), (12, 1)]),
+    ],
+    ids=["avx2", "avx512"],
+)
+def test_tiles_are_large_even_if_they_do_not_divide_the_product(nbytes, count, tiles, monkeypatch):
+    """A few rows or columns computed twice cost less than tiles of half the size."""
+    monkeypatch.setattr(machine, "registers", lambda: (nbytes, count))
+    monkeypatch.setattr("minihybrid.ops.cpu.products.registers", machine.registers)
+    sizes = [(256, 1024), (72, 100), (8, 256), (300, 40), (3, 300), (512, 10)]
+    found = [_tile_size(*size, np.dtype("float32")) for size in sizes]
+    assert [(high, wide // (nbytes // 4)) for high, wide in found] == tiles
+    assert all(high * wide + wide + 1 <= count for high, wide in tiles)
 
 
 # -- the text --------------------------------------------------------------------------

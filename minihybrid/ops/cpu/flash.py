@@ -103,18 +103,20 @@ def _product(k, lengths, a, b, out, more=True, first="0"):
     """
     (m, n, depth), (a, at_a, down, along), (b, at_b, pitch) = lengths, a, b
     (out, at, apart), lanes = out, width(k.dtype.itemsize)
-    high, wide = _tile_size(m, -(-n // lanes) * lanes, k.dtype)
-    with k.loop("n", -(-n // lanes) * lanes, 0, wide), k.block(f"for m in range(0, {m}, {high}):"):
+    full = -(-n // lanes) * lanes
+    high, wide = _tile_size(m, full, k.dtype)
+    with k.loop("n", full, 0, wide), k.block(f"for m in range(0, {m}, {high}):"):
         row, top = _last(k, "row", "m", m, high)
-        columns = f"min({wide}, {n} - n)" if n % lanes else wide
+        c, left = _last(k, "c", "n", full, wide)
+        columns = f"min({wide}, {n} - {c})" if n % lanes else wide
         s = k.name("s")
         k(f"{s} = tile(T(0), {high}, {wide // lanes})")
         if more:
-            k(f"{s} = get({s}, {out}, {at} + {row} * {apart} + n, {apart}, {columns})")
+            k(f"{s} = get({s}, {out}, {at} + {row} * {apart} + {c}, {apart}, {columns})")
         with k.block(f"for k in range({first}, {depth}):"):
             column = f"{a}, {at_a} + {row} * {down} + k * {along}, {down}"
-            k(f"{s} = outer({s}, {column}, {b}, {at_b} + k * {pitch} + n)")
-        k(f"put({s}, {out}, {at} + {row} * {apart} + n, {apart}, {top}, 0, {columns})")
+            k(f"{s} = outer({s}, {column}, {b}, {at_b} + k * {pitch} + {c})")
+        k(f"put({s}, {out}, {at} + {row} * {apart} + {c}, {apart}, {top}, {left}, {columns})")
 
 
 def _scores(k, b, keys, mask, causal, scale):

@@ -27,6 +27,8 @@ ACROSS = 128  # the same for transposed a: power-of-two strides conflict in cach
 BLOCK_ROWS = 256  # rows of out per block, which share one packed strip of b
 FEWEST = 4  # elements of out; fewer use scalar sums
 TILE_ROWS = 4  # rows of a tile of dot products
+CHAINS = 10  # multiply-adds in flight: two per cycle, with a latency of up to five cycles
+LONG = 1 << 12  # the assumed value of a symbolic length
 
 
 def is_open(length):
@@ -161,22 +163,30 @@ def _dot_products(k, a, b, out, lengths, transpose_a, transpose_b):
 
 # -- many rows -------------------------------------------------------------------------
 def _tile_size(m, n, dtype):
-    """Return (rows, columns) of the tiles that waste the least at the edges.
+    """Return (rows, columns) of the tiles with the lowest estimated time.
 
-    Of 32 registers, 16 to 24 are accumulators; of 16, 8 to 12.
+    For each k, a tile of `high` x `wide` vectors does `high * wide` multiply-adds and loads
+    `high + wide` operands, which cost a quarter each. Its accumulators, `wide` vectors and one
+    operand need registers; in higher tiles, LLVM spills accumulators nevertheless.
     """
-    lanes, many = width(dtype.itemsize), registers()[1] > 16
-    wide = min(
+    lanes, most = width(dtype.itemsize), registers()[1]
+    rows, columns = (LONG if is_open(length) else length for length in (m, n))
+
+    def cost(tile):
+        high, wide = tile
+        count = -(-rows // high) * -(-columns // (wide * lanes))
+        return count * (4 * max(high * wide, CHAINS) + high + wide)
+
+    high, wide = min(
         (
-            v * lanes
-            for v in range(4 if many and not is_open(n) else 2, 0, -1)
-            if v * lanes <= n or v == 1
+            (high, wide)
+            for high in range(int(min(most * 3 // 8, m)), 0, -1)
+            for wide in range(int(min(2 if is_open(n) else 4, max(n // lanes, 1))), 0, -1)
+            if (high + 1) * wide < most
         ),
-        key=lambda step: 0 if is_open(n) else -n % step,
+        key=cost,
     )
-    most = min((24 if many else 12) * lanes // wide, 12)
-    high = min(range(most, most * 2 // 3 - 1, -1), key=lambda step: 0 if is_open(m) else -m % step)
-    return int(min(high, m)), wide
+    return high, wide * lanes
 
 
 def _is_packed(m, n, high, wide, transpose_b):
