@@ -92,6 +92,15 @@ def test_tiles_whose_width_does_not_divide_a_row(monkeypatch):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("size", [3, 20, 5 * machine.width(8), 100])
+def test_symbolic_sizes(size):
+    arrays = drawn((2,), 30, 40, size, size)
+    net = Attention()
+    net.hybridize(dynamic={2: "size"})
+    for a, b in zip(on_tape(net, arrays, ()), by_definition(*arrays), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("ctx", [None, simulated_gpu()], ids=str)
 @pytest.mark.parametrize("shape", [(5, 7), (1, 7), (5, 1), (2, 1, 1, 7), (1, 3, 5, 7), (7,)])
 def test_a_mask_repeats_along_axes_of_length_1(shape, ctx):
