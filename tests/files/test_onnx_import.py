@@ -814,6 +814,11 @@ def test_a_damaged_model_is_refused_in_one_sentence(how, words, tmp_path):
             "would be made",
         ),
         (
+            [node("Expand", "n,m", "c"), node("Add", "x,c")],
+            {"n": np.ones(1, "float32"), "m": np.array([2**31, 1])},
+            "would be made",
+        ),
+        (
             [node("Range", "a,b,a", "c"), node("Add", "x,c")],
             {"a": np.array(1), "b": np.array(2**60)},
             "would be made",
@@ -854,6 +859,11 @@ def test_a_damaged_model_is_refused_in_one_sentence(how, words, tmp_path):
             + [node("Sum", ",".join(f"c{i}" for i in range(9)), "d"), node("Add", "x,d")],
             {"n": np.array([10**6])},
             r"node 4 'c4' .* only 19\d{4} numbers more",
+        ),
+        (
+            [node("Add", f"c{i},c0", f"c{i + 1}") for i in range(99)] + [node("Add", "x,c99")],
+            {"c0": np.ones(10**5, "f4")},
+            r"\(Add\): .* numbers more",
         ),
     ],
 )

@@ -73,7 +73,6 @@ class Scope:
         self.param_symbols, self.used_names = {}, set()
         self.left = ALLOWED + MORE * sum(a.size for a in model.arrays.values())
         self.numbers = {}  # a dynamic axis's name -> its number
-        self.arrays_type = None
         for name, dtype, shape in model.inputs:
             symbol, shapes = sym.var(self.unique(name), dtype=dtype), (None, None)
             if shape is not None:
@@ -91,9 +90,9 @@ class Scope:
 
     def known(self, array):
         """Return an array on which operators run; sizes of results are checked first."""
-        if self.arrays_type is None:
-            self.arrays_type = known_arrays(self)
-        return self.arrays_type(np.asarray(array, order="C"))
+        out = Known(np.asarray(array, order="C"))
+        out.scope = self
+        return out
 
     def fits(self, shape):
         """Return the shape of an array to compute during import, if its size is allowed."""
@@ -163,20 +162,22 @@ class Scope:
         return [trial[index] for trial in self.specs[last]]
 
 
-def known_arrays(scope):
-    """Return the class of known arrays, which operators compute within the limit of a scope."""
+class Known(NDArray):
+    """A known array, on which operators compute within the limit of its scope."""
 
-    class Known(NDArray):
-        __slots__ = ()
+    __slots__ = ("scope",)
 
-        @classmethod
-        def interpret(cls, op, inputs, attrs, name=None):
-            specs = [Spec(x.data.shape, x.data.dtype) for x in inputs]
-            for spec in op.specs_of(specs, attrs)[1]:
-                scope.fits(spec.shape)
-            return super().interpret(op, inputs, attrs, name)
+    @classmethod
+    def interpret(cls, op, inputs, attrs, name=None):
+        """Run an operator if the sizes of its results are allowed."""
+        scope = next(x.scope for x in inputs if isinstance(x, Known))
+        for spec in op.specs_of([Spec(x.data.shape, x.data.dtype) for x in inputs], attrs)[1]:
+            scope.fits(spec.shape)
+        return scope.known(super().interpret(op, inputs, attrs, name).data)
 
-    return Known
+    @classmethod
+    def path(cls, op, datas, attrs):
+        """Cache no path, because each call counts."""
 
 
 class Call:
