@@ -36,7 +36,7 @@ from minihybrid.ops.elementwise import (
     zeros_like,
 )
 from minihybrid.ops.integers import whole_function
-from minihybrid.ops.neural import SOFTMAX, softmax
+from minihybrid.ops.neural import SOFTMAX, softmax, wide_of
 from minihybrid.ops.registry import OPS, register
 from minihybrid.ops.shapes import floating, same_shape
 
@@ -420,9 +420,10 @@ leaky_relu = register(
 )
 
 
-def _softmin(specs, data, **attrs):
-    kind = floating(specs[0].dtype)
-    return softmax(-(data if kind == specs[0].dtype else cast(data, dtype=kind)), **attrs)
+def _softmin(specs, data, dtype, **attrs):
+    wide = wide_of(specs[0].dtype, dtype)
+    data = data if wide == specs[0].dtype else cast(data, dtype=wide)
+    return softmax(-data, dtype=dtype, **attrs)
 
 
 softmin = register(

@@ -358,9 +358,15 @@ def _softmax_infer(specs, axis, temperature, dtype=None, use_length=False):
     return [data, *lengths], [Spec(out.shape, dtype or floating(out.dtype))]
 
 
+def wide_of(kind, dtype):
+    """Return the dtype in which a softmax of dtype `kind` computes a result of `dtype`."""
+    kind = floating(kind)
+    return kind if dtype is None else np.promote_types(kind, dtype)
+
+
 def _below_zero(data, axis, temperature, dtype):
     """Return data / temperature minus its maximum, so that exp is at most 1."""
-    kind = np.promote_types(floating(data.dtype), dtype or floating(data.dtype))
+    kind = wide_of(data.dtype, dtype)
     heat, largest = None if temperature is None else kind.type(temperature), np.maximum.reduce
 
     def run(data):
@@ -388,7 +394,7 @@ def _softmax_settled(data, length=None, *, axis, temperature, dtype=None, use_le
             places = np.arange(data.shape[axis])
             places = np.expand_dims(places, [i for i in range(data.ndim) if i != axis % data.ndim])
             counts = places < np.expand_dims(length, axis)
-            data = np.where(counts, data.astype(floating(data.dtype)), -np.inf)
+            data = np.where(counts, data.astype(wide_of(data.dtype, dtype)), -np.inf)
         out = below_zero(data)
         np.exp(out, out)
         total = np.add.reduce(out, axis, None, None, True)
@@ -441,8 +447,8 @@ def _scaled(grad, data, temperature, dtype):
 def _shifted(specs, data, length, axis, temperature, dtype):
     """Return `_below_zero` as operators, and the mask of valid elements, or `None`."""
     shape, in_dtype = specs[0]
-    kind = floating(in_dtype)
-    data, counts = data if kind == in_dtype else cast(data, dtype=kind), None
+    wide, counts = wide_of(in_dtype, dtype), None
+    data = data if wide == in_dtype else cast(data, dtype=wide)
     if length is not None:
         axis = axis_of("softmax", axis, len(shape))
         places = make(data, arange, start=shape[axis], dtype=specs[1].dtype)
@@ -450,9 +456,7 @@ def _shifted(specs, data, length, axis, temperature, dtype):
         counts = OPS["broadcast_lesser"](
             reshape(places, shape=(-1,) + (1,) * (len(shape) - axis - 1)), length
         )
-        data = choose(counts, data, make(data, full, shape=(1,), dtype=kind, value=-np.inf))
-    wide = kind if dtype is None else np.promote_types(kind, dtype)
-    data = data if wide == kind else cast(data, dtype=wide)
+        data = choose(counts, data, make(data, full, shape=(1,), dtype=wide, value=-np.inf))
     data = data if temperature is None else data / temperature
     return data.broadcast_sub(max_(data, axis=axis, keepdims=True)), counts, wide
 

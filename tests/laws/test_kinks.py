@@ -42,6 +42,14 @@ def value_and_gradients(function, *inputs, mode="eager"):
     return [out.asnumpy().tolist(), *(a.grad.asnumpy().tolist() for a in arrays)]
 
 
+UNEQUAL = [1 / (1 + np.exp(-1)), 1 / (1 + np.exp(1))]
+
+
+def neighbors(function, F, x):
+    """Apply a function to integers that are equal in float32."""
+    return function(F.cast(x, "int32") + 2**25, dtype="float64")
+
+
 KINKS = {  # name -> function, inputs, then the value and the gradients
     "prod": (
         lambda F, x: F.prod(x, axis=1),
@@ -58,6 +66,14 @@ KINKS = {  # name -> function, inputs, then the value and the gradients
         [0, 2, 709],  # 1024 log(2), cut
     ),
     "0 ** int": (lambda F, x: 0.0 ** F.cast(x, "int32"), [[1.0, 2]], [0, 0], [0, 0]),
+    "softmax of int": (lambda F, x: neighbors(F.softmax, F, x), [[1.0, 0]], UNEQUAL, [0, 0]),
+    "log_softmax of int": (
+        lambda F, x: F.exp(neighbors(F.log_softmax, F, x)),
+        [[1.0, 0]],
+        UNEQUAL,
+        [0, 0],
+    ),
+    "softmin of int": (lambda F, x: neighbors(F.softmin, F, x), [[0, 1.0]], UNEQUAL, [0, 0]),
     "x ** 0": (lambda F, x: x**0, [[0, 2.0]], [1, 1], [0, 0]),
     "power": (
         lambda F, x, y: F.broadcast_power(x, y),
