@@ -254,7 +254,10 @@ predicts"
         kind = next((k for parent, k in KINDS.items() if isinstance(owner, parent)), "optimizer")
     entry = HERE.get(kind, {}).get(name)
     if entry is None and kind in ("nd", "np") and hasattr(NDArray, name):
-        return f"{title} has no function '{name}', but arrays have the method; write x.{name}()"
+        part = f"the method; write x.{name}()"
+        if not callable(getattr(NDArray, name)):
+            part = f"the property; write x.{name}"
+        return f"{title} has no function '{name}', but arrays have {part}"
     if entry is None:
         return None
     here = entry.format(F=title)

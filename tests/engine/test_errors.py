@@ -1035,6 +1035,8 @@ class Listed(nn.HybridBlock):
         (lambda: started(nn.Conv2D(4, 3))(nd.ones((1, 8, 8))), "by x.expand_dims(0)"),
         (lambda: mx.metric.Accuracy().update(nd.ones((2, 3)), nd.ones(2)), "the labels first"),
         (lambda: nd.rellu, "nd has no function 'rellu' (did you mean 'relu'?)"),
+        (lambda: nd.asnumpy, "but arrays have the method; write x.asnumpy()"),
+        (lambda: nd.shape, "but arrays have the property; write x.shape"),
     ],
 )
 def test_an_error_names_the_cause(wrong, message):
