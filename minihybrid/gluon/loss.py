@@ -48,44 +48,49 @@ class Loss(HybridBlock):
     def __repr__(self):
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
-    def needed(self, compute, need, **values):
-        """Return `compute()`; name the arguments if their shapes don't fit.
+    def like(self, F, **pair):
+        """Return the first of two arrays, given by name, in the shape of the second."""
+        with _Shapes(self, "both must have the same number of elements", **pair):
+            return F.reshape_like(*pair.values())
 
-        need:    what is needed, and the remedy;  values: name -> argument.
-        """
-        try:
-            return compute()
-        except ShapeError:
-            shapes = " and ".join(f"{n} has shape {_shape_of(v)}" for n, v in values.items())
-        raise ShapeError(f"{type(self).__name__}: {shapes}, but {need}")
-
-    def like(self, F, label, pred, names=("label", "pred")):
-        """Return the labels in the shape of the predictions."""
-        return self.needed(
-            lambda: F.reshape_like(label, pred),
-            "both must have the same number of elements",
-            **dict(zip(names, (label, pred), strict=True)),
-        )
-
-    def scaled(self, F, values, **factor):
+    def scale(self, F, values, **factor):
         """Multiply by an array of factors, given by name."""
-        (array,) = factor.values()
         need = (
             f"a shape that broadcasts to {_shape_of(values)} is needed; reshape it, for example to "
             "(-1, 1) for one factor per row"
         )
-        return self.needed(lambda: F.broadcast_mul(values, array), need, **factor)
+        with _Shapes(self, need, **factor):
+            return F.broadcast_mul(values, *factor.values())
 
     def weigh(self, F, loss, sample_weight=None):
         """Multiply the losses by the samples' weights and the common weight."""
         if sample_weight is not None:
-            loss = self.scaled(F, loss, sample_weight=sample_weight)
+            loss = self.scale(F, loss, sample_weight=sample_weight)
         return loss if self._weight is None else loss * self._weight
 
     def per_sample(self, F, loss, sample_weight):
         """Weight the losses and average them per sample: (N, ...) -> (N,)."""
         loss = self.weigh(F, loss, sample_weight)
         return F.mean(loss, axis=self._batch_axis, exclude=True)
+
+
+class _Shapes:
+    """A context in which a ShapeError names a loss, and the shapes of its arguments.
+
+    need:    what is needed, and the remedy;  values: name -> argument.
+    """
+
+    def __init__(self, loss, need, **values):
+        self.loss, self.need, self.values = loss, need, values
+
+    def __enter__(self):
+        """Do nothing before the block."""
+
+    def __exit__(self, kind, error, traceback):
+        """Raise another ShapeError in place of an operator's."""
+        if isinstance(error, ShapeError):
+            shapes = " and ".join(f"{n} has shape {_shape_of(v)}" for n, v in self.values.items())
+            raise ShapeError(f"{type(self.loss).__name__}: {shapes}, but {self.need}") from None
 
 
 def _shape_of(value):
@@ -107,7 +112,7 @@ class L2Loss(Loss):
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         """Return the loss of each sample."""
-        loss = F.square(self.like(F, label, pred) - pred) * 0.5
+        loss = F.square(self.like(F, label=label, pred=pred) - pred) * 0.5
         return self.per_sample(F, loss, sample_weight)
 
 
@@ -116,7 +121,7 @@ class L1Loss(Loss):
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         """Return the loss of each sample."""
-        loss = F.abs(self.like(F, label, pred) - pred)
+        loss = F.abs(self.like(F, label=label, pred=pred) - pred)
         return self.per_sample(F, loss, sample_weight)
 
 
@@ -133,7 +138,7 @@ class HuberLoss(Loss):
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         """Return the loss of each sample."""
-        d = F.abs(self.like(F, label, pred) - pred)
+        d = F.abs(self.like(F, label=label, pred=pred) - pred)
         small, large = F.square(d) * (0.5 / self._rho), d - 0.5 * self._rho
         loss = F.where(d > self._rho, large, small)
         return self.per_sample(F, loss, sample_weight)
@@ -154,7 +159,7 @@ class PoissonNLLLoss(Loss):
 
     def hybrid_forward(self, F, pred, target, sample_weight=None, epsilon=1e-8):
         """Return the mean loss of all samples, (1,)."""
-        target = self.like(F, target, pred, ("target", "pred"))
+        target = self.like(F, target=target, pred=pred)
         if self._from_logits:
             loss = F.exp(pred) - target * pred
         else:
@@ -193,14 +198,14 @@ class SoftmaxCrossEntropyLoss(Loss):
         if self._sparse_label:
             if sample_weight is None and isinstance(label, NDArray):
                 check_classes(self.name, label, pred.shape[self._axis])
-            loss = self.needed(
-                lambda: -F.pick(pred, label, axis=self._axis, keepdims=True),
-                "one class index per sample is needed; for probabilities, pass sparse_label=False",
-                label=label,
-                pred=pred,
+            need = (
+                "one class index per sample is needed; for probabilities, pass sparse_label=False"
             )
+            with _Shapes(self, need, label=label, pred=pred):
+                loss = -F.pick(pred, label, axis=self._axis, keepdims=True)
         else:
-            loss = -F.sum(pred * self.like(F, label, pred), axis=self._axis, keepdims=True)
+            label = self.like(F, label=label, pred=pred)
+            loss = -F.sum(pred * label, axis=self._axis, keepdims=True)
         return self.per_sample(F, loss, sample_weight)
 
 
@@ -234,16 +239,16 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
 
     def hybrid_forward(self, F, pred, label, sample_weight=None, pos_weight=None):
         """Return the loss of each sample."""
-        label = self.like(F, label, pred)
+        label = self.like(F, label=label, pred=pred)
         if self._from_sigmoid:
             hit = F.log(pred + 1e-12) * label
             if pos_weight is not None:
-                hit = self.scaled(F, hit, pos_weight=pos_weight)
+                hit = self.scale(F, hit, pos_weight=pos_weight)
             loss = -(hit + F.log(1 - pred + 1e-12) * (1 - label))
         else:
             hit = F.Activation(-pred, act_type="softrelu") * label
             if pos_weight is not None:
-                hit = self.scaled(F, hit, pos_weight=pos_weight)
+                hit = self.scale(F, hit, pos_weight=pos_weight)
             loss = hit + F.Activation(pred, act_type="softrelu") * (1 - label)
         return self.per_sample(F, loss, sample_weight)
 
@@ -266,12 +271,8 @@ class KLDivLoss(Loss):
         """Return the loss of each sample."""
         if not self._from_logits:
             pred = F.log_softmax(pred, axis=self._axis)
-        loss = self.needed(
-            lambda: label * (F.log(label + 1e-12) - pred),
-            "one shape is needed for both",
-            label=label,
-            pred=pred,
-        )
+        with _Shapes(self, "one shape is needed for both", label=label, pred=pred):
+            loss = label * (F.log(label + 1e-12) - pred)
         loss = self.weigh(F, loss, sample_weight)
         return F.sum(loss, axis=self._batch_axis, exclude=True)
 
@@ -285,7 +286,7 @@ class HingeLoss(Loss):
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         """Return the loss of each sample."""
-        loss = F.relu(self._margin - pred * self.like(F, label, pred))
+        loss = F.relu(self._margin - pred * self.like(F, label=label, pred=pred))
         return self.per_sample(F, loss, sample_weight)
 
 
@@ -294,7 +295,7 @@ class SquaredHingeLoss(HingeLoss):
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         """Return the loss of each sample."""
-        loss = F.square(F.relu(self._margin - pred * self.like(F, label, pred)))
+        loss = F.square(F.relu(self._margin - pred * self.like(F, label=label, pred=pred)))
         return self.per_sample(F, loss, sample_weight)
 
 
@@ -314,7 +315,7 @@ class LogisticLoss(Loss):
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         """Return the loss of each sample."""
-        label = self.like(F, label, pred)
+        label = self.like(F, label=label, pred=pred)
         if self._label_format == "signed":
             label = (label + 1) / 2
         loss = F.Activation(-pred, act_type="softrelu") * label + F.Activation(
@@ -336,8 +337,8 @@ class TripletLoss(Loss):
 
     def hybrid_forward(self, F, pred, positive, negative):
         """Return the loss of each sample."""
-        near = F.square(self.like(F, positive, pred, ("positive", "pred")) - pred)
-        far = F.square(self.like(F, negative, pred, ("negative", "pred")) - pred)
+        near = F.square(self.like(F, positive=positive, pred=pred) - pred)
+        far = F.square(self.like(F, negative=negative, pred=pred) - pred)
         distance = F.sum(near - far, axis=self._batch_axis, exclude=True)
         return self.weigh(F, F.relu(distance + self._margin))
 
@@ -354,7 +355,7 @@ class CosineEmbeddingLoss(Loss):
 
     def hybrid_forward(self, F, input1, input2, label, sample_weight=None):
         """Return the loss of each pair."""
-        input1 = self.like(F, input1, input2, ("input1", "input2"))
+        input1 = self.like(F, input1=input1, input2=input2)
         label = F.reshape(label, shape=(-1, 1))
 
         def over_last(x):
@@ -362,12 +363,8 @@ class CosineEmbeddingLoss(Loss):
 
         squares = over_last(F.square(input1)) * over_last(F.square(input2))
         cos = over_last(input1 * input2) / F.sqrt(F.maximum(squares, 1e-24))
-        loss = self.needed(
-            lambda: (1 - cos) * (label == 1) + F.relu((cos - self._margin) * (label == -1)),
-            "one label per pair is needed",
-            label=label,
-            input1=input1,
-        )
+        with _Shapes(self, "one label per pair is needed", label=label, input1=input1):
+            loss = (1 - cos) * (label == 1) + F.relu((cos - self._margin) * (label == -1))
         return self.weigh(F, loss, sample_weight)
 
 
@@ -387,12 +384,8 @@ class SDMLLoss(Loss):
 
     def hybrid_forward(self, F, x1, x2):
         """Return the loss of each pair."""
-        apart = self.needed(
-            lambda: F.broadcast_sub(F.expand_dims(x1, axis=1), F.expand_dims(x2, axis=0)),
-            "one shape (N, K) is needed for both",
-            x1=x1,
-            x2=x2,
-        )
+        with _Shapes(self, "one shape (N, K) is needed for both", x1=x1, x2=x2):
+            apart = F.broadcast_sub(F.expand_dims(x1, axis=1), F.expand_dims(x2, axis=0))
         logits = F.log_softmax(-F.sum(F.square(apart), axis=2), axis=1)
         numbers = F.contrib.arange_like(logits, axis=0)
         twin = F.broadcast_equal(F.expand_dims(numbers, axis=1), F.expand_dims(numbers, axis=0))
@@ -427,8 +420,12 @@ class CTCLoss(Loss):
         """Return the loss of each label sequence."""
         if label_lengths is None and isinstance(label, NDArray) and len(pred.shape) == 3:
             check_classes(self.name, label, pred.shape[2] - 1, first=-1)
-        loss = self.needed(
-            lambda: F.CTCLoss(
+        need = (
+            f"{self._layout} and {self._label_layout} are needed, and no label may be longer than "
+            "its prediction"
+        )
+        with _Shapes(self, need, pred=pred, label=label):
+            loss = F.CTCLoss(
                 F.swapaxes(pred, dim1=0, dim2=1) if self._layout == "NTC" else pred,
                 F.swapaxes(label, dim1=0, dim2=1) if self._label_layout == "TN" else label,
                 pred_lengths,
@@ -436,12 +433,7 @@ class CTCLoss(Loss):
                 use_data_lengths=pred_lengths is not None,
                 use_label_lengths=label_lengths is not None,
                 blank_label="last",
-            ),
-            f"{self._layout} and {self._label_layout} are needed, and no label may be longer than "
-            "its prediction",
-            pred=pred,
-            label=label,
-        )
+            )
         return self.weigh(F, loss, sample_weight)
 
 
