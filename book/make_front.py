@@ -114,14 +114,14 @@ def moved(images, rng):
     left, top = u.astype(int), v.astype(int)
     right, down = u - left, v - top
     rows = np.arange(n)[:, None]
-    made = (
+    pixels = (
         images[rows, top, left] * (1 - right) * (1 - down)
         + images[rows, top, left + 1] * right * (1 - down)
         + images[rows, top + 1, left] * (1 - right) * down
         + images[rows, top + 1, left + 1] * right * down
     )
-    made = made.clip(0, 1) ** rng.uniform(0.7, 1.4, (n, 1)) + rng.normal(0, 0.03, made.shape)
-    return made.clip(0, 1).astype("float32").reshape(images.shape)
+    pixels = pixels.clip(0, 1) ** rng.uniform(0.7, 1.4, (n, 1)) + rng.normal(0, 0.03, pixels.shape)
+    return pixels.clip(0, 1).astype("float32").reshape(images.shape)
 
 
 # -- the network -----------------------------------------------------------------------

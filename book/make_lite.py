@@ -168,13 +168,13 @@ def add(pyodide, wheel):
 
 def entries(lock, names):
     """name -> its entry of the list, of libraries and all that they depend on."""
-    found, left = {}, list(names)
+    packages, left = {}, list(names)
     while left:
         name = left.pop().replace("_", "-").lower()
-        if name not in found:
-            found[name] = lock["packages"][name]
-            left += found[name]["depends"]
-    return found
+        if name not in packages:
+            packages[name] = lock["packages"][name]
+            left += packages[name]["depends"]
+    return packages
 
 
 def add_bytecode(pyodide, archives):
@@ -190,11 +190,11 @@ def compile_libraries(pyodide):
     """Add bytecode to the libraries that chapters load."""
     lock = lock_of(pyodide)
     more = {name for chapter in CHAPTERS.values() for name in chapter["libraries"]}
-    found = entries(lock, [name for name in {*EARLY, *ADDED, *more} if has(pyodide, name)])
-    paths = [pyodide / entry["file_name"] for entry in found.values()]
+    packages = entries(lock, [name for name in {*EARLY, *ADDED, *more} if has(pyodide, name)])
+    paths = [pyodide / entry["file_name"] for entry in packages.values()]
     wheels = [path for path in paths if path.suffix == ".whl" and path.exists()]
     add_bytecode(pyodide, [*wheels, pyodide / "python_stdlib.zip"])
-    for entry in found.values():
+    for entry in packages.values():
         if (path := pyodide / entry["file_name"]) in wheels:
             entry["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
     (pyodide / "pyodide-lock.json").write_text(json.dumps(lock), encoding="utf-8")

@@ -73,6 +73,6 @@ def compiled(text):
 
 
 if __name__ == "__main__":
-    made = {name: compiled(text) for name, text in texts().items()}
+    kernels = {name: compiled(text) for name, text in texts().items()}
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else FILE
-    path.write_text(json.dumps(made, indent=1) + "\n")
+    path.write_text(json.dumps(kernels, indent=1) + "\n")

@@ -30,29 +30,29 @@ STAGES = (
 
 def calls():
     """The stages of a net's life, one function each, in order."""
-    made = {}
+    objects = {}
 
     def make():
-        net = made["net"] = nn.HybridSequential()
+        net = objects["net"] = nn.HybridSequential()
         net.add(nn.Dense(8, activation="relu"), nn.Dense(3))
         net.initialize()
-        made["x"] = nd.array(np.ones((2, 4)))
+        objects["x"] = nd.array(np.ones((2, 4)))
 
     def call():
-        made["net"](made["x"])
+        objects["net"](objects["x"])
 
     def first():
-        made["net"].hybridize(backend="numpy")
+        objects["net"].hybridize(backend="numpy")
         call()
 
     def differentiate():
         with autograd.record():
-            loss = made["net"](made["x"]).sum()
+            loss = objects["net"](objects["x"]).sum()
         loss.backward()
 
     def export():
         with tempfile.TemporaryDirectory() as folder:
-            made["net"].export(f"{folder}/net")
+            objects["net"].export(f"{folder}/net")
 
     return make, call, first, call, differentiate, export
 

@@ -246,8 +246,8 @@ def stubs():
         define(name, getattr(infix, name), "Any")
         for name in ("is_number", "namespace", "public_names", "writable", "put", "reading")
     )
-    kept = "FUNCTIONS: dict[str, Any]\n"
-    yield "ops/infix.pyi", value + class_of(infix.Part, "", "Any") + helpers + kept
+    table = "FUNCTIONS: dict[str, Any]\n"
+    yield "ops/infix.pyi", value + class_of(infix.Part, "", "Any") + helpers + table
     yield "ops/distributions.pyi", class_of(distributions.Random, "", "Any")
     yield "core/nd.pyi", NDARRAY + "".join(names(nd, "NDArray", PARTS))
     symbol = "import numpy\n\nfrom minihybrid.ops.infix import Value\n\n"

@@ -71,8 +71,8 @@ class Case(NamedTuple):
 
 def of(*inputs, smooth=True, **attrs):
     """A sample: inputs as `In` or as plain shapes, then attributes."""
-    made = tuple(i if isinstance(i, In) else In(i) for i in inputs)
-    return made, attrs, smooth
+    ins = tuple(i if isinstance(i, In) else In(i) for i in inputs)
+    return ins, attrs, smooth
 
 
 def pos(*shape):

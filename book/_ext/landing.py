@@ -96,10 +96,10 @@ def exercise(stem, number):
 
 def commas(links):
     """Links in one paragraph."""
-    made = nodes.paragraph()
+    paragraph = nodes.paragraph()
     for i, one in enumerate(links):
-        made += [nodes.Text(", ")] * (i > 0) + [one]
-    return made
+        paragraph += [nodes.Text(", ")] * (i > 0) + [one]
+    return paragraph
 
 
 def size():

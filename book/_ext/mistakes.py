@@ -66,11 +66,11 @@ def output_of(program):
 
 def prose(text, label=""):
     """A paragraph of text in which `this` is code, behind a label."""
-    made = nodes.paragraph()
-    made += [nodes.strong(text=label)] * bool(label)
+    paragraph = nodes.paragraph()
+    paragraph += [nodes.strong(text=label)] * bool(label)
     for i, part in enumerate(text.split("`")):
-        made += nodes.literal(text=part) if i % 2 else nodes.Text(part)
-    return made
+        paragraph += nodes.literal(text=part) if i % 2 else nodes.Text(part)
+    return paragraph
 
 
 def code(text, language, *classes):

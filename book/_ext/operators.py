@@ -84,8 +84,10 @@ def program(case, name):
         f"{key} = {array(i, t)}" for t, (key, i) in enumerate(zip(names, case.inputs, strict=True))
     ]
     by_place = not names and [*op.attrs][: len(case.attrs)] == [*case.attrs]
-    given = [repr(v) if by_place and k != "dtype" else f"{k}={v!r}" for k, v in case.attrs.items()]
-    return lines, f"nd.{name}({', '.join(names + given)})", names
+    arguments = [
+        repr(v) if by_place and k != "dtype" else f"{k}={v!r}" for k, v in case.attrs.items()
+    ]
+    return lines, f"nd.{name}({', '.join(names + arguments)})", names
 
 
 def run(lines, call, record=(), seed=0):
@@ -170,10 +172,10 @@ def default(value):
 
 def prose(text):
     """A paragraph of text in which `this` is code."""
-    made = nodes.paragraph()
+    paragraph = nodes.paragraph()
     for i, part in enumerate(text.split("`")):
-        made += nodes.literal(text=part) if i % 2 else nodes.Text(part)
-    return made
+        paragraph += nodes.literal(text=part) if i % 2 else nodes.Text(part)
+    return paragraph
 
 
 def listed(names):
@@ -182,7 +184,7 @@ def listed(names):
 
 def table(head, rows):
     """A table whose first and last columns are code."""
-    made = nodes.table(classes=["attributes"])
+    result = nodes.table(classes=["attributes"])
     group = nodes.tgroup(cols=len(head))
     group += [nodes.colspec(colwidth=1) for _ in head]
     top, body = nodes.thead(), nodes.tbody()
@@ -191,8 +193,8 @@ def table(head, rows):
         cells = map(prose, (f"`{name}`", takes, f"`{value}`"))
         body += nodes.row("", *(nodes.entry("", cell) for cell in cells))
     group += [top, body]
-    made += group
-    return made
+    result += group
+    return result
 
 
 class Operators(SphinxDirective):

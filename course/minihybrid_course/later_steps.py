@@ -101,8 +101,8 @@ def _split(n):
     right = [("i", 2), ("j", 2), ("j_in", 3), ("k", 2)]
     need([*one.loops.items()] == right, f"{what} has the loops {one.loops} instead of {right}")
     same_uses(one, uses(PRODUCT, THREE), what)
-    kept = [*nest.loops] == [*THREE] and nest.body == PRODUCT
-    need(kept, "split changes its argument: return a new Nest")
+    unchanged = [*nest.loops] == [*THREE] and nest.body == PRODUCT
+    need(unchanged, "split changes its argument: return a new Nest")
     words = n.Nest({"i": 4}, "i_max[0, 2 * i] = pi[i, 0] + i")
     what = f'split(nest, "i", 2) of `{words.body}`'
     same_uses(called(what, n.split, words, "i", 2), uses(words.body, words.loops), what)
@@ -338,8 +338,8 @@ def _ring(n):
         total = sum(before) + plus * (devices - 1)
         same_arrays(actual, np.array_split(total, devices), what)
         sends(links, (devices - 1) * total.nbytes, what)
-        kept = np.array_equal(arrays, before)
-        need(kept, f"{what} the arrays of its argument change: add without `+=`")
+        unchanged = np.array_equal(arrays, before)
+        need(unchanged, f"{what} the arrays of its argument change: add without `+=`")
         for axis in (0, 1):
             what = f"all_gather, for {devices} devices{adds}, and axis {axis}:"
             whole, links = np.arange(24, dtype="f").reshape(4, 6) + 1, Ring(devices, plus)

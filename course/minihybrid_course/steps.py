@@ -126,10 +126,10 @@ def _step_2(n):
     need(y.op is n.mul_number, "inside record(), x * 2 doesn't remember its op")
     need(y.inputs == (x,) and y.attrs == {"scalar": 2}, "x * 2 remembers wrong inputs or attrs")
     need(plain.op is None, "a result that depends on no variable is recorded on the tape")
-    kept = n.NDArray(a)
+    array = n.NDArray(a)
     with n.record():
-        result = there(kept.made_by(n.mul_number, (x,), {"scalar": 2}), "NDArray.made_by")
-    need(result is kept, f"made_by returns {kind(result)} instead of the array itself")
+        result = there(array.made_by(n.mul_number, (x,), {"scalar": 2}), "NDArray.made_by")
+    need(result is array, f"made_by returns {kind(result)} instead of the array itself")
     need(deep.op is not None, "(x * 2) * 3 isn't recorded, although it depends on x")
     try:
         with n.record():

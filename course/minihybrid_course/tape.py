@@ -172,13 +172,13 @@ def _named(order, names):
 
 def _copied(order, ref, names):
     """Return the tape as a graph with names and shapes, for drawing."""
-    made = {}
+    copies = {}
     for node in order:
         specs = tuple(Spec(v.shape, v.dtype) for v in node.values[: node.n_outputs])
-        made[node] = Node(
-            node.op, tuple((made[n], i) for n, i in node.inputs), node.attrs, names[node], specs
+        copies[node] = Node(
+            node.op, tuple((copies[n], i) for n, i in node.inputs), node.attrs, names[node], specs
         )
-    return Graph(made.values(), [(made[ref[0]], ref[1])])
+    return Graph(copies.values(), [(copies[ref[0]], ref[1])])
 
 
 def shown(array, most=60):

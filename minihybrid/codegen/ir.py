@@ -232,12 +232,12 @@ def summed(pairs: Iterable[tuple]) -> Expr:
     coefficients: dict = {}
     for key, n in pairs:
         coefficients[key] = coefficients.get(key, 0) + n
-    kept = [(key, n) for key, n in coefficients.items() if n]
-    if all(key == () for key, _ in kept):
-        return Const(kept[0][1] if kept else 0, INDEX)
-    if len(kept) == 1 and kept[0][1] == 1 and len(kept[0][0]) == 1:
-        return kept[0][0][0]
-    return Sum(tuple(sorted(kept, key=lambda t: (not t[0], -t[1], [text(f) for f in t[0]]))))
+    nonzero = [(key, n) for key, n in coefficients.items() if n]
+    if all(key == () for key, _ in nonzero):
+        return Const(nonzero[0][1] if nonzero else 0, INDEX)
+    if len(nonzero) == 1 and nonzero[0][1] == 1 and len(nonzero[0][0]) == 1:
+        return nonzero[0][0][0]
+    return Sum(tuple(sorted(nonzero, key=lambda t: (not t[0], -t[1], [text(f) for f in t[0]]))))
 
 
 def total(parts: Iterable[Expr]) -> Expr:

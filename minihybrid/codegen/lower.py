@@ -453,13 +453,13 @@ def assembled(plans: list, entry: Any, is_open: bool) -> Program:
         for ref in step.refs:
             if first.root[ref] not in where:
                 where[first.root[ref]] = ("slot", slots.take(sizes[first.root[ref]]))
-        given = [where[first.root[ref]] for ref in step.refs]
+        operands = [where[first.root[ref]] for ref in step.refs]
         work = tuple(s.work for s in trio)
         if any(work):
-            given.append(("slot", slots.take(work)))
-            slots.free(given[-1][1])
+            operands.append(("slot", slots.take(work)))
+            slots.free(operands[-1][1])
         kernel = agreed(*(s.kernel for s in trio)) if is_open else step.kernel
-        calls.append((Kernel(kernel.name, (*kernel.params, N), kernel.body), given))
+        calls.append((Kernel(kernel.name, (*kernel.params, N), kernel.body), operands))
         for ref in {first.root[r] for r in step.refs}:
             if last[ref] == at and where[ref][0] == "slot":
                 slots.free(where[ref][1])

@@ -84,15 +84,15 @@ class RowWriter:
         """Return whether a pass loads an element stored by an earlier one."""
         return self.rows.depth[node] < depth and node in self.rows.waiting and self.is_kept(node)
 
-    def needed(self, wanted, depth):
+    def needed(self, used, depth):
         """Return the nodes to compute in a pass, without those saved by earlier ones."""
         nodes = []
         for node in reversed(self.nodes):
-            if node in wanted and not (
+            if node in used and not (
                 node in self.stats or is_literal(node) or self.waits(node, depth)
             ):
                 nodes.insert(0, node)
-                wanted = wanted | {n for n, _ in node.inputs}
+                used = used | {n for n, _ in node.inputs}
         return nodes
 
     def read_once(self, nodes):

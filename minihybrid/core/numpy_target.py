@@ -19,14 +19,15 @@ from minihybrid.core.targets import TARGETS, Call, Table, Target, in_order
 from minihybrid.ops.integers import scalar_like
 
 
-def generate(graph, memory, inputs, functions=()):
+def generate(graph, memory, inputs, functions=None):
     """Generate the function's source and the rest of the plan's code object.
 
     functions: name -> operator, for those already named; others are added to it.
     """
     table = Table(graph, inputs)
     variables = {n.name: n for n in graph.variables}
-    names, lines, calls, functions, written = {}, [], [], functions or {}, []
+    names, lines, calls, written = {}, [], [], []
+    functions = {} if functions is None else functions
     args = [f"x{i}" for i in range(len(table.inputs))]
     for i, name in enumerate(table.inputs):
         if name in variables:

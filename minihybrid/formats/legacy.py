@@ -123,15 +123,15 @@ def pinned(info, names=(), inputs=()):
     that is its weight.
     """
     places = dict(zip(names, (node for node, _ in inputs), strict=False))
-    kept = {}
+    attributes = {}
     for key, value in info.items():
         hidden = next((k for k in KNOWN if key.endswith(f"_{k}")), "")
         node = places.get(key.removesuffix(f"_{hidden}"))
         if hidden and node is not None and node.op is None:
             node.info = {**(node.info or {}), written(hidden): value}
         else:
-            kept[written(key)] = value
-    return kept
+            attributes[written(key)] = value
+    return attributes
 
 
 def completed(inputs, op, name, names, info, version):

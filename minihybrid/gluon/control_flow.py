@@ -131,9 +131,9 @@ def _traced_while(cond, func, now, max_iterations, name):
     inputs = [x.refs[0] for x in now]
     graphs, locs = _joined([test, body], inputs, len(now))
     op = While(graphs, locs, range(len(now)), max_iterations)
-    made = Symbol.interpret(op, [Symbol([ref]) for ref in inputs], {}, name)
+    loop = Symbol.interpret(op, [Symbol([ref]) for ref in inputs], {}, name)
     flat = [*arrays_in((out,)), *new]
-    results = [type(x)([ref]) for x, ref in zip(flat, made.refs, strict=True)]
+    results = [type(x)([ref]) for x, ref in zip(flat, loop.refs, strict=True)]
     return restore(out, iter(results)), results[len(flat) - len(new) :]
 
 
@@ -182,8 +182,8 @@ def cond(pred, then_func, else_func, name=None):
     holds = Node(None, name="pred")
     graphs, locs = _joined([first, second], inputs, 0)
     op = Cond([Graph([holds], [(holds, 0)]), *graphs], [[0], *locs])
-    made = Symbol.interpret(op, [Symbol([ref]) for ref in inputs], {}, name)
-    results = [type(x)([ref]) for x, ref in zip(pairs[0], made.refs, strict=True)]
+    branch = Symbol.interpret(op, [Symbol([ref]) for ref in inputs], {}, name)
+    results = [type(x)([ref]) for x, ref in zip(pairs[0], branch.refs, strict=True)]
     return restore(then, iter(results))
 
 
@@ -236,11 +236,11 @@ def traced(body, data, init_states, name):
     by an attribute as in MXNet, form the subgraph; other values it reads become inputs of
     the loop.
     """
-    given, init = arrays_in((data,)), arrays_in((init_states,))
-    if not given or not all(isinstance(x, Symbol) and len(x.refs) == 1 for x in (*given, *init)):
+    arrays, init = arrays_in((data,)), arrays_in((init_states,))
+    if not arrays or not all(isinstance(x, Symbol) and len(x.refs) == 1 for x in (*arrays, *init)):
         return None
     name = NameManager.current().get(name, "_foreach")
-    rows = [_variable(x, f"row{i}", row_of(x.spec)) for i, x in enumerate(given)]
+    rows = [_variable(x, f"row{i}", row_of(x.spec)) for i, x in enumerate(arrays)]
     states = [_variable(x, f"state{j}", x.spec) for j, x in enumerate(init)]
     with AttrScope(__subgraph_name__=name):
         out, new = body(restore(data, iter(rows)), restore(init_states, iter(states)))
@@ -262,9 +262,9 @@ def traced(body, data, init_states, name):
     variables = [x.refs[0] for x in (*rows, *states)]
     graph, ins, others = captured(inside, variables, refs, _unmarked, lambda ref: None)
     op = Foreach(graph, ins, len(rows), len(states))
-    made = Symbol.interpret(op, [*given, *init, *(Symbol([ref]) for ref in others)], {}, name)
-    results = [type(x)([ref]) for x, ref in zip((*outs, *news), made.refs, strict=True)]
-    if all(x.spec.known and not x.spec.shape[0] for x in given):  # no rows: the loop doesn't run
+    loop = Symbol.interpret(op, [*arrays, *init, *(Symbol([ref]) for ref in others)], {}, name)
+    results = [type(x)([ref]) for x, ref in zip((*outs, *news), loop.refs, strict=True)]
+    if all(x.spec.known and not x.spec.shape[0] for x in arrays):  # no rows: the loop doesn't run
         results = [OPS["zeros_like"](x) for x in results[: len(outs)]] + init
     return restore(out, iter(results)), restore(new, iter(results[len(outs) :]))
 

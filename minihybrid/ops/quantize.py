@@ -155,8 +155,8 @@ def _like(layer):
                     f"quantized {layer.name}: {name} is {spec.dtype}, but {kind} is needed; "
                     "mx.contrib.quantization.quantize_net makes both"
                 )
-        given = [Spec(s.shape, FLOAT) for s in (data, weight, *bias)]
-        (data, weight, *bias), (out,) = layer.infer(given, **attrs)
+        floats = [Spec(s.shape, FLOAT) for s in (data, weight, *bias)]
+        (data, weight, *bias), (out,) = layer.infer(floats, **attrs)
         scales = None if weight.shape is None else weight.shape[:1]
         shapes = data.shape, weight.shape, scales, *(b.shape for b in bias)
         return [*map(Spec, shapes, kinds)], [out]

@@ -101,21 +101,21 @@ class If(GraphOp):
         present = tuple(i for i, x in enumerate(gs) if x is not None)
         if present not in self.gradients:
             self.gradients[present] = self._backward(present, len(inputs))
-        op, reached, read, kept = self.gradients[present]
+        op, reached, read, saved = self.gradients[present]
         if not reached:
             return (None,) * len(inputs)
-        values = [*inputs, *(gs[i] for i in present), *(outs[k] for k in kept)]
+        values = [*inputs, *(gs[i] for i in present), *(outs[k] for k in saved)]
         grads = dict(zip(reached, as_tuple(op(*(values[k] for k in read))), strict=True))
         return tuple(grads.get(k) for k in range(len(inputs)))
 
     def _backward(self, present: tuple[int, ...], n_inputs: int) -> tuple:
         """Return (branch, inputs with a gradient, values it reads, outputs among those)."""
-        sides, kept = [], []
+        sides, saved = [], []
         for graph in self.graphs:
             own = [k for k, ref in enumerate(graph.heads) if ref in costly(graph)]
-            wanted = [v.name for v in graph.variables if v.specs[0].dtype.kind != "b"]
-            sides.append(gradient_of(graph, wanted, present, own))
-            kept += own
+            wrt = [v.name for v in graph.variables if v.specs[0].dtype.kind != "b"]
+            sides.append(gradient_of(graph, wrt, present, own))
+            saved += own
         reached = sorted(
             {p[name] for (_, names), p in zip(sides, self.places, strict=True) for name in names}
         )
@@ -124,7 +124,7 @@ class If(GraphOp):
         for graph, places, (side, names) in zip(self.graphs, self.places, sides, strict=True):
             seeds, name = seed_names(graph), kept_name(graph)
             now = dict(places) | {seeds[i]: n_inputs + j for j, i in enumerate(present)}
-            now |= {f"{name}{k}": at + j for j, k in enumerate(kept)}
+            now |= {f"{name}{k}": at + j for j, k in enumerate(saved)}
             grads = {places[n]: ref for n, ref in zip(names, side.heads, strict=True)}
             nodes, there = [*side.nodes], {now[v.name]: v for v in side.variables}
             for k in reached:
@@ -141,7 +141,7 @@ class If(GraphOp):
         if not reached:
             return None, (), (), ()
         back, read = If(graphs, all_places).narrowed(range(len(reached)))
-        return back, reached, read, kept
+        return back, reached, read, saved
 
     def spec_of(self, k: int) -> Spec:
         """Return the spec of an input, from a side that reads it."""
@@ -201,6 +201,6 @@ def branch(
             zeros = {"shape": spec.shape, "dtype": spec.dtype}
             nodes.append(apply(OPS["_zeros"], (), zeros, f"no_{node.name}"))
         others = [(n, 0) for n in nodes[len(graph.nodes) :]]
-        kept = [*more[0], *others] if k == 0 else [*others, *more[1]]
-        sides.append(Graph(nodes, [*graph.heads, *kept]))
+        saved = [*more[0], *others] if k == 0 else [*others, *more[1]]
+        sides.append(Graph(nodes, [*graph.heads, *saved]))
     return list(as_tuple(If(sides, places)(*inputs)))[: len(graphs[0].heads)]

@@ -90,8 +90,8 @@ class Loop(GraphOp):
                 reshape(slice_axis(x, axis=0, begin=i, end=i + 1), shape=v.specs[0].shape)
                 for x, v in zip(rows, self.ins, strict=False)
             ]
-            given = dict(zip(self.ins, [*now, *states, *others], strict=True))
-            values = replay(self.body.heads, folded | given)
+            bound = dict(zip(self.ins, [*now, *states, *others], strict=True))
+            values = replay(self.body.heads, folded | bound)
             outs[i], states = values[: self.n_outs], values[self.n_outs :]
             seen.append(states)
         columns = [
@@ -181,8 +181,8 @@ class Scan(Loop):
             full[self.length if self.reverse else 0] = states[j]
         names = [v.name for v in self.ins]
         for i in self.order:
-            given = [*(x[i] for x in rows), *states, *others]
-            values = self.body.evaluate(dict(zip(names, given, strict=True)))
+            args = [*(x[i] for x in rows), *states, *others]
+            values = self.body.evaluate(dict(zip(names, args, strict=True)))
             for full, value in zip(outs, values, strict=False):
                 full[i] = value
             states = values[self.n_outs :]
@@ -232,7 +232,7 @@ class Scan(Loop):
         key = present, beside, seeded
         if key not in self.gradients:
             self.gradients[key] = self._backward(*key)
-        op, read, flow, kept, row_inputs, sums, hoisted = self.gradients[key]
+        op, read, flow, saved, row_inputs, sums, hoisted = self.gradients[key]
         before = int(self.reverse)  # offset in a stack of the states before each iteration
 
         def rows(full: Value) -> Value:
@@ -249,15 +249,15 @@ class Scan(Loop):
             seeds = [x for x in seeds if x is not None] or [zeros_like(outs[self.n_outs + j])]
             carried.append(sum(seeds[1:], seeds[0]))
         data, _, others = self.sorted(inputs)
-        given = [*data, *(gs[i] for i in present), *map(rows, stacks), *(outs[k] for k in kept)]
-        given += [rows(from_stacks[j]) for j in beside]
-        all_inputs = *given, *carried, *(zeros_like(inputs[k]) for k in sums), *others
+        values = [*data, *(gs[i] for i in present), *map(rows, stacks), *(outs[k] for k in saved)]
+        values += [rows(from_stacks[j]) for j in beside]
+        all_inputs = *values, *carried, *(zeros_like(inputs[k]) for k in sums), *others
         result = as_tuple(op(*(all_inputs[k] for k in read))) if op.body.heads else ()
         grads = dict(zip(row_inputs, result, strict=False))
         ends = [*(self.n_rows + j for j in flow), *sums]
         grads |= dict(zip(ends, result[op.n_outs :], strict=False))
         for k, node, places in hoisted:
-            parts = [as_one(result[i] if made else given[i], v) for made, i, v in places]
+            parts = [as_one(result[i] if computed else values[i], v) for computed, i, v in places]
             grads[k] = node.op(*parts, **node.attrs)
         return tuple(grads.get(k) for k in range(len(inputs)))
 
@@ -280,8 +280,8 @@ class Scan(Loop):
         flow = [j for j in flow if dtypes[self.n_outs + j].kind != "b"]
         seeds = [*present, *(self.n_outs + j for j in flow)]
         read = set(self.body.variables)
-        wanted = [v.name for v in self.ins if v in read and v.specs[0].dtype.kind != "b"]
-        graph, reached = gradient_of(self.body, wanted, seeds, self.kept)
+        wrt = [v.name for v in self.ins if v in read and v.specs[0].dtype.kind != "b"]
+        graph, reached = gradient_of(self.body, wrt, seeds, self.kept)
         place = {v.name: k for k, v in enumerate(self.ins)}
         indices = sorted(place[name] for name in reached)
         with tracing(Trace(lower=True)) as trace, NameManager():
@@ -289,7 +289,7 @@ class Scan(Loop):
             trace.known.update(graph.nodes)
             there = {v.name: Symbol([(v, 0)]) for v in graph.variables}
             name = kept_name(self.body)
-            kept = [k for k in self.kept if f"{name}{k}" in there]
+            saved = [k for k in self.kept if f"{name}{k}" in there]
 
             def variable(name: str, spec: Spec) -> Symbol:
                 return there[name] if name in there else var(name, spec=spec)
@@ -300,7 +300,7 @@ class Scan(Loop):
             more = {j: var(f"of_stack{j}", spec=states[j].spec) for j in beside}
             grads = {place[n]: Symbol([r]) for n, r in zip(reached, graph.heads, strict=True)}
             rows = [*data, *(seed[i] for i in present), *states]
-            rows += [*(there[f"{name}{k}"] for k in kept), *more.values()]
+            rows += [*(there[f"{name}{k}"] for k in saved), *more.values()]
             outs: dict[int | Ref, Symbol] = {k: grads[k] for k in indices if k < self.n_rows}
             hoisted = []
             first = self.n_rows + self.n_states  # index of the first of `others`
@@ -326,7 +326,7 @@ class Scan(Loop):
         )
         final_only = range(len(flow), len(carried))  # only a complete sum is read
         op, needed = scan(loop.body, loop, self.length, not self.reverse, final_only).narrowed()
-        return op, needed, flow, kept, [k for k in indices if k < self.n_rows], sums, hoisted
+        return op, needed, flow, saved, [k for k in indices if k < self.n_rows], sums, hoisted
 
     # -- for compiled loops
     @cached_property
@@ -364,13 +364,13 @@ def places_of(
     rows:    symbols of the loop's rows;  outs: symbols of its outputs; any other input is
              added to them.
     """
-    given, locations = [s.refs[0] for s in rows], []
+    ins, locations = [s.refs[0] for s in rows], []
     for ref in node.inputs:
-        made = [s.refs[0] for s in outs.values()]
-        if ref not in given and ref not in made:
+        out_refs = [s.refs[0] for s in outs.values()]
+        if ref not in ins and ref not in out_refs:
             outs[ref] = Symbol([ref])
-            made.append(ref)
-        locations.append((ref not in given, (given if ref in given else made).index(ref), ref))
+            out_refs.append(ref)
+        locations.append((ref not in ins, (ins if ref in ins else out_refs).index(ref), ref))
     return locations
 
 

@@ -93,11 +93,11 @@ def reassociates(pass_):
         shapes = dict(zip("abc", shapes, strict=False))
         graph = graph_of(function, **shapes)
         now = after(pass_, graph, text)
-        given = {
+        values = {
             name: np.arange(1, 1 + np.prod(shape), dtype="float32").reshape(shape)
             for name, shape in shapes.items()
         }
-        means_the_same(graph, now, text, given)
+        means_the_same(graph, now, text, values)
         count = multiplications(dce(now))
         need(
             count <= enough,

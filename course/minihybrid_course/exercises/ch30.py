@@ -22,8 +22,8 @@ X, V = np.array([1.0, 2.0, 4.0]), np.array([3.0, 0.0, -1.0])
 def curves(curvature):
     """Check 30.3: the Hessian times a vector."""
     for text, (f, product) in FUNCTIONS.items():
-        given = [nd.array(a, dtype="float64") for a in (X, V)]
-        result = tried(f"curvature of `{text}`", curvature, f, *given)
+        args = [nd.array(a, dtype="float64") for a in (X, V)]
+        result = tried(f"curvature of `{text}`", curvature, f, *args)
         need(
             hasattr(result, "asnumpy"),
             f"for `{text}`, it returns a {type(result).__name__}, but one array is needed: choose "

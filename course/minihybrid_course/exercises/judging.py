@@ -355,13 +355,13 @@ def after(pass_, graph, text):
     return result
 
 
-def means_the_same(before, now, text, given):
+def means_the_same(before, now, text, values):
     """Check that both graphs compute the same values; `given` is name -> array."""
-    given = {v.name: given[v.name] for v in before.variables}
-    for expected, actual in zip(*(expand(g).evaluate(given) for g in (before, now)), strict=True):
+    values = {v.name: values[v.name] for v in before.variables}
+    for expected, actual in zip(*(expand(g).evaluate(values) for g in (before, now)), strict=True):
         shapes = f"`{text}` has shape {actual.shape}, but had {expected.shape}"
         need(actual.shape == expected.shape, f"after the pass, {shapes}")
-        numbers = ", ".join(f"{name} = {value.tolist()}" for name, value in given.items())
+        numbers = ", ".join(f"{name} = {value.tolist()}" for name, value in values.items())
         need(
             np.allclose(actual, expected, rtol=1e-4, atol=1e-5),
             f"the pass changes the semantics of `{text}`: for {numbers}, the result was "

@@ -176,12 +176,12 @@ def shape_flow(symbol, **known):
     known:   variable -> its given shape.
     """
     graph = Graph.of(symbol)
-    given = {name: Spec(tuple(shape), None) for name, shape in known.items()}
-    specs, ways = infer(graph, given), {}
+    known_specs = {name: Spec(tuple(shape), None) for name, shape in known.items()}
+    specs, ways = infer(graph, known_specs), {}
     forwards = {}  # node -> its specs, inferred from its inputs alone
     for node in graph.nodes:
         if node.op is None:
-            forwards[node] = [given.get(node.name, UNKNOWN)]
+            forwards[node] = [known_specs.get(node.name, UNKNOWN)]
         else:
             forwards[node] = node.op.specs_of([forwards[n][i] for n, i in node.inputs], node.attrs)[
                 1

@@ -109,9 +109,9 @@ def training_step(model, trainer):
     forward = next(p for p in plans if p.title == ways[-1].title.partition(",")[0] and p.training)
     panel, backward, update = Panel("one step of training"), ways[-1], updates[-1].plan
     _station(panel, ["forward", _counted(forward)], "kernel")
-    kept = [n for n in backward.graph.variables if n.name.startswith("kept")]
-    nbytes = sum(n.specs[0].nbytes for n in kept)
-    _down(panel, f"{plural(len(kept), 'array')} kept, {nbytes:,} bytes")
+    saved = [n for n in backward.graph.variables if n.name.startswith("kept")]
+    nbytes = sum(n.specs[0].nbytes for n in saved)
+    _down(panel, f"{plural(len(saved), 'array')} kept, {nbytes:,} bytes")
     _station(panel, ["backward", _counted(backward)], "python")
     _down(panel, "gradients")
     _station(panel, ["update", _counted(update)], "array")

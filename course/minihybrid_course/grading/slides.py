@@ -144,28 +144,28 @@ def colors():
 def write(out):
     """Write all chapters' slides and an index; return {chapter: number of slides}."""
     out.mkdir(parents=True, exist_ok=True)
-    made = {chapter.stem: slides(chapter) for chapter in chapters()}
+    decks = {chapter.stem: slides(chapter) for chapter in chapters()}
     for chapter in chapters():
         text = page(
             "slides.html",
             chapter=chapter,
-            slides=made[chapter.stem],
+            slides=decks[chapter.stem],
             colors=colors(),
             program=program,
             outputs=outputs,
         )
         (out / f"{chapter.stem}.html").write_text(text, encoding="utf-8")
-    index = page("lectures.html", chapters=chapters(), slides=made)
+    index = page("lectures.html", chapters=chapters(), slides=decks)
     (out / "index.html").write_text(index, encoding="utf-8")
-    return {stem: len(pages) for stem, pages in made.items()}
+    return {stem: len(pages) for stem, pages in decks.items()}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, default=ROOT / "_build/slides")
     out = parser.parse_args().out
-    made = write(out)
-    print(f"{sum(made.values())} slides of {len(made)} chapters: {out / 'index.html'}")
+    counts = write(out)
+    print(f"{sum(counts.values())} slides of {len(counts)} chapters: {out / 'index.html'}")
 
 
 if __name__ == "__main__":

@@ -91,10 +91,10 @@ def shell():
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
-    made = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
-    made.enable_gui = lambda gui=None: None  # %matplotlib inline calls it
-    made.showtraceback = made.showsyntaxerror = lambda *args, **kwargs: None
-    return made
+    terminal = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
+    terminal.enable_gui = lambda gui=None: None  # %matplotlib inline calls it
+    terminal.showtraceback = terminal.showsyntaxerror = lambda *args, **kwargs: None
+    return terminal
 
 
 class Notebook:

@@ -67,8 +67,8 @@ class Library(codegen.JITCodeLibrary):
         module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self):
-        made = self._codegen._module_pass_manager()
-        passes, *builder = made if isinstance(made, tuple) else [made]  # before Numba 0.62
+        manager = self._codegen._module_pass_manager()
+        passes, *builder = manager if isinstance(manager, tuple) else [manager]  # before Numba 0.62
         passes.run(self._final_module, *builder)
 
 
@@ -98,15 +98,15 @@ def remembered(find):
     """
     cached = {}
 
-    def answer(function, given, keywords):
+    def answer(function, kinds, keywords):
         key = getattr(function, "typing_key", None)
         if getattr(key, "__module__", "") != "_operator" or keywords:
-            return find(function, given, keywords)
-        if not all(isinstance(kind, (types.Number, types.Boolean)) for kind in given):
-            return find(function, given, keywords)
-        if (key, given) not in cached:
-            cached[key, given] = find(function, given, keywords)
-        return cached[key, given]
+            return find(function, kinds, keywords)
+        if not all(isinstance(kind, (types.Number, types.Boolean)) for kind in kinds):
+            return find(function, kinds, keywords)
+        if (key, kinds) not in cached:
+            cached[key, kinds] = find(function, kinds, keywords)
+        return cached[key, kinds]
 
     return answer
 
@@ -132,7 +132,7 @@ def compile_function(function, arguments, symbol, finish, wide=False):
     flags.noalias = True
     library = Library(generator(wide), symbol)
     library.enable_object_caching()
-    made = compiler.compile_extra(
+    compiled = compiler.compile_extra(
         registry.cpu_target.typing_context,
         context,
         function,
@@ -147,7 +147,7 @@ def compile_function(function, arguments, symbol, finish, wide=False):
     inner = ir.Function(
         module,
         context.call_conv.get_function_type(types.void, arguments),
-        made.fndesc.llvm_func_name,
+        compiled.fndesc.llvm_func_name,
     )
     finish(module, inner, arguments, context, symbol)
     library.add_ir_module(module)
@@ -169,13 +169,13 @@ def unpack(module, inner, arguments, context, symbol):
     """
     outer = ir.Function(module, ir.FunctionType(ir.VoidType(), [WORD.as_pointer()]), symbol)
     builder = ir.IRBuilder(outer.append_basic_block())
-    given = []
+    operands = []
     for i, kind in enumerate(arguments):
         word = builder.load(builder.gep(outer.args[0], [WORD(i)]))
-        given.append(
+        operands.append(
             builder.inttoptr(word, context.get_value_type(kind)) if isinstance(kind, Flat) else word
         )
-    context.call_conv.call_function(builder, inner, types.void, arguments, given)
+    context.call_conv.call_function(builder, inner, types.void, arguments, operands)
     builder.ret_void()
 
 

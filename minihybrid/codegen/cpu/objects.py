@@ -182,21 +182,21 @@ def load_kernels(names):
     with STILL:
         symbols = {text: symbol_of(text) for text in names}
     with LOADING.lock:
-        wanted = {s: text for text, s in symbols.items() if s not in ADDRESSES}
-        codes = {symbol: read(symbol) for symbol in wanted}
+        unlinked = {s: text for text, s in symbols.items() if s not in ADDRESSES}
+        codes = {symbol: read(symbol) for symbol in unlinked}
         missing = [symbol for symbol, code in codes.items() if code is None]
         if missing:
-            codes |= _compile({s: (wanted[s], names[wanted[s]]) for s in missing})
+            codes |= _compile({s: (unlinked[s], names[unlinked[s]]) for s in missing})
         if codes:
             with STILL:
                 _link(codes)
         return {text: ADDRESSES[symbol] for text, symbol in symbols.items()}
 
 
-def _compile(wanted):
+def _compile(sources):
     """symbol -> object file, of symbol -> (text, name); some at a time."""
     todo, done, codes = queue.SimpleQueue(), queue.SimpleQueue(), {}
-    for symbol in sorted(wanted, key=lambda symbol: -len(wanted[symbol][0])):
+    for symbol in sorted(sources, key=lambda symbol: -len(sources[symbol][0])):
         todo.put(symbol)  # longest first
 
     def work():
@@ -204,24 +204,24 @@ def _compile(wanted):
             while True:
                 symbol = todo.get_nowait()
                 try:
-                    done.put((symbol, compile_text(wanted[symbol][0], symbol)))
+                    done.put((symbol, compile_text(sources[symbol][0], symbol)))
                 except Exception as error:
                     done.put((symbol, error))
 
     try:
-        for _ in range(min(cores(), -(-len(wanted) // 2))):
+        for _ in range(min(cores(), -(-len(sources) // 2))):
             threading.Thread(target=work, daemon=True, name="minihybrid compiles").start()
     except RuntimeError:  # the system's limit of threads
         work()
-    n_kernels = sum(text != "" for text, _ in wanted.values())  # without the interpreter
-    with _background(n_kernels), _progress_bar(len(wanted)) as advance:
-        while len(codes) < len(wanted):
+    n_kernels = sum(text != "" for text, _ in sources.values())  # without the interpreter
+    with _background(n_kernels), _progress_bar(len(sources)) as advance:
+        while len(codes) < len(sources):
             symbol, code = done.get()
             if isinstance(code, Exception):
                 raise code
             write(symbol, code)
             codes[symbol] = code
-            advance(wanted[symbol][1])
+            advance(sources[symbol][1])
     return codes
 
 

@@ -367,9 +367,9 @@ class Writer:
         """
         extra = {"key": Operand(KEY, 0)} | {n: Operand(NUMBER, v) for n, v in body.lengths.items()}
         texts = {"key": "key", "part": "0", "parts": "1"}  # the interpreter adds the parts
-        given, passed = zip(*places, strict=True)
-        given = [*given, *(texts.get(name) or str(body.lengths[name]) for name in body.numbers)]
-        passed = [*passed, *(extra[name] for name in body.numbers if name in extra)]
+        names, operands = zip(*places, strict=True)
+        names = [*names, *(texts.get(name) or str(body.lengths[name]) for name in body.numbers)]
+        operands = [*operands, *(extra[name] for name in body.numbers if name in extra)]
         kinds = [f"{type_name(a.dtype)}[::1]" for a in body.arrays]
         kinds += ["uint64" if name == "key" else "int64" for name in body.numbers]
         text = "\n".join([f"@kernel({', '.join(kinds)})", body.text("NAME")])
@@ -378,13 +378,13 @@ class Writer:
         if self.guard:
             where, operand, mask, _ = self.guard
             when, guard = f"if {where}[0] {'!=' if mask > 0 else '=='} 0: ", (operand, mask)
-        self.calls.append(f"{self.indent}{when}{name}({', '.join(given)})")
+        self.calls.append(f"{self.indent}{when}{name}({', '.join(names)})")
         self.written.append(Call(owner, name) if owner else Call(body.node, name, body.made))
         module = f"{header(text, '.')}\n\n{text.replace('NAME', f'k_{label}', 1)}\n"
         many = 1 if body.prelude else CHUNKS  # per thread
         chunks = min(body.turns, many * threads()) if body.turns > 1 else 1
         self.most = max(self.most, body.work if chunks > 1 else 0)
-        self.launches.append(Launch(module, label, passed, chunks, guard=guard, node=body.node))
+        self.launches.append(Launch(module, label, operands, chunks, guard=guard, node=body.node))
 
 
 FLAG = Spec((1,), np.dtype("uint8"))

@@ -72,9 +72,9 @@ class ThreadPool:
 @functools.cache
 def team():
     """Return the pool of this process."""
-    made = ThreadPool()
-    atexit.register(made.end)
-    return made
+    pool = ThreadPool()
+    atexit.register(pool.end)
+    return pool
 
 
 def together(function, args, n_steps):

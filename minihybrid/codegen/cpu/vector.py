@@ -353,16 +353,16 @@ def _add_products(builder, tile, sums, left, right):
 @intrinsic(prefer_literal=True)
 def tile(typing, number, rows, columns):
     """Create a tile of rows x columns vectors, filled with a scalar."""
-    made = Tile(number, rows.literal_value, columns.literal_value)
+    tile_type = Tile(number, rows.literal_value, columns.literal_value)
 
     def codegen(context, builder, signature, args):
-        kind = context.get_value_type(made)
+        kind = context.get_value_type(tile_type)
         sums, vector = ir.Constant(kind, ir.Undefined), _splat(builder, args[0], kind.element)
         for i in range(kind.count):
             sums = builder.insert_value(sums, vector, i)
         return sums
 
-    return made(number, rows, columns), codegen
+    return tile_type(number, rows, columns), codegen
 
 
 @intrinsic

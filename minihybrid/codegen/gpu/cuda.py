@@ -225,11 +225,11 @@ def compile_ptx(text, capability):
         if word in scope:
             scope[word] = function
     # Numba would compile called functions for this machine's GPU, if there is one.
-    wanted = SimpleNamespace(compute_capability=capability)
+    device = SimpleNamespace(compute_capability=capability)
     compile_ir = functools.partial(nvvm.compile_ir, fma=int(adds_products(text)))
     try:
         with (
-            mock.patch.object(dispatcher, "get_current_device", lambda: wanted),
+            mock.patch.object(dispatcher, "get_current_device", lambda: device),
             mock.patch.object(nvvm, "compile_ir", compile_ir),
         ):
             ptx, _ = cuda.compile(

@@ -167,8 +167,7 @@ class GpuKernel(Kernel):
             self(f"i *= {VECTOR}")
             for ref, buf in self.ins.items():
                 name = self.name("v")
-                kept = once if buf.size == 1 else wide
-                kept[ref] = name
+                (once if buf.size == 1 else wide)[ref] = name
                 self(f"{name} = " + (f"{buf}[0]" if buf.size == 1 else f"load4({buf}, i)"))
             ends = {ref: [] for ref in self.outs}
             for lane in lanes:

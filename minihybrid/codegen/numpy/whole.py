@@ -60,13 +60,13 @@ def branch(name, op, functions):
     texts, calls = [], []
     for side, graph, places in zip(("then", "other"), op.graphs, op.places, strict=True):
         memory, names = plan_memory(graph), [v.name for v in graph.variables]
-        made = generate(graph, memory, names, functions)
-        constants = [node.values[0] for node in made.table.constants]
+        code = generate(graph, memory, names, functions)
+        constants = [node.values[0] for node in code.table.constants]
         table = [
             f"np.frombuffer({v.tobytes()!r}, {v.dtype.name!r}).reshape({v.shape})"
             for v in constants
         ]
-        texts.append(made.plan.replace("def plan(", f"def {name}_{side}(", 1))
+        texts.append(code.plan.replace("def plan(", f"def {name}_{side}(", 1))
         ins = [*(f"inputs[{places[n]}]" for n in names), "*outs"]
         arena = f"np.empty({memory.nbytes}, np.uint8)"
         calls.append(f"{name}_{side}({', '.join([*ins, arena])}, [{', '.join(table)}])")

@@ -192,7 +192,7 @@ class _Layer(HybridBlock):
             return
         size = self.l0_i2h_weight.shape[1]
         if len(shape) != 3 or self.l0_i2h_weight.known and shape[2] not in (size, -1):
-            axes = ", ".join(self._layout[:2] + "C" if size < 1 else (*self._layout[:2], f"{size}"))
+            axes = f"{', '.join(self._layout[:2])}, {size if size > 0 else 'C'}"
             raise ShapeError(
                 f"{type(self).__name__} '{self.name}': the inputs have shape {shape}, but ({axes}) "
                 "is needed: time steps T, batch size N, and features"

@@ -124,7 +124,7 @@ def lanes_loops(k, source, weight, out, s, n, pool=None):
     """Write all sums of n images, one block at a time."""
     lanes = width(k.dtype.itemsize)
     sums = s.images.numbers(lanes)
-    kept = sums + lanes * s.high * prod(s.out) if pool else sums
+    results = sums + lanes * s.high * prod(s.out) if pool else sums
     places = s.pooled(pool) or prod(s.out)
     if s.images.rough:
         zero(k, "work", s.images.numbers(lanes))
@@ -138,8 +138,8 @@ def lanes_loops(k, source, weight, out, s, n, pool=None):
                 with k.loop("o", stop, start, high):
                     _rows(k, s, weight, high, lanes, sums)
                     if pool:
-                        _pool(k, s, pool, high, lanes, sums, kept)
-                    _give(k, s, out, high, lanes, kept, places)
+                        _pool(k, s, pool, high, lanes, sums, results)
+                    _give(k, s, out, high, lanes, results, places)
 
 
 def _look_at_weights(k, s, weight):
@@ -199,7 +199,7 @@ def _rows(k, s, weight, high, lanes, sums):
     k.depth = depth
 
 
-def _pool(k, s, pool, high, lanes, sums, kept):
+def _pool(k, s, pool, high, lanes, sums, results):
     """Write max pooling of the sums; windows are disjoint and inside."""
     depth, inner = k.depth, prod(s.out)
     place, at, steps = "r", f"r * {inner}", row_major(s.out)
@@ -218,24 +218,24 @@ def _pool(k, s, pool, high, lanes, sums, kept):
     for t in taps[1:]:
         k(f"v = work[at + {t * lanes}]")
         k("top = v if (v > top) | (v != v) else top")
-    k(f"work[{kept} + ({place}) * {lanes} + lane] = top")
+    k(f"work[{results} + ({place}) * {lanes} + lane] = top")
     k.depth = depth
 
 
-def _give(k, s, out, high, lanes, kept, places):
+def _give(k, s, out, high, lanes, results, places):
     """Deinterleave the vectors into each image's rows and run the epilogue there."""
     rows = s.groups * s.rows
     with k.loop("r", high):
         k(f"channel = g * {s.rows} + o + r")
         k(f"first = (image * {rows} + channel) * {places}")
         if places < lanes:
-            source = f"work[{kept} + (r * {places} + j) * {lanes} + lane]"
+            source = f"work[{results} + (r * {places} + j) * {lanes} + lane]"
         else:
             source = f"{out}[at + j]"
             with k.loop("turn", -(-places // lanes)):
                 k(f"i = min(turn * {lanes}, {places - lanes})")
                 k(
-                    f"transpose(work, {kept} + (r * {places} + i) * {lanes}, {lanes}, "
+                    f"transpose(work, {results} + (r * {places} + i) * {lanes}, {lanes}, "
                     f"{out}, first + i, {rows * places})"
                 )
             if not k.after:

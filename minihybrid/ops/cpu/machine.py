@@ -53,10 +53,10 @@ def threads():
 
     Raises:  AttrError if the variable isn't a positive integer.
     """
-    wanted = os.environ.get("MINIHYBRID_NUM_THREADS") or str(cores())
-    if not (wanted.isascii() and wanted.isdigit() and int(wanted)):
+    setting = os.environ.get("MINIHYBRID_NUM_THREADS") or str(cores())
+    if not (setting.isascii() and setting.isdigit() and int(setting)):
         raise AttrError(
-            f"MINIHYBRID_NUM_THREADS is {wanted!r}, but a whole number "
+            f"MINIHYBRID_NUM_THREADS is {setting!r}, but a whole number "
             "from 1 on is needed; without it, each core has a thread"
         )
-    return int(wanted)
+    return int(setting)
