@@ -25,9 +25,8 @@ def generate(graph, memory, inputs, functions=None):
     functions: name -> operator, for those already named; others are added to it.
     """
     table = Table(graph, inputs)
-    variables = {n.name: n for n in graph.variables}
-    names, lines, calls, written = {}, [], [], []
-    functions = {} if functions is None else functions
+    names, variables = {}, {n.name: n for n in graph.variables}
+    functions, lines, calls, written = {} if functions is None else functions, [], [], []
     args = [f"x{i}" for i in range(len(table.inputs))]
     for i, name in enumerate(table.inputs):
         if name in variables:

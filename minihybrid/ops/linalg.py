@@ -304,13 +304,10 @@ def _cholesky_loops(data, out, count, n):
 def _cholesky_grad(g, out, data):
     """For A = L L^T, with P the lower triangle of L^T G, halved on the diagonal: the
     symmetrized L^-T P L^-1."""
-    half = triangle(gemm2(out, g, transpose_a=True), offset=-1)
-    half = half + put_diagonal(
-        diagonal(gemm2(out, g, transpose_a=True), axis1=-2, axis2=-1) * 0.5,
-        half,
-        axis1=-2,
-        axis2=-1,
-    )
+    product = gemm2(out, g, transpose_a=True)
+    half = triangle(product, offset=-1)
+    ends = diagonal(product, axis1=-2, axis2=-1) * 0.5
+    half = half + put_diagonal(ends, half, axis1=-2, axis2=-1)
     inner = solve(out, transposed(solve(out, half, transpose=True)), transpose=True)
     return ((inner + transposed(inner)) * 0.5,)
 
