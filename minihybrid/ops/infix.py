@@ -305,7 +305,7 @@ def _method(name, op):
             return op.applied((self, *args), kwargs)
         except HybridError as error:
             said_by(name, error)
-            if kwargs.keys() >= {"dtype", "out"}:  # np.mean(x) calls x.mean like this
+            if kwargs.get("out", self) is None:  # np.mean(x) calls x.mean like this
                 error.args = (f"np.{name}: NumPy's function got our array; write x.{name}()",)
             raise
 

@@ -229,6 +229,8 @@ def test_functions_of_numpy_are_told_from_ours():
     for call in (lambda: np.mean(nd.ones((2,))), lambda: one_line_net(lambda F, x: np.mean(x))):
         with pytest.raises(mx.AttrError, match=r"^np.mean: .* write x.mean\(\)$"):
             call()
+    with pytest.raises(mx.AttrError, match=r"^np.sum: .* write x.sum\(\)$"):
+        np.sum(nd.ones((2,)))
 
 
 def test_an_index_list_is_traced_in_np():
