@@ -91,17 +91,17 @@ def with_gaps(source):
     <BLANKLINE>
     y = 1
     """
-    kept, margin = [], None  # margin: of the function whose lines are being left out
+    lines, margin = [], None  # margin: of the function whose lines are being left out
     for line in source.splitlines():
         inside = len(line) - len(line.lstrip())
         if margin is not None and line.strip() and inside < margin:
             margin = None
         if line.strip() == YOURS:
-            kept.append(f"{' ' * inside}...  {YOURS}")
+            lines.append(f"{' ' * inside}...  {YOURS}")
             margin = inside
         elif margin is None or not line.strip():
-            kept.append(line)
-    return "\n".join(kept)
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def removed(source):

@@ -128,20 +128,20 @@ def pattern(emphasized):
         usual = [f"{form(t, re.escape(t))}(?:s|es)?|{u}" for t, u in zip(terms, usual, strict=True)]
     number = {t: list(meanings()).index(t) for t in terms}
     forms = [
-        f"(?P<_{number[t]}>{made})"
-        for t, made in zip(terms, usual, strict=True)
+        f"(?P<_{number[t]}>{usage})"
+        for t, usage in zip(terms, usual, strict=True)
         if emphasized or t not in EVERYDAY
     ]
     return re.compile(rf"(?<![\w-])(?:{'|'.join(forms)})(?![\w-])")
 
 
-def form(term, made):
+def form(term, usage):
     """A form that may also begin a sentence."""
-    capital = re.search(r"[a-z]", re.sub(r"\(\?.*?\)", lambda m: " " * len(m[0]), made))
+    capital = re.search(r"[a-z]", re.sub(r"\(\?.*?\)", lambda m: " " * len(m[0]), usage))
     if term[:2].isupper() or capital is None:
-        return made
+        return usage
     i = capital.start()
-    return f"{made[:i]}[{made[i]}{made[i].upper()}]{made[i + 1 :]}"
+    return f"{usage[:i]}[{usage[i]}{usage[i].upper()}]{usage[i + 1 :]}"
 
 
 def uses(text, known, emphasized=False):
@@ -175,15 +175,15 @@ def link_first_uses(app, document, page):
         return
     known, to = set(), app.builder.get_relative_uri(page, GLOSSARY)
     for node in list(texts(document)):
-        text, made, end = node.astext(), [], 0
+        text, pieces, end = node.astext(), [], 0
         new = isinstance(node.parent, nodes.emphasis | nodes.strong)
         for start, stop, term in uses(text, known, new):
             link = nodes.reference("", text[start:stop], refuri=to + "#" + anchor(term))
             link["classes"], link["reftitle"] = ["glossed"], meanings()[term]
-            made += [nodes.Text(text[end:start]), link]
+            pieces += [nodes.Text(text[end:start]), link]
             end = stop
-        if made:
-            node.parent.replace(node, [*made, nodes.Text(text[end:])])
+        if pieces:
+            node.parent.replace(node, [*pieces, nodes.Text(text[end:])])
 
 
 def anchor(term):

@@ -60,13 +60,13 @@ def title(names):
     return min(names, key=lambda n: (n != n.lower(), names.index(n)))
 
 
-def array(given, turn):
+def array(sample, turn):
     """A sample's input as a reader would type it: a few round numbers that fit."""
-    if given.kind in ("any", "like") and np.prod(given.shape) > SHOWN:
-        return f"nd.random.uniform(shape={tuple(given.shape)})"
-    values = np.resize(np.roll(NUMBERS, -3 * turn), given.shape)
-    values = OF_KIND.get(given.kind, lambda v: v)(values)
-    dtype = ', dtype="int32"' * (given.kind == "whole")
+    if sample.kind in ("any", "like") and np.prod(sample.shape) > SHOWN:
+        return f"nd.random.uniform(shape={tuple(sample.shape)})"
+    values = np.resize(np.roll(NUMBERS, -3 * turn), sample.shape)
+    values = OF_KIND.get(sample.kind, lambda v: v)(values)
+    dtype = ', dtype="int32"' * (sample.kind == "whole")
     return f"nd.array({written(values.tolist())}{dtype})"
 
 

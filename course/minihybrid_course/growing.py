@@ -345,10 +345,10 @@ def _step_14(n):
         plan = there(n.compiled(both), "compiled")
         a, w = (np.random.default_rng(k).normal(size=(8, 8)).astype("f") / 4 for k in (0, 1))
         y, back = plan(a, w)
-        kept, g = y.copy(), np.ones_like(y)
+        before, g = y.copy(), np.ones_like(y)
         once = [d.copy() for d in back(g)]
         plan(w, a)
-        equal(y, kept, "an output, after another call,")
+        equal(y, before, "an output, after another call,")
         for name, first, again in zip("xw", once, back(g), strict=True):
             equal(again, first, f"a second backward, after another call: the gradient of {name}")
 

@@ -346,13 +346,13 @@ def needed(body: tuple) -> set:
     return reached
 
 
-def pruned(body: tuple, wanted: set) -> tuple:
+def pruned(body: tuple, used: set) -> tuple:
     """Remove dead assignments."""
     out = []
     for s in body:
-        if isinstance(s, ir.Let) and s.var not in wanted:
+        if isinstance(s, ir.Let) and s.var not in used:
             continue
-        out.append(ir.with_blocks(s, lambda block: pruned(block, wanted)))
+        out.append(ir.with_blocks(s, lambda block: pruned(block, used)))
     return tuple(out)
 
 
@@ -416,8 +416,8 @@ def functions(kernels: Iterable[ir.Kernel]) -> list[str]:
         }
     }
     """
-    made: list = [Function(kernel) for kernel in kernels]
-    called = [Function(kernel) for f in made for kernel in f.calls]
-    used = dict.fromkeys(h for f in [*called, *made] for h in f.helpers)
-    texts = [helper(*h) for h in used] + [f.text for f in [*called, *made]]
+    callers: list = [Function(kernel) for kernel in kernels]
+    called = [Function(kernel) for f in callers for kernel in f.calls]
+    used = dict.fromkeys(h for f in [*called, *callers] for h in f.helpers)
+    texts = [helper(*h) for h in used] + [f.text for f in [*called, *callers]]
     return list(dict.fromkeys(texts))

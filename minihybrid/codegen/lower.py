@@ -417,7 +417,7 @@ def assembled(plans: list, entry: Any, is_open: bool) -> Program:
     same([[(numbers[i][n], k) for n, k in p.graph.heads] for i, p in enumerate(plans)])
     same(names)
     constants = [[n for n in p.graph.nodes if n.op is None and n.values is not None] for p in plans]
-    kept, grown = [], []  # constants, and those of batch length
+    fixed, grown = [], []  # constants, and those of batch length
     for trio in zip(*constants, strict=True):
         arrays = [np.asarray(n.values[0]) for n in trio]
         if len({a.shape for a in arrays}) > 1:
@@ -425,13 +425,13 @@ def assembled(plans: list, entry: Any, is_open: bool) -> Program:
         elif len({a.tobytes() for a in arrays}) > 1:
             raise NotOpen
         else:
-            kept.append(trio[0])
+            fixed.append(trio[0])
     variables = {n.name: n for n in first.graph.variables}
     params = [name for name in variables if name not in entry.names]
     weights = [np.asarray(entry.params[name].data().data) for name in params]
-    weights += [np.asarray(n.values[0]) for n in kept]
+    weights += [np.asarray(n.values[0]) for n in fixed]
     where: dict = {(variables[n], 0): ("weight", i) for i, n in enumerate(params)}
-    where |= {(n, 0): ("weight", len(params) + i) for i, n in enumerate(kept)}
+    where |= {(n, 0): ("weight", len(params) + i) for i, n in enumerate(fixed)}
     where |= {(variables[n], 0): ("input", i) for i, n in enumerate(entry.names) if n in variables}
     sizes = {  # reference -> nbytes for the three batch sizes
         (n, i): tuple(p.graph.nodes[at].specs[i].nbytes for p in plans)

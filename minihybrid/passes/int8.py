@@ -53,7 +53,7 @@ def int8_layers(graph: Graph, scales: dict, weights: dict) -> tuple[Graph, dict]
     scales:  node of a layer -> the scale of its data.
     weights: name -> ndarray.
     """
-    made: dict = {}  # (value, scale) -> the node that quantizes it
+    quantized: dict = {}  # (value, scale) -> the node that quantizes it
     params: dict = {}
     variables: dict = {}  # name of a new parameter -> its node
 
@@ -69,12 +69,12 @@ def int8_layers(graph: Graph, scales: dict, weights: dict) -> tuple[Graph, dict]
             return None
         data, (weight, _), *bias = inputs
         key = data, scales[node]
-        if key not in made:
+        if key not in quantized:
             name = f"{data[0].name}{SUFFIX}"
-            made[key] = emit(apply(INT8_FORMS["data"], [data], {"scale": scales[node]}, name))
+            quantized[key] = emit(apply(INT8_FORMS["data"], [data], {"scale": scales[node]}, name))
         numbers, scale = quantized_weight(weights[weight.name])
         new = [
-            (made[key], 0),
+            (quantized[key], 0),
             parameter(f"{weight.name}{SUFFIX}", numbers, emit),
             parameter(f"{weight.name}_scale", scale, emit),
             *bias,

@@ -211,7 +211,7 @@ class Scan(Loop):
 
     # -- the gradient
     @property
-    def kept(self) -> list[int]:
+    def saved(self) -> list[int]:
         """The indices of the outputs that iterations of the gradient read."""
         return [k for k, (n, _) in enumerate(self.body.heads[: self.n_outs]) if has_product(n)]
 
@@ -264,7 +264,7 @@ class Scan(Loop):
     def _backward(
         self, present: tuple[int, ...], beside: tuple[int, ...], seeded: tuple[int, ...]
     ) -> tuple:
-        """Return (loop, read, states, kept, rows, sums, hoisted) of the gradient: the inputs it
+        """Return (loop, read, states, saved, rows, sums, hoisted) of the gradient: the inputs it
         reads, the states with a gradient, the outputs it reads, and the inputs with a gradient:
         rows, those accumulated in each iteration, and those computed after the loop.
 
@@ -281,7 +281,7 @@ class Scan(Loop):
         seeds = [*present, *(self.n_outs + j for j in flow)]
         read = set(self.body.variables)
         wrt = [v.name for v in self.ins if v in read and v.specs[0].dtype.kind != "b"]
-        graph, reached = gradient_of(self.body, wrt, seeds, self.kept)
+        graph, reached = gradient_of(self.body, wrt, seeds, self.saved)
         place = {v.name: k for k, v in enumerate(self.ins)}
         indices = sorted(place[name] for name in reached)
         with tracing(Trace(lower=True)) as trace, NameManager():
@@ -289,7 +289,7 @@ class Scan(Loop):
             trace.known.update(graph.nodes)
             there = {v.name: Symbol([(v, 0)]) for v in graph.variables}
             name = kept_name(self.body)
-            saved = [k for k in self.kept if f"{name}{k}" in there]
+            saved = [k for k in self.saved if f"{name}{k}" in there]
 
             def variable(name: str, spec: Spec) -> Symbol:
                 return there[name] if name in there else var(name, spec=spec)
@@ -460,8 +460,8 @@ def without_loops(graph: Graph, branches: bool = False) -> Graph:
         with tracing(Trace(lower=True)) as trace, Prefix(f"{node.name}_"):
             trace.known.update(n for n, _ in inputs)
             lowered = node.op.lower(node.specs, *(Symbol([ref]) for ref in inputs))
-        for made in trace.nodes:
-            emit(made)
+        for inner in trace.nodes:
+            emit(inner)
         return lowered.refs
 
     if any(getattr(n.op, "nested", False) for n in graph.nodes):

@@ -98,7 +98,7 @@ def _ladder(stages):
 
 def _pass(links, name, before, after):
     change = links.change(before, after)
-    names, kept = before.names(), {(name, what(node)) for node, name in after.names().items()}
+    names, remaining = before.names(), {(name, what(node)) for node, name in after.names().items()}
     fused = set().union(
         *(links.key(after, node) for node in change.merged if "graph" in node.attrs)
     )
@@ -106,7 +106,7 @@ def _pass(links, name, before, after):
     marked, looks = [], {}
     for node, line in links.lines(before):
         looks[node] = _look(node)
-        if (names[node], what(node)) not in kept:
+        if (names[node], what(node)) not in remaining:
             marked.append(_words(node)[0])
             together = fused and set(line.key) <= fused
             looks[node] = {"ink": "kernel" if together else "gone", "dashed": not together}

@@ -173,11 +173,11 @@ class Runner:
             Runner.opened_here += 1
             name = container_name(os.getpid(), Runner.opened_here)
             self.sandbox = Sandbox(self.alone, self.deadline, name, self.solutions)
-            for k, (_, text, given) in enumerate(self.steps):
+            for k, (_, text, is_given) in enumerate(self.steps):
                 if isinstance(self.errors.get(k), ProcessDied):
                     continue
                 try:
-                    self.sandbox.ask({"run": text, "given": given}, sandbox.CELL_S)
+                    self.sandbox.ask({"run": text, "given": is_given}, sandbox.CELL_S)
                 except StudentError as error:
                     self.errors[k] = error
                 except ProcessDied as error:
@@ -249,7 +249,7 @@ def judged(source, cells, alone=None):
         runner.close()
         apart.close()
     used = {"peak_bytes": runner.peak_bytes, "processor_s": runner.processor_s}
-    text = "\n\n".join(text for _, text, given in steps if not given)
+    text = "\n\n".join(text for _, text, is_given in steps if not is_given)
     return summed(tests, runner.messages(), notes) | used | {"text": readable(text, TEXT)}
 
 

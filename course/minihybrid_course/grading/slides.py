@@ -91,17 +91,17 @@ def of_text(cell, title, questions):
 
 def shown(text):
     """Return the slide's part of a text: the first paragraph, and shortened lists."""
-    lines, kept = text.split("\n"), []
+    lines, blocks = text.split("\n"), []
     for token in MARKDOWN.parse(text):
         if token.level or token.nesting < 0 or not token.map:
             continue
         block = "\n".join(lines[slice(*token.map)])
         if token.type in SHOWN:
             points = [short(item) for item in ITEM.split(block) if item]
-            kept.append("\n".join(points) if "list" in token.type else block)
-        elif token.type == "paragraph_open" and not kept:
-            kept.append(block)
-    return "\n\n".join(kept)
+            blocks.append("\n".join(points) if "list" in token.type else block)
+        elif token.type == "paragraph_open" and not blocks:
+            blocks.append(block)
+    return "\n\n".join(blocks)
 
 
 def short(item):

@@ -101,8 +101,8 @@ def drawn(notebook, variant):
 
 def chosen(notebook, variant):
     """Return a notebook with the cells of one variant."""
-    new, kept = copy.deepcopy(notebook), set(drawn(notebook, variant).values())
-    new.cells = [c for c in new.cells if kept.issuperset(only(c))]
+    new, alternatives = copy.deepcopy(notebook), set(drawn(notebook, variant).values())
+    new.cells = [c for c in new.cells if alternatives.issuperset(only(c))]
     for cell in new.cells:
         if "judge" in tags(cell):
             cell.source = NUMBER.sub(f"VARIANT = {variant}", cell.source)

@@ -196,13 +196,13 @@ def answer(request, symbol):
     return compile_function(drive, ARGUMENTS, symbol, enter)
 
 
-def serve(wanted):
+def serve(required):
     """Serve requests until input ends or stays silent for `IDLE_S`.
 
-    wanted:  the client's package versions, which must match, because its file names
-             contain them.
+    required: the client's package versions, which must match, because its file names
+              contain them.
     """
-    strange = sorted(set(versions()) - set(wanted))
+    strange = sorted(set(versions()) - set(required))
     binding.set_option("", UNROLL)
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     try:
@@ -229,7 +229,7 @@ def serve(wanted):
             if strange:
                 raise ImportError(
                     f"the compiler's process finds {', '.join(strange)} instead of "
-                    f"{', '.join(wanted)}; put the folder with the packages into PYTHONPATH"
+                    f"{', '.join(required)}; put the folder with the packages into PYTHONPATH"
                 )
             good, reply = 1, answer(text, symbol)
         except Exception as error:

@@ -61,10 +61,10 @@ class Excerpt:
         self.names = {}  # function or class -> its name in the source
         self.taken = set(taken)  # names in use
 
-    def text_of(self, value, wanted=None):
+    def text_of(self, value, title=None):
         """Return an expression for a value; add the definitions that it needs.
 
-        wanted:  a name for a nested or anonymous function.
+        title:   a name for a nested or anonymous function.
         Raises:  NoExcerpt for values without source.
         """
         if isinstance(value, (types.FunctionType, Ufunc)) and value in REPLACED:
@@ -81,8 +81,8 @@ class Excerpt:
         if isinstance(value, Ufunc):
             more = ", True" if value.floats else ""
             if value.whole is not value.ufunc:
-                more += f", whole={self.text_of(value.whole, wanted)}"
-            return f"{self.text_of(Ufunc)}({self.text_of(value.ufunc, wanted)}{more})"
+                more += f", whole={self.text_of(value.whole, title)}"
+            return f"{self.text_of(Ufunc)}({self.text_of(value.ufunc, title)}{more})"
         for module, prefix in PUBLIC.items():
             name = getattr(value, "__name__", None)
             if name and getattr(module, name, None) is value:
@@ -91,14 +91,14 @@ class Excerpt:
         if not isinstance(value, (types.FunctionType, type)):
             raise NoExcerpt(f"it uses {value!r:.60} (a {type(value).__name__}), which has no text")
         if value not in self.names:
-            self.define(value, wanted)
+            self.define(value, title)
         return self.names[value]
 
-    def define(self, value, wanted):
+    def define(self, value, title):
         """Copy a definition, after those it uses."""
         before = set(self.names), len(self.definitions)
         own = not {"<locals>", "<lambda>"} & set(value.__qualname__.split("."))
-        name = value.__name__ if own else wanted or "function"
+        name = value.__name__ if own else title or "function"
         self.names[value] = name = self.free_name(name.strip("<>"))
         try:
             text = self.copied(value, name)

@@ -23,7 +23,7 @@ def fold(graph, walls=False, strict=True):
     strict:  let an error of an operator out. If not, its node stays: in a branch that isn't
              taken, a wrong index is no error.
     """
-    made_now = {n: n.values for n in the_graph("fold", graph).nodes if not n.op and n.values}
+    constants = {n: n.values for n in the_graph("fold", graph).nodes if not n.op and n.values}
 
     def rule(node, inputs, emit):
         if node.op is None or walls and node.op.grad_barrier:
@@ -36,20 +36,20 @@ def fold(graph, walls=False, strict=True):
             if inputs and changes_nothing(node, inputs):
                 return [inputs[0]]
         creator = not inputs and node.op.scalar(node.attrs) is not None
-        constant = not node.op.random and all(n in made_now for n, _ in inputs)
+        constant = not node.op.random and all(n in constants for n, _ in inputs)
         values = None
         if constant and sum(s.nbytes for s in node.specs) <= MAX_FOLDED:
             with suppress(() if strict else HybridError):
-                values = evaluate_node(node, [made_now[n][i] for n, i in inputs])
+                values = evaluate_node(node, [constants[n][i] for n, i in inputs])
         if creator and values:
-            made_now[node] = values
+            constants[node] = values
         if creator or not values:  # a creator stays: loops inline it as a literal
             return [(emit(new), 0)] if new else None
         folded = [
             emit(Node(None, name=f"{node.name}_value", values=(v,), specs=(s,)))
             for v, s in zip(values, node.specs, strict=True)
         ]
-        made_now.update((n, n.values) for n in folded)
+        constants.update((n, n.values) for n in folded)
         return [(n, 0) for n in folded]
 
     return rewrite(graph, rule)
