@@ -1,5 +1,6 @@
 """An LRU cache: a dict of limited length that evicts the least recently used entry.
 
+Threads may share it: each step is one call of dict, which the others see whole.
 Not supported: a limit in bytes.
 """
 
@@ -21,14 +22,14 @@ class LRUCache(dict):
     def lookup(self, key):
         """Return a value and, if the cache is full, mark it as recently used; or `None`."""
         value = self.get(key)
-        if value is not None and len(self) >= self.limit:
-            self[key] = self.pop(key)
+        if value is not None and len(self) >= self.limit and self.pop(key, None) is not None:
+            self[key] = value  # another thread may have popped it between
         return value
 
     def put(self, key, value):
         """Store a value, evicting others if needed; return it."""
         self.pop(key, None)
-        while len(self) >= self.limit:
-            del self[next(iter(self))]
+        for oldest in list(self)[: max(0, len(self) - self.limit + 1)]:
+            self.pop(oldest, None)
         self[key] = value
         return value

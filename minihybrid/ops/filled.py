@@ -5,6 +5,7 @@
 """
 
 import math
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -37,8 +38,9 @@ def created(specs, shape, dtype, **_):
 
 
 def make(like, op, **attrs):
-    """Apply an operator without inputs at the dispatch level of `like`."""
-    return like.interpret(op, [], op.normalize(attrs))
+    """Apply an operator without inputs at the dispatch level and on the device of `like`."""
+    with nullcontext() if like.level else like.context:
+        return like.interpret(op, [], op.normalize(attrs))
 
 
 zeros = register(

@@ -35,6 +35,7 @@ from minihybrid.ops.elementwise import (
     where,
     zeros_like,
 )
+from minihybrid.ops.filled import make
 from minihybrid.ops.integers import whole_function
 from minihybrid.ops.neural import SOFTMAX, softmax, wide_of
 from minihybrid.ops.registry import OPS, register
@@ -388,14 +389,8 @@ def _leaky_expand(specs, data, gamma=None, *, act_type, slope, lower_bound, uppe
         # Infinite values above 0 don't contribute to gamma's gradient.
         return where(data > 0, data, OPS["_minimum_scalar"](data, scalar=0) * slope)
     elif act_type == "rrelu" and training:
-        draw = OPS["_random_uniform"]
-        slope = data.interpret(
-            draw,
-            [],
-            draw.normalize(
-                {"low": lower_bound, "high": upper_bound, "shape": shape, "dtype": floating(kind)}
-            ),
-        )
+        span = {"low": lower_bound, "high": upper_bound}
+        slope = make(data, OPS["_random_uniform"], **span, shape=shape, dtype=floating(kind))
     elif act_type == "rrelu":
         slope = (lower_bound + upper_bound) / 2
     return where(data > 0, data, data * slope)

@@ -13,6 +13,7 @@ import numpy as np
 
 from minihybrid.core.op import REQUIRED, Spec, boolean, choice, integer, number, optional
 from minihybrid.ops.elementwise import cast, ones_like, relu
+from minihybrid.ops.filled import arange, make
 from minihybrid.ops.neural import softmax
 from minihybrid.ops.reduce import sum_
 from minihybrid.ops.registry import OPS, register
@@ -23,8 +24,7 @@ NORMALIZATION = (choice("null", "batch", "valid"), "null")
 
 def _hits(data, label, classes):
     """Return the one-hot label: data (N, classes, S), label (N, 1, S)."""
-    numbers = OPS["_arange"]
-    places = data.interpret(numbers, [], numbers.normalize({"start": classes}))
+    places = make(data, arange, start=classes)
     return _to(places, data).reshape((1, -1, 1)).broadcast_equal(_to(label, data))
 
 

@@ -9,9 +9,11 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 from minihybrid.context import check_context
+from samples import CASES
 
 import minihybrid as mx
-from minihybrid import nd, simulated_gpu
+from minihybrid import autograd, nd, simulated_gpu
+from minihybrid.core.lru_cache import LRUCache
 from minihybrid.core.op import AttrError, HybridError, ShapeError
 from minihybrid.core.placement import copy_to
 from minihybrid.runtime import device_eager
@@ -390,6 +392,26 @@ def test_operators_compute_where_their_inputs_are(x):
     assert same(mx.np.array(X, ctx=GPU) + X, X + X)
 
 
+@pytest.mark.slow
+def test_composite_operators_and_their_gradients_stay_on_the_device():
+    """What they are made of has operators without inputs, such as `arange`."""
+    gpu, composite = simulated_gpu(), [case for case in CASES if case.op.eager is None]
+    for case in {case.op: case for case in composite}.values():
+        arrays = case.arrays("float32", np.random.default_rng(4))
+        inputs = [nd.array(a, dtype=a.dtype, ctx=gpu) for a in arrays]
+        for x in inputs:
+            x.attach_grad()
+        with autograd.record():
+            outs = case.op(*inputs, **dict(case.attrs))
+        outs = outs if isinstance(outs, (list, tuple)) else [outs]
+        assert {out.context for out in outs} == {gpu}, case
+        try:
+            autograd.backward(outs)
+        except HybridError as error:
+            assert "the array is not on the tape" in str(error), case
+    assert len(composite) > 190
+
+
 def test_an_operator_is_one_launch_and_a_copy_or_a_dense_part_is_none(x):
     device, y = device_of(GPU), x * 1
     counts = []
@@ -526,7 +548,8 @@ def test_an_executor_names_the_array_that_is_elsewhere():
     )
 
 
-def test_a_new_scalar_is_no_new_kernel():
+def test_a_new_scalar_is_no_new_kernel(monkeypatch):
+    monkeypatch.setattr(device_eager, "PLANS", LRUCache(100))
     x = nd.array([1, 2, 4], ctx=simulated_gpu())
     for y in (x * 2, 2 / x, x**2, x > 2):
         y.wait_to_read()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from minihybrid.codegen.bytecode import (
 from minihybrid.codegen.cpu import target
 from minihybrid.codegen.cpu.objects import load_kernels, make_runner
 from minihybrid.codegen.cpu.thread_pool import ROOM, team, together
+from minihybrid.core.lru_cache import LRUCache
 from minihybrid.core.op import Spec
 from minihybrid.core.plan import Plan
 from minihybrid.ops.cpu import machine
@@ -707,3 +709,19 @@ def test_a_number_of_threads_that_is_none_is_refused(text, monkeypatch):
     monkeypatch.setenv("MINIHYBRID_NUM_THREADS", text)
     with pytest.raises(mx.base.MXNetError, match=f"'{text}', but a whole number"):
         machine.threads.__wrapped__()
+
+
+def test_threads_share_a_full_cache():
+    cache, before = LRUCache(2), sys.getswitchinterval()
+
+    def use(first):
+        for i in range(60_000):
+            key = first * i % 5
+            assert cache.lookup(key) in (None, key) and cache.put(key, key) == key
+
+    sys.setswitchinterval(1e-7)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            assert [*pool.map(use, range(1, 9))] == [None] * 8
+    finally:
+        sys.setswitchinterval(before)
