@@ -488,9 +488,10 @@ class Op:
             if len(args) == 1 and isinstance(args[0], (list, tuple)):
                 args = tuple(args[0])
             inputs = [v for v in args if hasattr(v, "level")]
-            rest = [v for v in args if not hasattr(v, "level")]
+            if not inputs:
+                raise AttrError(f"{self.name}: no input was given")
+            names, rest = (), [v for v in args if not hasattr(v, "level")]
             kwargs.pop("num_args", None)
-            names = ()
         else:
             names = self.inputs if isinstance(self.inputs, tuple) else self.inputs(None)
             inputs = [*args[: len(names)], *(kwargs.pop(n, None) for n in names[len(args) :])]

@@ -1036,6 +1036,8 @@ class Listed(nn.HybridBlock):
         (lambda: nd.concat(nd.ones((2, 3)), nd.ones((3, 3))), "(2, 3), (3, 3), but along axis 1"),
         (lambda: started(nn.Conv2D(4, 3))(nd.ones((1, 8, 8))), "by x.expand_dims(0)"),
         (lambda: mx.metric.Accuracy().update(nd.ones((2, 3)), nd.ones(2)), "the labels first"),
+        (lambda: nd.stack(), "stack: no input was given"),
+        (lambda: sym.add_n(), "add_n: no input was given"),
         (lambda: nd.rellu, "nd has no function 'rellu' (did you mean 'relu'?)"),
         (lambda: nd.asnumpy, "but arrays have the method; write x.asnumpy()"),
         (lambda: nd.shape, "but arrays have the property; write x.shape"),
