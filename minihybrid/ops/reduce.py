@@ -425,8 +425,8 @@ def _norm_lower(specs, data, ord, axis, out_dtype, keepdims):
 
 
 def _norm_grad(g, out, data, ord, axis, out_dtype, keepdims):
-    numbers = cast_like(data, out)
-    way = sign(numbers) if ord == 1 else numbers / unreduce(out, data, axis)
+    numbers, divisor = cast_like(data, out), choose(out, out, ones_like(out))  # 0 at 0
+    way = sign(numbers) if ord == 1 else numbers / unreduce(divisor, data, axis)
     return (cast_like(unreduce(g, data, axis) * way, data),)
 
 

@@ -367,9 +367,21 @@ KNOWN = (
         ZERO,
         ("prod", "nanprod"),
         "value",
-        both(gradient, only_where(lambda a: a == 0)),
-        "The gradient of a product at a factor of 0 is NaN.",
+        both(gradient, only_where(lambda a: (a == 0) | np.isinf(a))),
+        "The gradient of a product at a factor of 0, or at infinity alone, is NaN.",
         ("It's the product of the other factors. MXNet divides the whole product by the factor."),
+    ),
+    Known(
+        ZERO,
+        ("norm",),
+        "value",
+        both(
+            gradient,
+            only_where(lambda a: a == 0),
+            lambda d: not d.ours[d.apart].any() and np.isnan(d.theirs[d.apart]).all(),
+        ),
+        "The gradient of a norm of zeros is NaN.",
+        "It's 0, as in PyTorch.",
     ),
     Known(
         DTYPES,

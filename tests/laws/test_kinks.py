@@ -58,6 +58,7 @@ KINKS = {  # name -> function, inputs, then the value and the gradients
         [[0, 6, 0], [0, 0, 0], [12, 8, 6]],
     ),
     "prod of one": (lambda F, x: F.prod(x, axis=1), [[[INF], [0.0]]], [INF, 0], [[1], [1]]),
+    "norm": (lambda F, x: F.norm(x, axis=1), [[[0, 0], [3, 4.0]]], [0, 5], [[0, 0], [0.6, 0.8]]),
     "nanprod": (lambda F, x: F.nanprod(x), [[NAN, 0, 3, 2.0]], [0], [0, 6, 0, 0]),
     "2 ** int": (
         lambda F, x: 2 ** F.cast(x, "int32"),
