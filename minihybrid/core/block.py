@@ -27,6 +27,7 @@ from minihybrid.core.op import (
     AttrError,
     HybridError,
     checked,
+    choice,
     described,
     not_negative,
     optional,
@@ -185,7 +186,7 @@ class Block(metaclass=CheckedCall):
         if self._unnamed:  # its parent names and counts its children
             yield self
             return
-        with scoped(SCOPE, block=self), Prefix(self._prefix):
+        with scoped(SCOPE, block=self), Prefix(self._prefix, type(self)):
             yield self
 
     def register_child(self, block, name=None):
@@ -605,10 +606,7 @@ class HybridBlock(Block):
 
         Raises:  HybridError before the first hybridized call, which traces the graph.
         """
-        if format not in FORMATS:
-            raise HybridError(
-                f"export: the format {format!r} is unknown; there are {', '.join(FORMATS)}"
-            )
+        format = checked("export", "format", format, choice(*FORMATS))
         return FORMATS[format](self._newest("export"), path, epoch, self)
 
     def _newest(self, what):

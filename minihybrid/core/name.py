@@ -17,6 +17,7 @@ class NameManager:
     """
 
     _stack = threading.local()
+    block = None  # the class of the block that composes the symbols
 
     def __init__(self):
         self.counts = {}
@@ -53,9 +54,9 @@ class Prefix(NameManager):
     ('net_relu0', 'net_mine')
     """
 
-    def __init__(self, prefix):
+    def __init__(self, prefix, block=None):
         super().__init__()
-        self.prefix = prefix
+        self.prefix, self.block = prefix, block
 
     def get(self, name, hint):
         """Return the prefix with the given name, or with the next one for this hint."""

@@ -26,6 +26,7 @@ from minihybrid.core.tracing import (
     user_line,
 )
 from minihybrid.ops.distributions import Random
+from minihybrid.ops.errors import BLOCKS
 from minihybrid.ops.infix import Part, Value, face, public_names
 
 
@@ -112,13 +113,12 @@ def _no_numpy(what):
     return _refuse(what, NOT_YET, f"use F's operators instead of NumPy's, {IMPERATIVE}")
 
 
-def _no_shape(what):
-    return _refuse(
-        what,
-        f"{NOT_YET}, and the graph must do for other shapes, dtypes and devices, too",
-        "use the codes of reshape (0 keeps an axis, -1 infers one) or operators that take these "
-        f"from an array, such as F.zeros_like and F.broadcast_like, {IMPERATIVE}",
-    )
+def _no_spec(what):
+    kinds = {"dtype": "dtypes", "context": "devices", "ctx": "devices"}.get(what, "shapes")
+    codes = "the codes of reshape (0 keeps an axis, -1 infers one) or " * (kinds == "shapes")
+    why = f"{NOT_YET}, and the graph must also work for other {kinds}"
+    instead = f"{codes}operators that take these from an array, such as F.zeros_like"
+    return _refuse(f"x.{what}", why, f"use {instead} and F.broadcast_like, {IMPERATIVE}")
 
 
 class Symbol(Value):
@@ -148,14 +148,14 @@ class Symbol(Value):
         specs = [v.spec for v in inputs] if current and current.lower else []
         if current and current.lower and op.is_made(specs, attrs):
             return as_symbol(op.expanded(specs, inputs, attrs, current.training))
-        name = NameManager.current().get(name, hint(op))
+        names = NameManager.current()
+        name = names.get(name, hint(op))
         if any(v is None for v in inputs):
             if current:
                 raise op.missing(inputs, attrs)
-            names = op.input_names(attrs)
             inputs = [
                 v if v is not None else var(f"{name}_{n}")
-                for v, n in zip(inputs, names, strict=True)
+                for v, n in zip(inputs, op.input_names(attrs), strict=True)
             ]
         if op.variadic:
             refs = tuple(ref for v in inputs for ref in v.refs)
@@ -167,6 +167,8 @@ class Symbol(Value):
         node = Node(op, refs, attrs, name, info=AttrScope.current().attrs or None)
         if current:
             current.add(node)
+        elif names.block:
+            BLOCKS[node] = names.block
         return Symbol((node, i) for i in range(node.n_outputs))
 
     def one_ref(self, op):
@@ -212,12 +214,11 @@ class Symbol(Value):
     size = property(lambda self: self._readable_spec("size").size)
     ndim = property(lambda self: len(self._readable_spec("ndim").shape))
     dtype = property(lambda self: self._readable_spec("dtype").dtype)
-    context = property(lambda self: _no_shape("x.context")(self))
-    ctx = property(lambda self: _no_shape("x.ctx")(self))
+    context, ctx = property(_no_spec("context")), property(_no_spec("ctx"))
 
     def _readable_spec(self, what):
         """Return the spec, which only a `forward` without F may read."""
-        return self.spec if is_direct() and self.spec.known else _no_shape(f"x.{what}")(self)
+        return self.spec if is_direct() and self.spec.known else _no_spec(what)(self)
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __imod__ = __ipow__ = _refuse(
         "x += y", "a graph has no memory to overwrite", "write x = x + y"

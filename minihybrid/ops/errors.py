@@ -1,12 +1,13 @@
 """Errors that name what the caller used: the layer, or the operator's public name.
 
 Defines: `said_by_block`, for a layer's operators; `said_by_op`, for the parts of a composite
-         one; `said_by_node`, for a graph's.
+         one; `said_by_node`, for a graph's; `BLOCKS`, the blocks that composed its nodes.
 
 This code runs only after a call has failed.
 """
 
 import re
+from weakref import WeakKeyDictionary
 
 from minihybrid.core.name import hint
 from minihybrid.core.op import HybridError
@@ -25,6 +26,8 @@ OF_LAYERS = {  # operators' arguments -> those of layers
     "num_group": "groups",
     "state_size": "hidden_size",
 }
+BLOCKS = WeakKeyDictionary()  # node of a symbol -> class of the block that composed it
+BY_CALLER = ("HybridLambda", "Lambda", "SymbolBlock")  # their operators have the caller's names
 
 
 def said_by_block(block, error):
@@ -43,15 +46,17 @@ def said_by_block(block, error):
     kind = type(block).__name__
     if head.startswith("a traced function returned"):
         error.args = (f"{kind}: its forward pass{head.removeprefix('a traced function')}",)
-    # A SymbolBlock's operators are in its file, and those of Lambda("relu") are given by name.
-    by_caller = place or vars(block).keys() & {"_outputs", "_func_name"}
-    if within and is_operator and not by_caller:
+    if within and is_operator and not place and kind not in BY_CALLER:
         title = f"{kind} '{block.name}'" if block._reg_params else kind
-        rest = re.sub(r"\b(\w+)(?==)", lambda m: OF_LAYERS.get(m[1], m[1]), rest)
-        rest = re.sub(r"^input '\w+' is (.*), but an NDA", r"\1 is given, but an NDA", rest)
-        rest = rest.partition("; broadcast_*")[0]
-        error.args = (f"{title}: {rest}",)
+        error.args = (f"{title}: {in_words_of_layers(rest)}",)
     shorten(error)
+
+
+def in_words_of_layers(text):
+    """Return an operator's message with a layer's arguments."""
+    text = re.sub(r"\b(\w+)(?==)", lambda m: OF_LAYERS.get(m[1], m[1]), text)
+    text = re.sub(r"^input '\w+' is (.*), but an NDA", r"\1 is given, but an NDA", text)
+    return text.partition("; broadcast_*")[0]
 
 
 def title_of(op, name=None):
@@ -71,6 +76,12 @@ def said_by_op(op, specs, attrs, error):
 
 
 def said_by_node(node, error):
-    """Return an error of a node's shape rule, with the names of the operator and the node."""
+    """Return an error of a node's shape rule, with the names of the operator, or of the layer
+    that composed the node, and of the node.
+    """
     said_by(title_of(node.op, node.name), error)
+    block = BLOCKS.get(node)
+    if block and block.__module__.startswith("minihybrid.") and block.__name__ not in BY_CALLER:
+        rest = str(error).partition(": ")[2]
+        error.args = (f"{block.__name__}: {in_words_of_layers(rest)}",)
     return type(error)(f"{error} (node '{node.name:.60}')")

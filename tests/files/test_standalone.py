@@ -576,6 +576,6 @@ def test_what_has_no_loops_is_refused(tmp_path):
 
 def test_an_unknown_format_is_named():
     with pytest.raises(
-        HybridError, match="the format 'tar' is unknown; there are mxnet, .*numpy, c"
+        HybridError, match="format='tar' does not fit; needed: one of mxnet, .*numpy, c"
     ):
         mlp().export("net", format="tar")
