@@ -29,6 +29,8 @@ from minihybrid.core.op import (
     PlaceError,
     ShapeError,
     Spec,
+    checked,
+    choice,
     described,
     ndarray,
 )
@@ -49,6 +51,7 @@ class State(threading.local):
 
 
 STATE = State()
+GRAD_REQ = choice("write", "add", "null")
 
 
 # -- the array -------------------------------------------------------------------------
@@ -206,7 +209,7 @@ class NDArray(Value):
     def convert(self, other, op):
         """Convert a NumPy operand to an NDArray of this array's dtype."""
         if isinstance(other, np.ndarray):
-            return NDArray(copy_to(other.astype(self.data.dtype), self.context))
+            return NDArray(copy_to(to_numpy(op, other, self.data.dtype), self.context))
         raise AttrError(
             f"{op}: an NDArray and a {type(other).__name__} do not "
             "combine; make an array of it with nd.array(...)"
@@ -241,6 +244,7 @@ class NDArray(Value):
     ctx = device = context
     stype = "default"
 
+    @partial(naming, "tostype")
     def tostype(self, stype) -> "NDArray":
         """Return this array; storage is always dense ("default")."""
         dense(stype)
@@ -346,10 +350,8 @@ class NDArray(Value):
         inputs = self._write_inputs(key, source) if STATE.recording else saved and self._preserve()
         try:
             self.data[key] = value
-        except IndexError as error:
-            raise _no_place("x[...] = y", error, key, self.shape) from None
-        except ValueError as error:
-            raise ShapeError(f"x[...] = y: {error}") from None
+        except (IndexError, ValueError) as error:
+            raise _no_place("x[...] = y", error, key, self.shape, np.shape(value)) from None
         self._written(inputs and Node(SET_ITEM, inputs, {"key": key}, values=(self.data,)))
 
     # -- views
@@ -498,6 +500,7 @@ class NDArray(Value):
             return other.copy_from(self)
         return self.interpret(COPY_TO, [self], {"context": check_context(other)})
 
+    @partial(naming, "as_in_context")
     def as_in_context(self, context) -> "NDArray":
         """Return this array if it is on the device, else a copy there.
 
@@ -520,6 +523,7 @@ class NDArray(Value):
             return self
         return self._derived(kind(self.data, self.node, self.index))
 
+    @partial(naming, "save")
     def save(self, fname):
         """Save this array to a file."""
         write_whole(fname, params.pack_arrays([np.asarray(self.data)]))
@@ -557,11 +561,8 @@ class NDArray(Value):
     # -- gradients
     def attach_grad(self, grad_req="write", stype=None):
         """Make this array a variable, whose gradient `backward` writes to `.grad`."""
-        if grad_req not in ("write", "add", "null"):
-            raise AttrError(
-                f"attach_grad: grad_req='{grad_req}' is unknown; needed: write, add or null"
-            )
-        self.node, self.index = Node(None, values=(self.data,), info=Leaf(self.data, grad_req)), 0
+        leaf = Leaf(self.data, checked("attach_grad", "grad_req", grad_req, GRAD_REQ))
+        self.node, self.index = Node(None, values=(self.data,), info=leaf), 0
         self.base and hooks.share(self)
 
     @property
@@ -702,25 +703,26 @@ def look_up(data, key):
         part = data[key]
         if type(part) is not ndarray:  # a scalar; an ellipsis makes it a view
             part = data[(*key, ...) if isinstance(key, tuple) else (key, ...)]
-    except IndexError as error:
+    except (IndexError, ValueError) as error:
         raise _no_place("x[...]", error, key, data.shape) from None
-    except ValueError:
-        raise ShapeError(
-            f"x[{_index_text(key)}]: a step of 0 leads nowhere; write another "
-            "step, or 0 for the first element"
-        ) from None
     return part if part.flags.c_contiguous else part.copy()
 
 
-def _no_place(what, error, key, shape):
-    """Return the error for an invalid or out-of-range index."""
-    reason = str(error)
-    if reason.startswith("only integers"):
+def _no_place(what, error, key, shape, value=()):
+    """Return the error for an invalid or out-of-range index, or for a value's shape."""
+    kind, reason = PlaceError, f"{error}; the array has shape {shape}"
+    if "slice step" in reason:
+        kind, what = ShapeError, f"x[{_index_text(key)}]"
+        reason = "a step of 0 leads nowhere; write another step, or 0 for the first element"
+    elif reason.startswith("only integers") or "inhomogeneous" in reason:
         reason = (
-            f"{_index_text(key)} is no index; needed: whole numbers, slices, ..., None,"
-            " or arrays of whole numbers or of booleans"
+            f"{_index_text(key)} is no index; needed: whole numbers, slices, ..., None, or arrays "
+            f"of whole numbers or of booleans; the array has shape {shape}"
         )
-    return PlaceError(f"{what}: {reason}; the array has shape {shape}")
+    elif "broadcast" in reason or "a sequence" in reason:
+        shapes = f"{value} does not broadcast to {np.empty(shape)[key].shape}"
+        kind, reason = ShapeError, f"shape {shapes}"
+    return kind(f"{what}: {reason}")
 
 
 def _index_text(key):

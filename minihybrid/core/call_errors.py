@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from minihybrid.core.arguments import arrays_in
 from minihybrid.core.graph import topological
 from minihybrid.core.op import AttrError, HybridError, described, legible, unknown_argument
 from minihybrid.core.parameter import ParameterDict
@@ -32,10 +33,12 @@ def misfit(
 height"
     """
     params = list(inspect.signature(function).parameters.values())
+    if params and params[0].name == "self":
+        params, args = params[1:], args[1:]
     kinds = {p.kind for p in params}
     fixed = [p for p in params if p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
-    by_place = places(function)
-    handed_on = [name for parent in parents for name in places(parent)[1:]]
+    by_place = places(params)
+    handed_on = [n for p in parents for n in places(inspect.signature(p).parameters.values())[1:]]
     accepted = list(dict.fromkeys([p.name for p in fixed] + handed_on))
     unknown = [name for name in kwargs if name not in accepted]
     if unknown and (parents or Parameter.VAR_KEYWORD not in kinds):
@@ -58,9 +61,9 @@ height"
     return None
 
 
-def places(function: Callable) -> list[str]:
-    """Return the names of the arguments that may be given by place."""
-    return [p.name for p in inspect.signature(function).parameters.values() if p.kind in BY_PLACE]
+def places(params: Any) -> list[str]:
+    """Return the names of the parameters that may be given by place."""
+    return [p.name for p in params if p.kind in BY_PLACE]
 
 
 def check_names(kind: str, prefix: object, params: object) -> None:
@@ -134,6 +137,10 @@ def refuse_inputs(block: Any, error: Exception, args: tuple) -> None:
             f"write {name}({written.replace('self', 'self, F', 1)})"
         ) from (error if wrong is None else None)
     if wrong is None:
+        others = [value for value in args if not arrays_in([value])]
+        if others and type(block).__module__.startswith("minihybrid."):
+            needed = "an NDArray or a Symbol is needed; wrap it in nd.array(...)"
+            raise AttrError(f"{kind}: {described(others[0])} is given, but {needed}") from None
         return
     hidden = [name for name in params if name not in signature]
     if hidden and not any(p.kind is Parameter.VAR_KEYWORD for p in signature.values()):

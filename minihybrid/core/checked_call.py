@@ -33,12 +33,12 @@ width, height
         """Create an object; explain arguments that don't match `__init__`."""
         try:
             return super().__call__(*args, **kwargs)
+        except HybridError:
+            raise
         except TypeError as error:
-            message = None
-            if not isinstance(error, HybridError):
-                from minihybrid.core.call_errors import misfit
+            from minihybrid.core.call_errors import misfit
 
-                message = misfit(cls.__name__, cls._init(), args, kwargs, cls._parents(), error)
+            message = misfit(cls.__name__, cls._init(), args, kwargs, cls._parents(), error)
             if message is None:
                 raise
         raise AttrError(message)
@@ -91,7 +91,8 @@ in [0, 1)
 
 
 def signed(function):
-    """Decorate a function to explain arguments that it doesn't take.
+    """Decorate a function so that its errors start with its name, as those of arguments that it
+    doesn't take.
 
     >>> @signed
     ... def area(width, height=1): return width * height
@@ -109,16 +110,16 @@ mean 'height'?); it takes width, height
     def call(*args, **kwargs):
         try:
             return function(*args, **kwargs)
-        except TypeError as error:
-            message = None
-            if not isinstance(error, HybridError):
-                bound, rest = function, args
-                if is_method:
-                    bound, rest = functools.partial(function, None), args[1:]
-                from minihybrid.core.call_errors import misfit
+        except HybridError as error:
+            if not is_method:
+                from minihybrid.ops.infix import said_by
 
-                message = misfit(owner, bound, rest, kwargs)
-            if message is None:
+                said_by(owner, error)
+            raise
+        except TypeError:
+            from minihybrid.core.call_errors import misfit
+
+            if (message := misfit(owner, function, args, kwargs)) is None:
                 raise
         raise AttrError(message)
 

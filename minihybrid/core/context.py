@@ -11,9 +11,8 @@ Not supported: pinned and shared CPU memory; both are plain `cpu`.
 
 import threading
 from functools import cache
-from numbers import Integral
 
-from minihybrid.core.op import AttrError, HybridError
+from minihybrid.core.op import HybridError, checked, choice, described, length
 
 PINNED = {"cpu_pinned": "cpu", "cpu_shared": "cpu"}
 KINDS = {"cpu": "cpu", "gpu": "gpu", "simulated_gpu": "simulated_gpu", **PINNED}
@@ -31,14 +30,8 @@ class Context:
     def __init__(self, device_type="cpu", device_id=0, fast=False):
         if isinstance(device_type, Context):
             device_type, device_id, fast = device_type._key
-        if device_type not in KINDS:
-            raise AttrError(
-                f"Context: '{device_type}' is no device; needed: cpu, gpu or simulated_gpu"
-            )
-        if not isinstance(device_id, Integral) or device_id < 0:
-            raise AttrError(
-                f"Context: device_id={device_id!r} does not fit; needed: a whole number from 0 on"
-            )
+        device_type = checked("Context", "device_type", device_type, choice(*KINDS))
+        device_id = checked("Context", "device_id", device_id, length)
         self.device_type = KINDS[device_type]
         # The index of pinned memory is a GPU's, which copies from it faster.
         self.device_id = device_id * (self.device_type == device_type)
@@ -140,7 +133,7 @@ def check_context(ctx):
     ctx = ctx[0] if isinstance(ctx, (list, tuple)) and len(ctx) == 1 else ctx
     if not isinstance(ctx, Context):
         raise HybridError(
-            f"{ctx} is not one device; an array lives on one, such as "
+            f"{described(ctx)} is not one device; an array lives on one, such as "
             "mx.cpu(), mx.gpu(0) or mx.simulated_gpu()"
         )
     if ctx.device_type == "cpu":

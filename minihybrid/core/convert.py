@@ -64,8 +64,8 @@ def dtype_of(owner, value):
 
 def fits(value, dtype):
     """Return whether a value has the dtype, or is numeric and the dtype floating."""
-    actual = None if getattr(value, "level", 0) else getattr(value, "dtype", None)
-    if actual is None:  # a symbol's is unknown
+    actual = value.dtype if isinstance(value, (np.ndarray, np.generic)) else None
+    if actual is None:
         return dtype.kind in "fV" and type(value) in (int, float, bool)
     return actual == dtype or dtype.kind in "fV" and np.dtype(actual).kind in "biufV"
 

@@ -53,7 +53,7 @@ def path_of(fname):
 
 def write_whole(fname, data, overwrite=False):
     """Write a file atomically: an interruption leaves the old one unchanged."""
-    write_together({fname: data}, overwrite)
+    write_together({path_of(fname): data}, overwrite)
 
 
 def write_together(files, overwrite=False):

@@ -5,7 +5,7 @@ Defines: `Initializer`; `Zero`, `One`, `Constant`, `Uniform`; `create`, which fi
 """
 
 from minihybrid.core import nd
-from minihybrid.core.array import NDArray
+from minihybrid.core.array import NDArray, arrays
 from minihybrid.core.checked_call import Settings
 from minihybrid.core.convert import to_numpy
 from minihybrid.core.hooks import INITIALIZERS
@@ -40,7 +40,7 @@ class Initializer(Settings):
 
     def __call__(self, desc, arr):
         """Fill the array of the parameter named `desc`."""
-        self.init_array(desc, arr)
+        self.init_array(desc, *arrays(type(self).__name__, [arr]))
 
     def init_array(self, name, array, chosen=False):
         """Fill an array; `chosen`: this initializer was set for this parameter."""
@@ -52,7 +52,7 @@ class Initializer(Settings):
             self._init_weight(name, array)
 
     def _init_weight(self, name, array):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: write _init_weight(self, name, array)")
 
 
 def _as_json(value):
@@ -118,8 +118,8 @@ def register(klass):
     return klass
 
 
-def create(init):
-    """Return the initializer given by a name, an object or `None`."""
+def create(init, owner="mx.init"):
+    """Return the initializer given by a name, an object or `None`; owner: starts the error."""
     if init is None or isinstance(init, Initializer):
         return init
     if isinstance(init, str) and init.lower() in INITIALIZERS:
@@ -127,6 +127,6 @@ def create(init):
     if isinstance(init, type) and issubclass(init, Initializer):
         return init()
     raise AttrError(
-        f"initializer {init!r} is unknown; needed: an object of mx.init or "
+        f"{owner}: init={described(init)} does not fit; needed: an object of mx.init or "
         f"one of {', '.join(INITIALIZERS)}"
     )

@@ -14,12 +14,12 @@ from minihybrid.core.context import check_context
 from minihybrid.core.convert import to_numpy
 from minihybrid.core.files import write_whole
 from minihybrid.core.hooks import FACES
-from minihybrid.core.op import AttrError, HybridError, described
+from minihybrid.core.op import AttrError, described
 from minihybrid.core.params import pack_arrays, read_arrays, unpack_arrays
 from minihybrid.core.placement import DEVICES, copy_to, new_array
 from minihybrid.core.switches import is_np_shape
 from minihybrid.ops.distributions import Random
-from minihybrid.ops.infix import Part, face, public_names, put, said_by
+from minihybrid.ops.infix import Part, face, public_names, put
 from minihybrid.ops.registry import OPS
 
 FLOAT = onp.dtype("float32")
@@ -60,21 +60,15 @@ def array(source_array, ctx=None, dtype=None):
 @signed
 def empty(shape, ctx=None, dtype="float32"):
     """Create an uninitialized array."""
-    attrs = OPS["_zeros"].normalize({"shape": shape, "dtype": dtype or "float32"})
+    attrs = OPS["_zeros"].normalize({"shape": shape, "dtype": FLOAT if dtype is None else dtype})
     OPS["_zeros"].specs_of((), attrs)  # raises for an invalid shape
     return NDArray(new_array(attrs["shape"], attrs["dtype"], check_context(ctx)))
 
 
 def _created(op, ctx, stype=None, **attrs):
     dense(stype)
-    if ctx is None:
-        try:
-            return NDArray.interpret(OPS[op], [], OPS[op].normalize(attrs))
-        except HybridError as error:
-            said_by("nd." + op.strip("_"), error)
-            raise
     with check_context(ctx):
-        return _created(op, None, **attrs)
+        return NDArray.interpret(OPS[op], [], OPS[op].normalize(attrs))
 
 
 @signed
@@ -119,10 +113,11 @@ def eye(N, M=0, k=0, ctx=None, dtype="float32"):
     >>> eye(2, 3, 1).asnumpy().tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    return _created("_eye", ctx, N=N, M=M, k=k, dtype=dtype or "float32")
+    return _created("_eye", ctx, N=N, M=M, k=k, dtype=FLOAT if dtype is None else dtype)
 
 
 # -- files ----------------------------------------------------------------------------
+@signed
 def save(fname, data):
     """Save an array, a list of arrays, or a dict of names and arrays to a file."""
     write_whole(fname, _packed(data))
@@ -140,6 +135,7 @@ def _packed(data):
     return pack_arrays([onp.asarray(a.data) for a in arrays], names)
 
 
+@signed
 def load(fname):
     """Load the arrays of a file: a dict if they have names, else a list."""
     return _wrapped(*read_arrays(fname))

@@ -453,10 +453,7 @@ class Op:
         present = (v for v in inputs if v is not None)
         above = max(present, key=attrgetter("level"), default=base)  # ties: the first
         if above is None:
-            raise AttrError(
-                f"{self.name}: no input was given; call it as nd.{self.name} or sym.{self.name}, "
-                "which know what to make"
-            )
+            raise AttrError(f"{self.name}: no input was given; pass an array: nd.array(...)")
         result = above.interpret(self, inputs, attrs, name)
         if above.level == 0:
             self._remember(values, form, inputs, above, attrs)
@@ -487,10 +484,10 @@ class Op:
         if self.variadic:
             if len(args) == 1 and isinstance(args[0], (list, tuple)):
                 args = tuple(args[0])
-            inputs = [v for v in args if hasattr(v, "level")]
+            inputs = [v for v in args if hasattr(type(v), "level")]
             if not inputs:
-                raise AttrError(f"{self.name}: no input was given")
-            names, rest = (), [v for v in args if not hasattr(v, "level")]
+                raise AttrError(f"{self.name}: no input was given; pass an array: nd.array(...)")
+            names, rest = (), [v for v in args if not hasattr(type(v), "level")]
             kwargs.pop("num_args", None)
         else:
             names = self.inputs if isinstance(self.inputs, tuple) else self.inputs(None)
@@ -508,7 +505,7 @@ class Op:
             inputs = [v for v, n in zip(inputs, names, strict=True) if n in used or v is not None]
             inputs = inputs[: len(used)]
         for i, value in enumerate(inputs):
-            if value is not None and not hasattr(value, "level"):
+            if value is not None and not hasattr(type(value), "level"):
                 raise AttrError(
                     f"{self.name}: input '{(used or names)[i]}' is {described(value)}, but an "
                     f"NDArray or a Symbol is needed; wrap it in nd.array(...)"

@@ -87,7 +87,7 @@ class Parameter(metaclass=CheckedCall):
         shape = (shape,) if isinstance(shape, int) else shape
         kind = dtype_of(f"Parameter '{name}'", dtype)
         self.name, self.dtype, self.init = name, kind.type, init
-        initializers.create(init)  # raises now, not at initialization
+        initializers.create(init, f"Parameter '{name}'")  # raises now, not at initialization
         self.lr_mult, self.wd_mult = lr_mult, wd_mult
         self.allow_deferred_init = allow_deferred_init
         self._differentiable = differentiable

@@ -14,18 +14,19 @@ import numpy as np
 
 from minihybrid.core import lazy
 from minihybrid.core.arguments import arrays_in, restore
-from minihybrid.core.array import NDArray
+from minihybrid.core.array import NDArray, arrays
 from minihybrid.core.attribute import AttrScope
 from minihybrid.core.graph import Graph, topological
 from minihybrid.core.hooks import own_names
 from minihybrid.core.name import NameManager
 from minihybrid.core.nd import array
-from minihybrid.core.op import AttrError, HybridError, Node, Spec
+from minihybrid.core.op import AttrError, HybridError, Node, Spec, described
 from minihybrid.core.placement import copy_to
 from minihybrid.core.sym import Symbol, opened, var
 from minihybrid.core.tape import modes
 from minihybrid.core.tracing import CURRENT, TraceError, is_tracing
 from minihybrid.ops import OPS
+from minihybrid.ops.infix import Value
 from minihybrid.ops.shapes import axis_of
 from minihybrid.passes.control import Cond, While, check_variable, is_true
 from minihybrid.passes.foreach import Foreach, row_of
@@ -347,10 +348,11 @@ def boolean_mask(data, index, axis=0):
             "alone; leave the block that calls it without hybridize(), or keep the shape and "
             "write zeros by F.where"
         )
-    axis = axis_of("boolean_mask", axis, data.ndim)
+    data, index = arrays("contrib.boolean_mask", [data, index])
+    axis = axis_of("contrib.boolean_mask", axis, data.ndim)
     if index.shape != (data.shape[axis],):
         raise AttrError(
-            f"boolean_mask: index has shape {index.shape}, but axis {axis} of data "
+            f"contrib.boolean_mask: index has shape {index.shape}, but axis {axis} of data "
             f"{data.shape} needs {(data.shape[axis],)}"
         )
     (places,) = index.asnumpy().nonzero()
@@ -364,7 +366,17 @@ def isnan(data):
     >>> isnan(nd.array([1, float("nan"), float("inf")])).asnumpy()
     array([0., 1., 0.], dtype=float32)
     """
-    return data != data
+    return _of_value("isnan", data) != data
+
+
+def _of_value(name, data):
+    """Return an array or a symbol; raise an AttrError for others."""
+    if not isinstance(data, Value):
+        raise AttrError(
+            f"contrib.{name}: {described(data)} is given, but an NDArray or a Symbol is needed; "
+            "wrap it in nd.array(...)"
+        )
+    return data
 
 
 def isinf(data):
@@ -374,7 +386,7 @@ def isinf(data):
     >>> isinf(nd.array([1, float("nan"), float("inf")])).asnumpy()
     array([0., 0., 1.], dtype=float32)
     """
-    return (data - data != 0) * (data == data)  # inf - inf is NaN
+    return (_of_value("isinf", data) - data != 0) * (data == data)  # inf - inf is NaN
 
 
 def isfinite(data):
@@ -384,7 +396,7 @@ def isfinite(data):
     >>> isfinite(nd.array([1, float("nan"), float("inf")])).asnumpy()
     array([1., 0., 0.], dtype=float32)
     """
-    return data - data == 0
+    return _of_value("isfinite", data) - data == 0
 
 
 # as in MXNet

@@ -20,7 +20,6 @@ from minihybrid.core.block import HybridBlock
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import (
-    AttrError,
     PlaceError,
     ShapeError,
     checked,
@@ -307,11 +306,8 @@ class LogisticLoss(Loss):
 
     def __init__(self, weight=None, batch_axis=0, label_format="signed", **kwargs):
         super().__init__(weight, batch_axis, **kwargs)
-        if label_format not in ("signed", "binary"):
-            raise AttrError(
-                f"LogisticLoss: label_format={label_format!r}, but 'signed' or 'binary' is needed"
-            )
-        self._label_format = label_format
+        formats = choice("signed", "binary")
+        self._label_format = self.setting("label_format", label_format, formats)
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
         """Return the loss of each sample."""

@@ -58,13 +58,14 @@ class LRScheduler(Settings):
 
     def __call__(self, num_update):
         """Return the rate after `num_update` updates."""
+        num_update = checked(type(self).__name__, "num_update", num_update, length)
         if num_update < self.warmup_steps:
             return self.get_warmup_lr(num_update)
         return self.after_warmup(num_update)
 
     def after_warmup(self, num_update):
         """Return the rate after the warm-up."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: write after_warmup(self, num_update)")
 
 
 class FactorScheduler(LRScheduler):
@@ -121,6 +122,7 @@ class _Decay(LRScheduler):
         self.base_lr_orig, self.final_lr = base_lr, final_lr
         self.max_update = checked(type(self).__name__, "max_update", max_update, count)
         self.max_steps = self.max_update - self.warmup_steps
+        self.require(self.max_steps, f"warmup_steps={self.warmup_steps}, but another max_update")
 
     def after_warmup(self, num_update):
         """Return the rate, which is constant after `max_update`."""

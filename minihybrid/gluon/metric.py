@@ -13,6 +13,7 @@ import math
 import numpy
 
 from minihybrid.core.checked_call import CheckedCall
+from minihybrid.core.convert import to_numpy
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import (
@@ -58,7 +59,9 @@ def create(metric, *args, **kwargs):
     if isinstance(metric, (list, tuple)):
         return CompositeEvalMetric([create(m, *args, **kwargs) for m in metric])
     if str(metric).lower() not in REGISTRY:
-        raise AttrError(f"metric '{metric}' is unknown; there are {', '.join(sorted(REGISTRY))}")
+        raise AttrError(
+            f"metric.create: '{metric}' is unknown; there are {', '.join(sorted(REGISTRY))}"
+        )
     return REGISTRY[metric.lower()](*args, **kwargs)
 
 
@@ -115,7 +118,8 @@ class EvalMetric(metaclass=CheckedCall):
     def each(self, measure, labels, preds):
         """Yield `measure(label, prediction)` for each pair, as NumPy arrays."""
         labels, preds = self.pairs(labels, preds)
-        for label, pred in zip(map(as_numpy, labels), map(as_numpy, preds), strict=True):
+        labels, preds = ([as_numpy(v, self.name) for v in values] for values in (labels, preds))
+        for label, pred in zip(labels, preds, strict=True):
             try:
                 yield measure(label, pred)
             except HybridError:
@@ -205,9 +209,12 @@ def _pairs(name, value):
     return list(zip(name, value, strict=True)) if isinstance(name, list) else [(name, value)]
 
 
-def as_numpy(array):
-    """Convert an NDArray, or anything NumPy accepts, to a NumPy array."""
-    return array.asnumpy() if isinstance(array, NDArray) else numpy.asarray(array)
+def as_numpy(array, owner="metric"):
+    """Convert an NDArray, or numbers that NumPy accepts, to a NumPy array."""
+    if isinstance(array, NDArray):
+        return array.asnumpy()
+    to_numpy(owner, array, "float64")  # raises for others
+    return numpy.asarray(array)
 
 
 @register
@@ -590,8 +597,9 @@ class Loss(EvalMetric):
 
     def update(self, _, preds):
         """Add losses: an array or a list of arrays."""
-        preds = [preds] if isinstance(preds, NDArray) else preds
-        for pred in map(as_numpy, preds):
+        must_be_arrays(self.name, preds)
+        for pred in [preds] if isinstance(preds, NDArray) else preds:
+            pred = as_numpy(pred, self.name)
             self.add_up(float(pred.sum()), pred.size)
 
 

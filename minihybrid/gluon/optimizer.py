@@ -16,12 +16,14 @@ from types import SimpleNamespace
 import numpy as np
 
 from minihybrid.core import nd
+from minihybrid.core.array import arrays
 from minihybrid.core.checked_call import Settings
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
 from minihybrid.core.op import (
     AttrError,
     ShapeError,
+    checked,
     choice,
     count,
     described,
@@ -40,6 +42,13 @@ from minihybrid.ops.reduce import mean, sum_
 from minihybrid.runtime.overwrites import overwrite
 
 maximum, minimum = FUNCTIONS["maximum"], FUNCTIONS["minimum"]
+
+
+def _names(value):
+    """A dict from index to name."""
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value.values()):
+        raise ValueError
+    return dict(value)
 
 
 class Optimizer(Settings):
@@ -100,7 +109,9 @@ class Optimizer(Settings):
         self.multi_precision = multi_precision
         self.begin_num_update = self.num_update = begin_num_update
         self._index_update_count = {}
-        self.idx2name, self.param_dict = dict(param_idx2name or {}), param_dict or {}
+        idx2name = {} if param_idx2name is None else param_idx2name
+        self.idx2name = checked("Optimizer", "param_idx2name", idx2name, _names)
+        self.param_dict = param_dict or {}
         self._symbol_attrs = sym.attr_dict() if sym is not None else {}
         self.set_lr_mult({})
         self.set_wd_mult({})
@@ -126,7 +137,9 @@ class Optimizer(Settings):
                  decay, and the rule has no `wd`.
         lr, wd:  inputs of shape (1,), like all `rates`, so that new values don't retrace.
         """
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__}: write rule(self, weight, grad, *states, lr, wd)"
+        )
 
     def rates(self, index):
         """Return name -> scalar: the inputs of `rule` that depend on time or weight."""
@@ -180,8 +193,22 @@ class Optimizer(Settings):
 
     def update(self, index, weight, grad, state):
         """Update one weight and its `state` (from `create_state`) in place."""
+        grad = self._gradient(weight, grad)
         self._update_count(index)
-        self._apply_to(weight, grad.detach(), state, self.numbers(index))
+        self._apply_to(weight, grad, state, self.numbers(index))
+
+    def _gradient(self, weight, grad):
+        """Return a weight's gradient, off the tape.
+
+        Raises:  AttrError unless both are arrays; ShapeError unless they have one shape.
+        """
+        weight, grad = arrays(f"{type(self).__name__}.update", [weight, grad])
+        if grad.shape != weight.shape:
+            raise ShapeError(
+                f"{type(self).__name__}.update: the gradient has shape {grad.shape}, but the "
+                f"weight's shape {weight.shape} is needed"
+            )
+        return grad.detach()
 
     def _apply_to(self, weight, grad, state, numbers):
         """Apply the rule to a weight and its state, in place."""
@@ -834,7 +861,7 @@ class SGLD(Optimizer):
         """Update one weight, uncompiled because it draws random numbers."""
         self._update_count(index)
         lr, wd = self._get_lr(index), self._get_wd(index)
-        grad = grad.detach() * self.rescale_grad
+        grad = self._gradient(weight, grad) * self.rescale_grad
         if self.clip_gradient:
             grad = clip(grad, -self.clip_gradient, self.clip_gradient)
         step = (grad + weight.detach() * wd) * (lr / 2)
@@ -910,7 +937,7 @@ class LBSGD(SGD):
         super().__init__(momentum, multi_precision=multi_precision, **kwargs)
         self.warmup_strategy, self.warmup_epochs = warmup_strategy, warmup_epochs
         self.batch_scale, self.updates_per_epoch = batch_scale, updates_per_epoch
-        self.init_updates = begin_epoch * updates_per_epoch
+        self.init_updates = checked("LBSGD", "begin_epoch", begin_epoch, length) * updates_per_epoch
         self._gathered = {}  # index -> (number of updates, accumulated gradient)
 
     def update(self, index, weight, grad, state):
@@ -918,7 +945,7 @@ class LBSGD(SGD):
         lr, wd = self._get_lr(index), self._get_wd(index)
         self._update_count(index)
         n, total = self._gathered.get(index, (self.init_updates, 0))
-        n, total = n + 1, grad.detach() + total
+        n, total = n + 1, self._gradient(weight, grad) + total
         self._gathered[index] = n, total
         if n % self.batch_scale:
             return

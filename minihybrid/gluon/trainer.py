@@ -238,6 +238,10 @@ class Trainer(metaclass=CheckedCall):
         """The current learning rate."""
         return self._optimizer.learning_rate
 
+    @learning_rate.setter
+    def learning_rate(self, lr):
+        raise AttrError("Trainer.learning_rate = lr: write trainer.set_learning_rate(lr)")
+
     def set_learning_rate(self, lr):
         """Set the learning rate.
 

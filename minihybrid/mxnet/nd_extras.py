@@ -12,9 +12,10 @@ import numpy as np
 from minihybrid.core import nd
 from minihybrid.core.array import NDArray, dense
 from minihybrid.core.array import arrays as given_arrays
+from minihybrid.core.checked_call import signed
 from minihybrid.core.convert import OneElement
 from minihybrid.core.hooks import FACES
-from minihybrid.core.op import AttrError, described
+from minihybrid.core.op import AttrError, ShapeError, boolean, checked, described
 from minihybrid.ops import OPS
 
 
@@ -40,6 +41,7 @@ class Sparse:
 sparse = Sparse()
 
 
+@signed
 def from_numpy(ndarray, zero_copy=True):
     """Return an array that shares NumPy's memory, or copies it with zero_copy=False."""
     if type(ndarray) is OneElement:
@@ -53,14 +55,16 @@ def from_numpy(ndarray, zero_copy=True):
     return NDArray(ndarray if zero_copy else ndarray.copy())
 
 
+@signed
 def concatenate(arrays, axis=0, always_copy=True):
     """Concatenate along an axis; a single array is copied unless always_copy=False."""
     parts = given_arrays("nd.concatenate", arrays)
-    if len(parts) == 1 and not always_copy:
+    if not checked("nd.concatenate", "always_copy", always_copy, boolean) and len(parts) == 1:
         return parts[0]
     return OPS["Concat"](*parts, dim=axis)
 
 
+@signed
 def histogram(a, bins=10, range=None):
     """Return the counts of elements per bin, and the bin edges.
 
@@ -81,12 +85,16 @@ def histogram(a, bins=10, range=None):
     return OPS["_histogram"](a, bin_cnt=bins, range=range)
 
 
+@signed
 def onehot_encode(indices, out):
     """Write the one-hot vectors of indices into the rows of `out`."""
     given_arrays("nd.onehot_encode", [indices, out])
+    if out.ndim != 2:
+        raise ShapeError(f"nd.onehot_encode: out has shape {out.shape}, but rows (N, K) are needed")
     return out.copy_from(OPS["one_hot"](indices, depth=out.shape[1], dtype=out.dtype))
 
 
+@signed
 def reset_arrays(*arrays, num_arrays=None):
     """Fill arrays with zeros."""
     for each in given_arrays("nd.reset_arrays", arrays):

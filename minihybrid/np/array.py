@@ -16,7 +16,7 @@ import numpy as onp
 
 from minihybrid.core.array import STATE, NDArray, look_up, places
 from minihybrid.core.checked_call import signed
-from minihybrid.core.convert import dtype_of
+from minihybrid.core.convert import dtype_of, to_numpy
 from minihybrid.core.op import AttrError, DTypeError, PlaceError, ShapeError
 from minihybrid.core.placement import copy_to
 from minihybrid.core.sym import Symbol, constant
@@ -203,7 +203,8 @@ class ndarray(Numpy, NDArray):
     def convert(self, other, op):
         """Convert a NumPy operand to an np.ndarray."""
         if isinstance(other, onp.ndarray):
-            return self.on_device(other)
+            kind = other.dtype if other.dtype.kind in "biufV" else "float32"
+            return self.on_device(to_numpy(op, other, kind))
         raise AttrError(
             f"{op}: an np.ndarray and a {type(other).__name__} do not "
             "combine; make an array of it with np.array(...)"
@@ -239,8 +240,11 @@ class ndarray(Numpy, NDArray):
             return super().item()
         try:
             return onp.asarray(self.data).item(*args)
-        except (IndexError, TypeError, ValueError) as error:
-            raise PlaceError(f"ndarray.item: {error}; the array has shape {self.shape}") from None
+        except (IndexError, OverflowError, TypeError, ValueError):
+            place = ", ".join(map(repr, args))
+            raise PlaceError(
+                f"ndarray.item: ({place:.60}) names no element of an array of shape {self.shape}"
+            ) from None
 
     def tolist(self):
         """Return the elements as nested lists."""

@@ -18,7 +18,7 @@ from minihybrid.core.placement import copy_to
 from minihybrid.core.tracing import is_direct
 from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.np.functions import BOOLS
-from minihybrid.np.public import FUNCTIONS, guarded, lengths, on_tape
+from minihybrid.np.public import FUNCTIONS, guarded, lengths, on_tape, opened
 from minihybrid.np.rearrange import row_major
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import Unknown, Value, is_number, put
@@ -50,18 +50,12 @@ def array(object, dtype=None, ctx=None):
     if isinstance(object, NDArray):
         object = onp.asarray(object.data)
     elif isinstance(object, (list, tuple)):
-        object = _opened(object)
-    default = object.dtype if isinstance(object, (onp.ndarray, onp.generic)) else FLOAT
+        object = opened(object)
+    kind = getattr(object, "dtype", FLOAT)
+    default = kind if onp.dtype(kind).kind in "biufV" else FLOAT
     values = to_numpy("np.array", object, default if dtype is None else dtype)
     values = onp.asarray(values, order="C")
     return _Symbol.constant(values.copy()) if is_direct() else ndarray(copy_to(values, context))
-
-
-def _opened(values):
-    """Replace the arrays in nested lists by NumPy arrays."""
-    if isinstance(values, (list, tuple)):
-        return [_opened(v) for v in values]
-    return onp.asarray(values.data) if isinstance(values, NDArray) else values
 
 
 class Creation:

@@ -16,7 +16,7 @@ from minihybrid.core.context import CPU
 from minihybrid.core.op import AttrError, HybridError, Op, ShapeError, Spec
 from minihybrid.core.placement import context_of, copy_to
 from minihybrid.np.array import ndarray
-from minihybrid.np.public import FUNCTIONS, flat, guarded, lengths, on_tape, public
+from minihybrid.np.public import FUNCTIONS, flat, guarded, lengths, on_tape, public, wrong_value
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import Unknown, Value, is_number
 from minihybrid.ops.linalg import LinAlgError
@@ -74,12 +74,12 @@ def computed_by_numpy(name, function):
             out = function(*plain(args), **{key: plain(v) for key, v in kwargs.items()})
         except onp.linalg.LinAlgError as error:
             raise LinAlgError(f"{name}: {error}") from None
+        except (ValueError, IndexError) as error:
+            raise AttrError(wrong_value(name, call, args, kwargs, str(error))) from None
         except TypeError:
             if text := misfit(name, function, args, kwargs):
                 raise AttrError(text) from None
             raise
-        except (ValueError, IndexError) as error:
-            raise AttrError(f"{name}: {error}") from None
         is_slope = any(getattr(v, "dtype", onp.dtype(int)).kind == "f" for v in flat(out))
         if is_slope and name not in STEPS and any(map(on_tape, values)):
             raise HybridError(

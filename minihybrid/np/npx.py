@@ -11,6 +11,7 @@ Not supported: image and bounding box operators.
 """
 
 from minihybrid.core import nd as _nd
+from minihybrid.core.checked_call import signed
 from minihybrid.core.context import Context, cpu, current_context, gpu, num_gpus, simulated_gpu
 from minihybrid.core.nd import waitall
 from minihybrid.mxnet.util import is_np_array, is_np_shape, np_shape, reset_np, set_np, use_np
@@ -91,11 +92,13 @@ class _RandomSeed:
 random = _RandomSeed()
 
 
+@signed
 def save(file, arr):
     """Write an array, a list of arrays or a dict of them to a file."""
     _nd.save(file, arr)
 
 
+@signed
 def load(file):
     """Load the arrays that `save` wrote, as a list or a dict."""
     with np_shape():

@@ -8,12 +8,28 @@ have their default.
 """
 
 import functools
+import inspect
+import re
+from numbers import Real
 
 import numpy as onp
 
-from minihybrid.core.array import STATE
+from minihybrid.core.array import STATE, NDArray
 from minihybrid.core.call_errors import misfit
-from minihybrid.core.op import UNEXPECTED, AttrError, DTypeError, HybridError, ShapeError, described
+from minihybrid.core.op import (
+    UNEXPECTED,
+    AttrError,
+    DTypeError,
+    HybridError,
+    ShapeError,
+    axes,
+    boolean,
+    described,
+    described_kind,
+    dtype,
+    integer,
+    shape,
+)
 from minihybrid.ops.infix import Value, put, said_by
 
 FUNCTIONS = {}  # name -> function of values in `mx.np`
@@ -52,24 +68,79 @@ def guarded(owner, function, is_method=False, parents=(), has_out=False):
         except HybridError as error:
             said_by(owner, error)
             raise
-        except (*UNEXPECTED, AttributeError) as error:
+        except (*UNEXPECTED, AttributeError):
             bound = functools.partial(function, args[0]) if is_method else function
             text = misfit(owner, bound, args[is_method:], kwargs, parents)
-            failure, unknown = error, {k for k in kwargs if f"'{k}'" in (text or "")}
+            unknown = {k for k in kwargs if f"'{k}'" in (text or "")}
         idle = {k for k in unknown if _is_idle(k, kwargs[k])}
         if idle:
             kwargs = {k: v for k, v in kwargs.items() if k not in idle}
             return call(*args, **kwargs) if out is None else call(*args, out=out, **kwargs)
-        if text is None:
-            inputs = [
-                *map(_brief, args[is_method:]),
-                *(f"{k}={_brief(v)}" for k, v in kwargs.items()),
-            ]
-            text = f"{owner}: can't compute with {', '.join(inputs) or 'nothing'} ({failure})"
-            raise AttrError(text) from failure
-        raise AttrError(text)
+        raise AttrError(text or wrong_value(owner, bound, args[is_method:], kwargs))
 
     return call
+
+
+def array_like(value):
+    """An array, a number, or numbers in (nested) lists of one length."""
+    leaves = flat(value)
+    for leaf in leaves:
+        kind = getattr(getattr(leaf, "dtype", None), "kind", None)
+        if not isinstance(leaf, (Value, Real)) and kind not in (*"biufV",):
+            raise ValueError
+    if not any(getattr(leaf, "level", 0) for leaf in leaves):
+        onp.asarray(opened(value))  # raises for rows of different lengths
+
+
+def array_only(value):
+    """An np.ndarray, which np.array(...) makes."""
+    if not isinstance(value, Value):
+        raise ValueError
+
+
+def opened(values):
+    """Replace the arrays in nested lists by NumPy arrays."""
+    if isinstance(values, (list, tuple)):
+        return [opened(v) for v in values]
+    return onp.asarray(values.data) if isinstance(values, NDArray) else values
+
+
+KINDS = {  # argument -> its kind; the others are arrays, or have defaults that show it
+    **dict.fromkeys("M N axis1 axis2 decimals k n num offset".split(), integer),
+    **dict.fromkeys("axis shift".split(), axes),
+    **dict.fromkeys("dimensions indices_or_sections newshape reps shape size".split(), shape),
+    "dtype": dtype,
+    "out": array_only,
+}
+
+
+def wrong_value(owner, function, args, kwargs, reason=None):
+    """Return the message for the argument on which NumPy or Python failed, as far as its kind
+    shows, or else for all of them.
+
+    reason:  NumPy's own message for arguments whose kinds are right.
+    """
+    names = inspect.signature(function)
+    given = [
+        (p, value, "" if p.kind is p.VAR_POSITIONAL else f"{p.name}=")
+        for name, values in names.bind(*args, **kwargs).arguments.items()
+        for p in [names.parameters[name]]
+        for value in (values if p.kind is p.VAR_POSITIONAL else [values])
+        if p.kind is not p.VAR_KEYWORD and value is not p.default
+    ]
+    for arrays in (array_like,) if reason else (array_like, array_only):
+        for p, value, title in given:
+            kind = arrays if p.default is p.empty else array_like
+            kind = KINDS.get(p.name, boolean if isinstance(p.default, bool) else kind)
+            try:
+                kind(value)
+            except (HybridError, *UNEXPECTED):
+                needed = described_kind(kind)
+                return f"{owner}: {title}{_brief(value)} does not fit; needed: {needed}"
+    if reason and not re.search("broadcast|truth value|a sequence", reason):
+        return f"{owner}: {reason.rstrip('.').replace('. ', '; ')}"
+    texts = " and ".join(f"{title}{_brief(value)}" for _, value, title in given)
+    return f"{owner}: {texts or 'nothing'} does not fit; help({owner}) lists what does"
 
 
 def _is_idle(name, value):
@@ -82,10 +153,8 @@ def _is_idle(name, value):
 
 def _brief(value):
     """Describe an argument for an error; arrays are shown by shape."""
-    shape = (
-        getattr(value, "shape", None) if not isinstance(value, Value) or not value.level else None
-    )
-    return described(value) if shape is None else f"an array of shape {shape}"
+    is_array = isinstance(value, Value) and not value.level or isinstance(value, onp.ndarray)
+    return f"an array of shape {value.shape}" if is_array else described(value)
 
 
 def _takes_out(function, out=None):

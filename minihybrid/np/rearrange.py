@@ -6,7 +6,7 @@ Not supported: lists of symbols as indices.
 
 import numpy as onp
 
-from minihybrid.core.op import AttrError, ShapeError
+from minihybrid.core.op import AttrError, ShapeError, checked, integer, length
 from minihybrid.np.functions import BOOLS, beside, broadcast_to, promote
 from minihybrid.np.public import FUNCTIONS, kind_of, lengths, public
 from minihybrid.ops import OPS
@@ -136,7 +136,7 @@ def _cuts(n, indices_or_sections, equal, name):
     if not isinstance(indices_or_sections, int):
         ends = [slice(0, i).indices(n)[1] for i in indices_or_sections]
         return list(zip([0, *ends], [*ends, n], strict=True))
-    parts = indices_or_sections
+    parts = checked(name, "indices_or_sections", indices_or_sections, integer)
     if parts < 1 or equal and n % parts:
         raise ShapeError(
             f"{name}: an axis of length {n} does not divide into {parts} "
@@ -404,7 +404,10 @@ def meshgrid(*xi, indexing="xy"):
 @public
 def diff(a, n=1, axis=-1):
     """Return the n-th difference of adjacent elements."""
+    n = checked("np.diff", "n", n, length)
     for _ in range(n):
+        if a.level == 0 and not a.size:
+            break  # as all further differences
         a = OPS["slice_axis"](a, axis=axis, begin=1, end=None) - OPS["slice_axis"](
             a, axis=axis, begin=0, end=-1
         )

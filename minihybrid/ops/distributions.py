@@ -5,7 +5,7 @@ Limits: there is one random stream.
 
 from minihybrid.core.context import check_context
 from minihybrid.core.op import AttrError, checked, positive
-from minihybrid.ops.infix import naming, put, writable
+from minihybrid.ops.infix import Value, naming, put, writable
 from minihybrid.ops.random import seed
 from minihybrid.ops.registry import OPS
 
@@ -25,12 +25,12 @@ class Random:
         if out is not None:
             shape = writable(f"random.{name}", out).shape if shape is None else shape
         attrs = {k: v for k, v in (("shape", shape), ("dtype", dtype)) if v is not None}
-        if any(hasattr(v, "level") for v in params.values()):
+        if any(isinstance(v, Value) for v in params.values()):
             if f"_sample_{name}" not in OPS:
                 raise AttrError(
                     f"random.{name}: {', '.join(params)} must be numbers, found an array"
                 )
-            if not all(hasattr(v, "level") for v in params.values()):
+            if not all(isinstance(v, Value) for v in params.values()):
                 raise AttrError(
                     f"random.{name}: {', '.join(params)} must all be arrays or all be numbers"
                 )
@@ -38,8 +38,7 @@ class Random:
         else:
             op = OPS[f"_random_{name}"]
             with check_context(ctx):
-                attrs = naming(f"random.{name}", op.normalize)(params | attrs)
-                result = naming(f"random.{name}", self._interpret)(op, [], attrs)
+                result = self._interpret(op, [], op.normalize(params | attrs))
         return put(f"random.{name}", result, out)
 
     def uniform(self, low=0.0, high=1.0, shape=None, dtype=None, ctx=None, out=None):
@@ -62,7 +61,7 @@ class Random:
         """Draw from the exponential distribution with mean `scale`."""
         scale = (
             scale
-            if hasattr(scale, "level")
+            if isinstance(scale, Value)
             else checked("random.exponential", "scale", scale, positive)
         )
         return self._draw("exponential", {"lam": 1.0 / scale}, shape, dtype, ctx, out)
@@ -105,3 +104,8 @@ class Random:
         if name.endswith("_like") and f"_random_{name}" in OPS:
             return OPS[f"_random_{name}"]
         raise AttributeError(f"random has no function '{name}'")
+
+
+for _name, _draw in list(vars(Random).items()):
+    if not _name.startswith("_") and _name != "seed":
+        setattr(Random, _name, naming(f"random.{_name}", _draw))

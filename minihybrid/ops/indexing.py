@@ -533,6 +533,12 @@ ravel_multi_index = register(
 )
 
 
+def _unravel_rule(old, shape):
+    if not shape:
+        raise ShapeError("unravel_index: shape=() has no axes; needed: one or more lengths")
+    return (len(shape), *old)
+
+
 def _unravel_expand(specs, data, shape):
     whole = cast(data, dtype="int64")
     rows = []
@@ -547,7 +553,7 @@ unravel_index = register(
     "_unravel_index",
     "unravel_index",
     attrs={"shape": (shape, REQUIRED)},
-    infer=forward(lambda old, shape: (len(shape), *old)),
+    infer=forward(_unravel_rule),
     expand=_unravel_expand,
     doc="(N,) places in row-major order -> (axes, N) indices.",
 )

@@ -19,7 +19,15 @@ from minihybrid.core import hooks
 from minihybrid.core.attribute import KNOWN, AttrScope
 from minihybrid.core.context import check_context
 from minihybrid.core.hooks import FACES, own_names
-from minihybrid.core.op import AttrError, HybridError, PlaceError, ShapeError, described
+from minihybrid.core.op import (
+    AttrError,
+    HybridError,
+    PlaceError,
+    ShapeError,
+    boolean,
+    checked,
+    described,
+)
 from minihybrid.core.source_lines import is_ours
 from minihybrid.ops.registry import OPS, is_own
 from minihybrid.ops.signatures import Called
@@ -41,9 +49,6 @@ def said_by(name, error):
     text = f"{name}: {rest if inner else text}"
     if name.startswith(("np", "ndarray")):
         text = text.replace("an NDArray", "an np.ndarray").replace("nd.array(", "np.array(")
-        text = re.sub(
-            r"call it as nd\.\w+ or .*", "pass an array, as np.array(...) makes one", text
-        )
     error.args = (text,)
     shorten(error)
 
@@ -125,7 +130,10 @@ def refuse_parameter(value, sign):
 
 def is_number(value):
     """Return whether an operand is a Python or NumPy scalar."""
-    return type(value) in USUAL or isinstance(value, Number) or getattr(value, "shape", None) == ()
+    if type(value) in USUAL:
+        return True
+    is_real = isinstance(value, Number) and not isinstance(value, complex)
+    return is_real or getattr(value, "shape", None) == ()
 
 
 def absent(self, name):
@@ -194,7 +202,9 @@ class Value:
     @partial(naming, "astype")
     def astype(self, dtype, copy=True):
         """Convert to a dtype; with copy=False, return this array if it has that dtype."""
-        if not copy and self.level == 0 and self.data.dtype == dtype:
+        if copy is not True and not checked("astype", "copy", copy, boolean):
+            copy = self.level or self.data.dtype != dtype
+        if not copy:
             return self
         return OPS["Cast"](self, dtype=dtype)
 
@@ -212,7 +222,7 @@ class Value:
         if ellipses:
             at = ellipses[0]
             keys = keys[:at] + (slice(None),) * (len(shape) - len(keys) + 1) + keys[at + 1 :]
-        if any(hasattr(k, "level") for k in keys):
+        if any(isinstance(k, Value) for k in keys):
             raise AttrError(
                 f"x[{' '.join(repr(key).split())[:60]}]: a condition keeps as many elements as it "
                 "likes, which no graph can "
@@ -265,6 +275,7 @@ class Value:
         """Flatten (N, a, b, ...) to (N, a * b * ...); the result is a copy."""
         return OPS["Flatten"](self)
 
+    @partial(naming, "split_v2")
     def split_v2(self, indices_or_sections, axis=0, squeeze_axis=False):
         """Split into equal parts (an integer), or at indices (a tuple)."""
         return split_v2(self, indices_or_sections, axis, squeeze_axis)
@@ -294,6 +305,7 @@ for _names, _sign, _cure in (
     ("lshift rlshift", "x << y", "x * 2 ** y"),
     ("rshift rrshift", "x >> y", "floor(x / 2 ** y)"),
     ("round", "round(x)", "x.round()"),
+    ("pos", "+x", "x"),
 ):
     for _name in _names.split():
         setattr(Value, f"__{_name}__", _no_sign(_sign, _cure))
@@ -426,7 +438,7 @@ def writable(owner, out):
 
     Raises:  AttrError unless it is an array.
     """
-    if not hasattr(out, "copy_from"):
+    if not isinstance(out, Value):
         raise AttrError(
             f"{owner}: out= must be an NDArray, found {described(out)}; make one with nd.array(...)"
         )
@@ -434,8 +446,20 @@ def writable(owner, out):
 
 
 def put(owner, result, out):
-    """Return a result, stored in the array `out` if one is given."""
-    return result if out is None else writable(owner, out).copy_from(result)
+    """Return a result, stored in the array `out` if one is given.
+
+    Raises:  ShapeError if `out` has another shape.
+    """
+    if out is None:
+        return result
+    results = result if isinstance(result, tuple) else (result,)
+    is_array = not (writable(owner, out).level or results[0].level)
+    if is_array and [r.shape for r in results] != [out.shape]:
+        raise ShapeError(
+            f"{owner}: out= has shape {out.shape}, but the result has shape "
+            f"{' and '.join(str(r.shape) for r in results)}"
+        )
+    return out.copy_from(result)
 
 
 @cache
@@ -450,15 +474,15 @@ def reading(op, name, base, title):
             node_attrs = {k: kwargs.pop(k) for k in KNOWN & kwargs.keys()} | (attr or {})
             with AttrScope(**{k: str(v) for k, v in node_attrs.items()}):
                 return call(*args, name=name, out=out, ctx=ctx, **kwargs)
-        if ctx is not None:
-            with check_context(ctx):
-                return call(*args, name=name, out=out, **kwargs)
         try:
+            if ctx is not None:
+                with check_context(ctx):
+                    return call(*args, name=name, out=out, **kwargs)
             result = op.applied(args, kwargs, name, base)
+            return result if out is None else put(title, result, out)
         except HybridError as error:
             said_by(title, error)
             raise
-        return result if out is None else put(title, result, out)
 
     call.__name__ = call.__qualname__ = name
     attrs = ", ".join(f"{k}=..." for k in op.attrs)

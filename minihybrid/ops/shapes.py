@@ -8,7 +8,7 @@ Not supported: data-dependent shapes.
 
 import numpy as np
 
-from minihybrid.core.op import DTypeError, ShapeError, Spec
+from minihybrid.core.op import AttrError, DTypeError, ShapeError, Spec, described
 
 
 def common_dtype(op, specs):
@@ -99,6 +99,8 @@ def broadcast(op, specs):
 
 def axis_of(op, axis, ndim):
     """Return a checked, nonnegative axis."""
+    if not isinstance(axis, (int, np.integer)):
+        raise AttrError(f"{op}: axis={described(axis)} does not fit; needed: a whole number")
     if not -ndim <= axis < ndim:
         raise ShapeError(f"{op}: axis {axis} does not exist in {ndim} dimensions")
     return axis % ndim

@@ -17,7 +17,7 @@ import numpy as np
 from minihybrid.core.array import NDArray, arrays
 from minihybrid.core.context import Context
 from minihybrid.core.hooks import own_names
-from minihybrid.core.op import AttrError, HybridError
+from minihybrid.core.op import AttrError, HybridError, described
 from minihybrid.runtime.device import Device, device_of
 from minihybrid.runtime.device_array import DeviceArray
 from minihybrid.runtime.dlpack import CUDA, KINDS, Producer, mark_consumed, opened, strides_of
@@ -46,9 +46,9 @@ def from_dlpack(x: Any) -> NDArray:
     """
     if type(x).__name__ == "PyCapsule":
         x = Producer(x)
-    if not hasattr(x, "__dlpack__") and hasattr(x, "__cuda_array_interface__"):
-        return NDArray(_from_cuda(x, x.__cuda_array_interface__))
-    if not hasattr(x, "__dlpack__"):
+    if isinstance(x, type) or not hasattr(x, "__dlpack__"):
+        if not isinstance(x, type) and hasattr(x, "__cuda_array_interface__"):
+            return NDArray(_from_cuda(x, x.__cuda_array_interface__))
         raise AttrError(
             f"from_dlpack: a {type(x).__name__} has no __dlpack__ method; "
             "make an array of it with nd.array(...)"
@@ -56,7 +56,10 @@ def from_dlpack(x: Any) -> NDArray:
     kind, number = x.__dlpack_device__()
     if kind == CUDA:
         return NDArray(_from_capsule(x, number))
-    array = np.from_dlpack(x)
+    try:
+        array = np.from_dlpack(x)
+    except (BufferError, TypeError):
+        raise AttrError(f"from_dlpack: {described(x)} is no array of numbers") from None
     _check_dense(array.shape, array.strides, array.dtype)
     return NDArray(array)
 

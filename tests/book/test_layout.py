@@ -110,6 +110,7 @@ UPWARD = {
     ("core.block", "runtime.op_hooks"): "`net.register_op_hook`",
     ("core.block", "view.layers"): "`net.summary`",
     ("core.checked_call", "core.call_errors"): "the sentence of an error",
+    ("core.checked_call", "ops.infix"): "the sentence of an error",
     ("core.compiled", "runtime.donation"): "what `reuse` and `donatable` have entered",
     ("core.context", "runtime.device"): "`num_gpus()`",
     ("core.files", "formats.foreign"): "an existing file is replaced",

@@ -111,7 +111,7 @@ def test_a_rolled_over_rest_begins_the_next_round():
     assert len(sampler) == 1 and list(sampler) == [[0, 1, 2]]
     assert len(sampler) == 2 and list(sampler) == [[3, 4, 0], [1, 2, 3]]
     assert list(sampler) == [[4, 0, 1], [2, 3, 4]]
-    with pytest.raises(AttrError, match="last_batch='drop', but 'keep', 'discard'"):
+    with pytest.raises(AttrError, match="last_batch='drop' .*needed: one of keep, discard"):
         BatchSampler(SequentialSampler(5), 3, "drop")
 
 

@@ -129,7 +129,7 @@ def test_short_names():
 
 
 def test_an_unknown_label_format_is_an_error():
-    with pytest.raises(AttrError, match="label_format='ternary', but 'signed' or"):
+    with pytest.raises(AttrError, match="label_format='ternary' .*needed: one of signed, binary"):
         gluon.loss.LogisticLoss(label_format="ternary")
 
 

@@ -6,6 +6,7 @@ was called. What is taken in silence must work afterwards, too.
 """
 
 import inspect
+import re
 import traceback
 import warnings
 from contextlib import contextmanager
@@ -177,6 +178,187 @@ def test_a_wrong_call_of_a_public_name_is_a_sentence(name):
         tried += refused(lambda v=value: call(v))
         tried += refused(lambda v=value: call(X, v))
     assert tried or name.endswith(("Sequential", "Block"))
+
+
+# -- every function and method speaks of itself ----------------------------------------
+OTHERS = [
+    *(v for v in WRONG if not isinstance(v, sym.Symbol)),
+    [[1, 2], [3]],
+    [None],
+    ["a"],
+    (0, 0),
+    (2, -3),
+    7,
+    1j,
+    b"ab",
+    slice(0, 1),
+    nd.NDArray,
+    np.array([object()]),
+    np.array([1j]),
+    nd.ones((4, 5)),
+    nd.zeros((0, 3)),
+    gluon.Parameter("w", shape=(2, 3)),
+]
+OF_PYTHON_OR_NUMPY = re.compile(
+    r"no attribute|not subscriptable|not iterable|not callable|unhashable|has no len|inhomogeneous"
+    r"|not supported (between|for)|unsupported operand|bad operand|could not|cannot be interpreted"
+    r"|can't multiply|truth value|ufunc|with a sequence|must be real|must be str|Error\b"
+    r"|do not go together|float\(\) argument|int\(\) argument|Python int|member_descriptor"
+)
+PRIVATE = re.compile(r"(?<![\w.])_[a-z]\w+: |\b_?npi?_\w+")
+# Functions whose errors are those of a user's functions, or name the source of their bytes.
+OTHERS_ERRORS = {"foreach", "while_loop", "cond", "load_frombuffer"}
+
+
+def functions_of(space, title, kind, *heads):
+    """Each function of a namespace: name -> (function, kind of its arrays, starts of errors)."""
+    for name in dir(space):
+        function = getattr(space, name)
+        is_function = callable(function) and not isinstance(function, type)
+        if is_function and not name.startswith("_") and name not in OTHERS_ERRORS | {"waitall"}:
+            yield f"{title}.{name}", (function, kind, [f"{head}{name}: " for head in heads])
+
+
+def methods_of(kind, title, make):
+    """Each method of an array's class, as a function."""
+    inner = "interpret composed path lines_up convert constant part on_device wait_to_read asnumpy"
+    for name in sorted(set(dir(kind)) - set(inner.split())):
+        method = inspect.getattr_static(kind, name)
+        if inspect.isfunction(method) and not name.startswith("_"):
+            # An alias such as as_in_ctx speaks of the method, and copy_from of its assignment.
+            names = {name, method.__name__}
+            heads = [f"{head}{n}: " for head in (f"{title}.", "", "NDArray.") for n in names]
+            heads += ["x[...] = y: "] * (name == "copy_from")
+            yield f"{title}.{name}", (on_ones(make, name, method), make, heads)
+
+
+def on_ones(make, name, method):
+    """A method as a function, which calls it on an array of ones."""
+
+    def function(*args, **kwargs):
+        return getattr(make(np.ones((2, 3), "float32")), name)(*args, **kwargs)
+
+    signature = inspect.signature(method)
+    function.__signature__ = signature.replace(parameters=[*signature.parameters.values()][1:])
+    return function
+
+
+CALLED = dict(
+    [
+        *functions_of(mx.np, "np", mx.np.array, "np."),
+        *functions_of(mx.np.linalg, "np.linalg", mx.np.array, "np.linalg."),
+        *functions_of(mx.np.random, "np.random", mx.np.array, "np.random."),
+        *functions_of(nd, "nd", nd.array, "", "nd."),
+        *functions_of(nd.linalg, "nd.linalg", nd.array, "linalg."),
+        *functions_of(nd.random, "nd.random", nd.array, "random."),
+        *functions_of(nd.contrib, "nd.contrib", nd.array, "contrib."),
+        *methods_of(mx.np.ndarray, "ndarray", mx.np.array),
+        *methods_of(nd.NDArray, "NDArray", nd.array),
+    ]
+)
+
+
+@pytest.mark.parametrize("name", sorted(CALLED))
+def test_an_error_starts_with_the_name_that_the_caller_wrote(name, tmp_path, monkeypatch):
+    """In words of ours: none of Python's or NumPy's, and no operator's private name."""
+    monkeypatch.chdir(tmp_path)  # some save files
+    function, make, heads = CALLED[name]
+    x = make(np.ones((2, 3), "float32"))
+    keywords = [
+        p.name
+        for p in inspect.signature(function).parameters.values()
+        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.default is not p.empty
+    ]
+    calls = [((), {}), ((x, x), {"misspelt_keyword": 1})]
+    for value in OTHERS:
+        value = value.as_np_ndarray() if make is mx.np.array and value is X else value
+        calls += [((value,), {}), ((x, value), {}), ((x, x, value), {})]
+        calls += [((x,), {key: value}) for key in keywords if key not in ("name", "attr")]
+    for args, kwargs in calls:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                function(*args, **kwargs)
+        except Exception as error:
+            judge(error)
+            text = re.sub(r"'[^']*'|<[^>]*>", "", str(error))
+            if isinstance(error, mx.HybridError):
+                assert str(error).startswith(tuple(heads)), (args, kwargs, str(error))
+                assert not OF_PYTHON_OR_NUMPY.search(text), (args, kwargs, str(error))
+                assert not PRIVATE.search(text), (args, kwargs, str(error))
+
+
+LOSSES = [kind for kind in own(gluon.loss) if inspect.isclass(kind) and kind is not gluon.loss.Loss]
+
+
+@pytest.mark.parametrize("kind", LOSSES, ids=lambda kind: kind.__name__)
+def test_a_loss_of_symbols_names_itself_when_shapes_are_inferred(kind):
+    """As it does on arrays; a block of the caller's has operators that the caller wrote."""
+    loss, shapes = kind(), {"a": (2, 3), "b": (4, 5), "c": (7, 5)}
+    n_inputs = 3 if kind.__name__ in ("CosineEmbeddingLoss", "TripletLoss") else 2
+    shapes = dict([*shapes.items()][:n_inputs])
+    with pytest.raises(mx.ShapeError) as caught:
+        loss(*map(sym.var, shapes)).infer_shape(**shapes)
+    assert re.match(rf"{kind.__name__}: .*\(node '{loss.name}_\w+'\)$", str(caught.value))
+
+
+def test_an_operator_of_the_callers_block_is_named_when_shapes_are_inferred():
+    for net in (nn.HybridLambda("dot"), nn.HybridLambda(lambda F, x, y: F.dot(x, y))):
+        with pytest.raises(mx.ShapeError, match=r"^dot: .*\(node '\w*dot0'\)$"):
+            net(sym.var("a"), sym.var("b")).infer_shape(a=(2, 3), b=(2, 3))
+
+
+@pytest.mark.parametrize(
+    "what, kinds",
+    [(name, "shapes") for name in ("shape", "size", "ndim")]
+    + [("dtype", "dtypes"), ("context", "devices"), ("ctx", "devices")],
+)
+def test_a_symbol_says_no_more_than_what_it_was_asked_for(what, kinds):
+    with pytest.raises(mx.TraceError) as caught:
+        getattr(sym.var("x"), what)
+    text = str(caught.value)
+    assert text.startswith(f"x.{what} on the Symbol 'x'")
+    assert f"the graph must also work for other {kinds};" in text
+    assert ("reshape" in text) == (kinds == "shapes")
+
+
+TAKEN_IN_SILENCE = {  # what was, although it cannot be meant -> what is said
+    "a text as a number": (lambda: X + np.array(["1"]), "is no array of numbers"),
+    "a text in np": (lambda: mx.np.ones(1) + np.array(["1"]), "is no array of numbers"),
+    "half a complex number": (lambda: X * np.array([1j]), "is no array of numbers"),
+    "300 beside 8 bits": (lambda: small() + np.array([300, 1]), "300 does not fit into uint8"),
+    "out of another shape": (
+        lambda: nd.sum(X, axis=0, out=nd.zeros((2, 3))),
+        "sum: out= has shape (2, 3), but the result has shape (3,)",
+    ),
+    "a text that is not nan": (lambda: nd.contrib.isnan("text"), "contrib.isnan: 'text' (a str)"),
+    "difference -1": (lambda: mx.np.diff(mx.np.ones(3), n=-1), "np.diff: n=-1 does not fit"),
+    "a text for labels": (
+        lambda: metric.Accuracy().update(["text"], [X]),
+        "accuracy: 'text' (a str) is no array of numbers",
+    ),
+    "an update of another shape": (
+        lambda: optimizer.SGD().update(0, nd.zeros((2, 3)), nd.ones((3,)), None),
+        "SGD.update: the gradient has shape (3,), but the weight's shape (2, 3) is needed",
+    ),
+    "a rate that is set": (
+        lambda: setattr(trainer(), "learning_rate", 1),
+        "write trainer.set_learning_rate(lr)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN_IN_SILENCE)
+def test_what_cannot_be_meant_is_not_taken(name):
+    mistake, message = TAKEN_IN_SILENCE[name]
+    with pytest.raises(mx.HybridError) as caught:
+        mistake()
+    judge(caught.value)
+    assert message in str(caught.value)
+
+
+def test_differences_of_nothing_end():
+    assert mx.np.diff(mx.np.ones((2, 3)), n=2**40).shape == (2, 0)
 
 
 def keyword_pairs(kind):

@@ -18,10 +18,10 @@ class Dataset(metaclass=CheckedCall):
     """The base class. A subclass defines `__len__` and `__getitem__`."""
 
     def __getitem__(self, idx):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: write __getitem__(self, idx)")
 
     def __len__(self):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: write __len__(self)")
 
     def transform(self, fn, lazy=True):
         """Replace each sample by `fn(*sample)`, now or lazily.
@@ -125,13 +125,17 @@ class RecordFileDataset(Dataset):
         return self._record.read_idx(self._record.keys[idx])
 
 
+def _function(owner, fn):
+    if not callable(fn):
+        raise AttrError(f"{owner}: fn={described(fn)}, but a function of a sample is needed")
+    return fn
+
+
 class _Transformed(Dataset):
     """A dataset with a function applied to its samples."""
 
     def __init__(self, dataset, fn):
-        if not callable(fn):
-            raise AttrError(f"transform: fn={described(fn)}, but a function of a sample is needed")
-        self._dataset, self._fn = dataset, fn
+        self._dataset, self._fn = dataset, _function("transform", fn)
 
     def __len__(self):
         return len(self._dataset)
@@ -145,7 +149,7 @@ class _First:
     """A function that changes only the first element of a sample."""
 
     def __init__(self, fn):
-        self._fn = fn
+        self._fn = _function("transform_first", fn)
 
     def __call__(self, first, *rest):
         return (self._fn(first), *rest) if rest else self._fn(first)

@@ -11,7 +11,7 @@ import numpy as np
 
 from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.hooks import own_names
-from minihybrid.core.op import AttrError, checked, count, described, integer
+from minihybrid.core.op import AttrError, checked, choice, count, described, integer
 from minihybrid.core.op import length as lengths
 from minihybrid.ops.random import STREAM
 
@@ -38,10 +38,10 @@ class Sampler(metaclass=CheckedCall):
     """The base class. A subclass defines `__iter__`, over indices, and `__len__`."""
 
     def __iter__(self):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: write __iter__(self)")
 
     def __len__(self):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: write __len__(self)")
 
 
 class SequentialSampler(Sampler):
@@ -102,11 +102,8 @@ class BatchSampler(Sampler):
     """
 
     def __init__(self, sampler, batch_size, last_batch="keep"):
-        if last_batch not in ("keep", "discard", "rollover"):
-            raise AttrError(
-                f"BatchSampler: last_batch={last_batch!r}, but 'keep', "
-                "'discard' or 'rollover' is needed"
-            )
+        kinds = choice("keep", "discard", "rollover")
+        last_batch = checked("BatchSampler", "last_batch", last_batch, kinds)
         if not hasattr(sampler, "__iter__"):
             raise AttrError(
                 f"BatchSampler: {described(sampler)} isn't a sampler; "

@@ -86,6 +86,10 @@ class RandomApply(Block):
         super().__init__()
         self.transforms = transforms
         self.p = checked("RandomApply", "p", p, share)
+        if not callable(transforms):
+            raise AttrError(
+                f"RandomApply: {described(transforms)} is given, but a transform is needed"
+            )
 
     def forward(self, x):
         """Return the image, possibly transformed."""
