@@ -13,39 +13,41 @@ fit in the cache, and one matrix product with the weights computes all outputs o
     m n o p                      f g h j k l n o p
 
 Axes are gathered one at a time, the last one first, so that all but the first copies
-move whole rows. Small images are batched, with the batch as the last axis, to make the
-copies and products long.
+move whole rows. So does the first where outputs have the data's size: row ends are then cleared.
+Small images are batched to make products long, as the last axis if rows are short.
 
 With stride 1, the columns of one kernel row are those of the row above, shifted down the
 image. Where it pays, only one row's columns are copied, without padding, and one product
 multiplies them with the weights of all kernel rows. Its rows are added with shifts: above,
 rows c and d are rows a and b, from one line of outputs further on. In three dimensions, the
-rows of the second axis are shared.
+rows of the second axis are shared, and those of the first where filters are few.
 Limits: direct loops without copies are left to the compiled kernels (`ops/cpu`).
 """
 
-from math import prod
+import itertools
+from functools import lru_cache
+from math import isfinite, prod
 
 import numpy as np
 
 BLOCK_BYTES = 2**21  # bytes of columns, so that the product reads them from the cache
 SMALL = 256  # outputs per channel; images with fewer are batched
+WIDE = 16  # outputs per row; with fewer, images are the last axis of the columns
 DEEP = 96  # minimum rows of columns for shifts to pay, unless groups have one filter
 THIN = 128  # filters from which a weight's gradient puts the columns first in its product
+DOTS = 9  # elements of a weight's gradient, per group, up to which dot products are faster
 LONG = 1024  # minimum positions that one product of a weight's gradient reduces over
 
 
 # -- windows as slices -----------------------------------------------------------------
 def taps(kernel, stride, dilate, out):
     """Yield, for each kernel tap, the slice of the padded data that the outputs read."""
-    for at in np.ndindex(*kernel):
-        yield (
-            ...,
-            *(
-                slice(t * d, t * d + (n - 1) * s + 1, s)
-                for t, d, n, s in zip(at, dilate, out, stride, strict=True)
-            ),
-        )
+    axes = (
+        [slice(t * d, t * d + (n - 1) * s + 1, s) for t in range(k)]
+        for k, d, n, s in zip(kernel, dilate, out, stride, strict=True)
+    )
+    for at in itertools.product(*axes):
+        yield (..., *at)
 
 
 def inside(pad, size):
@@ -59,28 +61,36 @@ def windows(kernel, dilate, pad):
     return [[t * d - p for t in range(k)] for k, d, p in zip(kernel, dilate, pad, strict=True)]
 
 
-def gathered(data, starts, stride, out):
-    """Gather columns (C, *taps, *out, n) of data (C, *size, n); taps outside read zeros.
+def gathered(data, starts, stride, out, axis):
+    """Gather columns (C, *taps, n, *out) of data (C, n, *size); taps outside read zeros.
 
-    In loops:   columns[c, t, y, n] = data[c, starts[t] + stride y, n]
+    In loops:   columns[c, t, n, y] = data[c, n, starts[t] + stride y]
+    axis:       the last axis to gather. The images n can also be the last axis.
     """
-    axis = len(out)  # the next one to gather: taps move to the front, outputs stay
+    lead = (slice(None),) * axis  # taps move to the front, so that the next axis is here again
     for first, step, length in zip(reversed(starts), reversed(stride), reversed(out), strict=True):
         size = data.shape[axis]
         if (first, step, length) == ([0], 1, size):
             data = data[:, None]
             continue
         shape = (*data.shape[1:axis], length, *data.shape[axis + 1 :])
-        columns = np.empty((len(data), len(first), *shape), data.dtype)
+        columns, lines = np.empty((len(data), len(first), *shape), data.dtype), None
+        if axis > 1 and (step, length) == (1, size):  # rows follow each other: move all at once
+            lines = data.reshape(*data.shape[:2], prod(data.shape[2:]))
         for t, start in enumerate(first):
-            at, source = overlap(start, step, length, size)
-            into, lead = columns[:, t], (slice(None),) * axis
+            into, (at, source) = columns[:, t], overlap(start, step, length, size)
+            if lines is None:
+                into[(*lead, at)] = data[(*lead, source)]
+            else:
+                shift, n = start * prod(data.shape[axis + 1 :]), lines.shape[2]
+                whole, moved = overlap(shift, 1, n, n)
+                into.reshape(lines.shape)[..., whole] = lines[..., moved]
             into[(*lead, slice(at.start))] = into[(*lead, slice(at.stop, None))] = 0
-            into[(*lead, at)] = data[(*lead, source)]
         data = columns
     return data
 
 
+@lru_cache(1024)
 def overlap(start, step, length, size):
     """Return the outputs y, of `length`, whose start + step y is one of `size` positions, and
     these positions, as slices."""
@@ -98,7 +108,7 @@ def blocks(n, out, nbytes, least=SMALL):
     """
     positions = max(BLOCK_BYTES // max(nbytes, 1), least)
     (rows, *rest), size = out, prod(out)
-    many = size < SMALL or size * nbytes < BLOCK_BYTES // 8
+    many = size < SMALL or size * nbytes < BLOCK_BYTES // 6
     n_images = _even(n, positions // size) if many else 1
     n_rows = rows if many else _even(rows, positions // prod(rest))
     return [
@@ -122,32 +132,49 @@ def pays(weight, n_shifts, positions):
 
 
 def sharing(weight, factors, starts, stride, shape, out):
-    """Choose the axis whose taps share columns: the one before the last, if it pays.
+    """Choose the axes whose taps share columns: those before the last, as far as it pays.
 
     weight:  (groups, O / groups, C / groups, *taps).
     factors: arrays that the padding's zeros may multiply, which sharing skips or adds.
     shape:   of the data (N, C, *size).
 
-    Returns: (the weight with that axis third, axis, shifts, starts and lengths of the columns).
-    Without sharing, the only shift is 0, and the weight is as it was.
+    Returns: (the weight with these axes before its channels, each axis's shifts, starts and
+    lengths of the columns). Without sharing, all shifts are 0, and the weight is as it was.
     """
-    axis = max(len(stride) - 2, 0)
-    shifts, new_starts, lengths = starts[axis], [*starts], [*out]
-    can = stride[axis] == 1 and pays(weight, len(shifts), shape[0] * prod(out))
-    if not (can and np.isfinite([np.vdot(a, a) for a in factors]).all()):
-        return weight, 0, [0], starts, out
-    new_starts[axis], lengths[axis] = [0], shape[2 + axis]
-    return np.moveaxis(weight, 3 + axis, 2), axis, shifts, new_starts, lengths
+    shifts, axes = [[0]] * len(out), []
+    for axis in reversed(range(max(len(out) - 1, 1))):
+        n_shifts = prod(len(starts[a]) for a in (axis, *axes))
+        can = stride[axis] == 1 and len(starts[axis]) > 1
+        if can and pays(weight, n_shifts, shape[0] * prod(out)):
+            axes.insert(0, axis)
+    if not (axes and all(isfinite(np.vdot(a, a)) for a in factors)):
+        return weight, shifts, starts, out
+    new_starts, lengths = [*starts], [*out]
+    for axis in axes:
+        shifts[axis], new_starts[axis], lengths[axis] = starts[axis], [0], shape[2 + axis]
+    weight = np.moveaxis(weight, [3 + axis for axis in axes], range(2, 2 + len(axes)))
+    return weight, shifts, new_starts, lengths
+
+
+def first_axis(out):
+    """Return where outputs begin in a block: 2 in (C, n, *out), or 1 in (C, *out, n)."""
+    return 2 if out[-1] >= WIDE else 1
+
+
+def block_of(data, images, rows, axis):
+    """Return images and rows of data (N, C, *size), so that `axis` is the first of `size`."""
+    part = data[images, :, rows]
+    return part.swapaxes(0, 1) if axis == 2 else part.transpose(*range(1, part.ndim), 0)
 
 
 def columns_of(data, images, rows, starts, stride, out):
-    """Return the columns (C, *taps, rows, *out[1:], n) of a block of data (C, *size, N)."""
-    step = stride[0]
+    """Return the columns (C, *taps, *block of outputs) of a block of data (N, C, *size)."""
+    step, axis = stride[0], first_axis(out)
     low = max(min(starts[0]) + step * rows.start, 0)  # the first row that the block reads
     high = max(max(starts[0]) + step * (rows.stop - 1) + 1, low)
     starts = [[start + step * rows.start - low for start in starts[0]], *starts[1:]]
-    data = computed(data[:, low:high, ..., images])
-    return gathered(data, starts, stride, (rows.stop - rows.start, *out[1:]))
+    data, out = block_of(data, images, slice(low, high), axis), (rows.stop - rows.start, *out[1:])
+    return gathered(computed(data), starts, stride, out, axis + len(out) - 1)
 
 
 def computed(data):
@@ -161,26 +188,36 @@ def correlate(data, weight, starts, stride, into):
     weight:  (groups, O / groups, C / groups, *taps).
     """
     out, groups = into.shape[2:], len(weight)
-    rows, axis, shifts, starts, read = sharing(weight, [weight], starts, stride, data.shape, out)
-    rows = rows.reshape(groups, weight.shape[1] * len(shifts), -1)
-    data, into = np.moveaxis(data, 0, -1), np.moveaxis(into, 0, -1)  # images last
-    for images, part in blocks(data.shape[-1], out, rows[0, 0].nbytes * groups):
-        lines, shift = part, 0
-        if shifts[1:] and not axis:  # with some rows above and below
-            length = part.stop - part.start + max(shifts) - min(shifts)
-            lines = overlap(part.start + min(shifts), 1, length, data.shape[1])[1]
-            shift = part.start - lines.start
+    rows, shifts, starts, read = sharing(weight, [weight], starts, stride, data.shape, out)
+    n_shifts, axis = prod(map(len, shifts)), first_axis(read)
+    rows = rows.reshape(groups, weight.shape[1] * n_shifts, -1)
+    for images, part in blocks(len(data), out, rows[0, 0].nbytes * groups):
+        (first, *others), lines = shifts, part
+        if first[1:]:  # with some rows above and below
+            length = part.stop - part.start + max(first) - min(first)
+            lines = overlap(part.start + min(first), 1, length, data.shape[2])[1]
+            first = [start + part.start - lines.start for start in first]
         columns = columns_of(data, images, lines, starts, stride, read)
-        product = np.matmul(rows, columns.reshape(groups, rows.shape[-1], -1))
-        product = product.reshape(len(into), len(shifts), *columns.shape[-1 - len(out) :])
-        total = product[:, 0]
-        if shifts[1:]:
-            total = np.zeros(into[:, part, ..., images].shape, product.dtype)
-            sums, terms = total.swapaxes(0, 1 + axis), product.swapaxes(0, 2 + axis)
-            for t, start in enumerate(shifts):
-                at, source = overlap(start + shift, 1, len(sums), len(terms))
-                sums[at] += terms[source, t]
-        into[:, part, ..., images] = total
+        terms = np.matmul(rows, columns.reshape(groups, rows.shape[-1], -1))
+        terms = terms.reshape(into.shape[1], n_shifts, *columns.shape[-1 - len(out) :])
+        target = block_of(into, images, part, axis)
+        if n_shifts > 1:
+            terms = shifted(terms, (first, *others), target.shape, axis)[:, None]
+        target[...] = terms[:, 0]
+
+
+def shifted(terms, shifts, shape, axis):
+    """Add the products (O, shifts, ...) of shared columns, each moved by its shift."""
+    total, lead = np.zeros(shape, terms.dtype), (slice(None),) * axis
+    sizes = zip(shifts, shape[axis:], terms.shape[axis + 1 :], strict=False)
+    moves = itertools.product(*([overlap(at, 1, *ns) for at in starts] for starts, *ns in sizes))
+    for t, slices in enumerate(moves):
+        at, source = ((*lead, *one) for one in zip(*slices, strict=True))
+        if t:
+            total[at] += terms[:, t][source]
+        else:
+            total[at] = terms[:, t][source]
+    return total
 
 
 # -- the three sums --------------------------------------------------------------------
@@ -249,15 +286,17 @@ def weight_sums(data, grad, *, size, kernel, stride, dilate, pad, num_group):
     filters, channels, out = grad.shape[1] // num_group, data.shape[1] // num_group, grad.shape[2:]
     total = np.zeros((num_group, filters, channels, *kernel), computed(data[:0]).dtype)
     starts, is_thin, sums = windows(kernel, dilate, pad), filters <= THIN, 0
-    into, axis, shifts, starts, read = sharing(total, (data, grad), starts, stride, data.shape, out)
-    back = [[0]] * axis + [[-start for start in shifts]] + [[0]] * (len(out) - 1 - axis)
-    depth = total[0, 0].size // len(shifts)
-    data, grad = np.moveaxis(data, 0, -1), np.moveaxis(grad, 0, -1)  # images last
-    for images, part in blocks(data.shape[-1], read, depth * num_group * total.itemsize, LONG):
+    into, shifts, starts, read = sharing(total, (data, grad), starts, stride, data.shape, out)
+    back = [[-start for start in axis] for axis in shifts]
+    n_shifts = prod(map(len, shifts))
+    depth = total[0, 0].size // n_shifts
+    for images, part in blocks(len(data), read, depth * num_group * total.itemsize, LONG):
         columns = columns_of(data, images, part, starts, stride, read).reshape(num_group, depth, -1)
         rows = columns_of(grad, images, part, back, (1,) * len(out), read)
-        rows = rows.reshape(num_group, filters * len(shifts), -1)
-        sums += columns @ rows.swapaxes(1, 2) if is_thin else rows @ columns.swapaxes(1, 2)
-    if data.shape[-1]:
+        rows = rows.reshape(num_group, filters * n_shifts, -1)
+        left, right = (columns, rows) if is_thin else (rows, columns)
+        few = depth * filters * n_shifts <= DOTS
+        sums += np.vecdot(left[:, :, None], right[:, None]) if few else left @ right.swapaxes(1, 2)
+    if len(data):
         into[...] = (sums.swapaxes(1, 2) if is_thin else sums).reshape(into.shape)
-    return total.reshape(len(grad), channels, *kernel).astype(data.dtype, order="C")
+    return total.reshape(num_group * filters, channels, *kernel).astype(data.dtype, order="C")

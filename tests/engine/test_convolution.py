@@ -81,8 +81,8 @@ def sums_of_taps(data, weight, *, size, kernel, stride, dilate, pad, num_group):
 @pytest.mark.parametrize("pays", [im2col.pays, lambda weight, n_shifts, n: n_shifts > 1])
 def test_eager_sums_do_not_depend_on_the_blocks(monkeypatch, block, small, pays):
     """Forward as defined; both gradients by <conv(x, w), g> = <x, back> = <w, weight_sums>."""
-    sizes = [("BLOCK_BYTES", block), ("SMALL", small), ("LONG", small), ("THIN", small)]
-    for name, value in (*sizes, ("pays", pays)):
+    sizes = dict.fromkeys(("SMALL", "LONG", "THIN", "WIDE"), small)
+    for name, value in (*sizes.items(), ("BLOCK_BYTES", block), ("pays", pays)):
         monkeypatch.setattr(im2col, name, value)
     rng = np.random.default_rng(block + small)
     for _ in range(30):
