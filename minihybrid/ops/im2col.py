@@ -67,7 +67,7 @@ def gathered(data, starts, stride, out, axis):
     In loops:   columns[c, t, n, y] = data[c, n, starts[t] + stride y]
     axis:       the last axis to gather. The images n can also be the last axis.
     """
-    lead = (slice(None),) * axis  # taps move to the front, so that the next axis is here again
+    lead, begin = (slice(None),) * axis, axis - len(out) + 1  # taps move the next axis here
     for first, step, length in zip(reversed(starts), reversed(stride), reversed(out), strict=True):
         size = data.shape[axis]
         if (first, step, length) == ([0], 1, size):
@@ -75,17 +75,20 @@ def gathered(data, starts, stride, out, axis):
             continue
         shape = (*data.shape[1:axis], length, *data.shape[axis + 1 :])
         columns, lines = np.empty((len(data), len(first), *shape), data.dtype), None
-        if axis > 1 and (step, length) == (1, size):  # rows follow each other: move all at once
-            lines = data.reshape(*data.shape[:2], prod(data.shape[2:]))
+        if (step, length) == (1, size):  # rows follow each other: move all at once
+            lines = data.reshape(*data.shape[:begin], prod(data.shape[begin:]))
         for t, start in enumerate(first):
             into, (at, source) = columns[:, t], overlap(start, step, length, size)
             if lines is None:
                 into[(*lead, at)] = data[(*lead, source)]
             else:
-                shift, n = start * prod(data.shape[axis + 1 :]), lines.shape[2]
+                shift, n = start * prod(data.shape[axis + 1 :]), lines.shape[-1]
                 whole, moved = overlap(shift, 1, n, n)
                 into.reshape(lines.shape)[..., whole] = lines[..., moved]
-            into[(*lead, slice(at.start))] = into[(*lead, slice(at.stop, None))] = 0
+            if at.start:
+                into[(*lead, slice(at.start))] = 0
+            if at.stop < length:
+                into[(*lead, slice(at.stop, None))] = 0
         data = columns
     return data
 
@@ -144,8 +147,7 @@ def sharing(weight, factors, starts, stride, shape, out):
     shifts, axes = [[0]] * len(out), []
     for axis in reversed(range(max(len(out) - 1, 1))):
         n_shifts = prod(len(starts[a]) for a in (axis, *axes))
-        can = stride[axis] == 1 and len(starts[axis]) > 1
-        if can and pays(weight, n_shifts, shape[0] * prod(out)):
+        if stride[axis] == 1 and starts[axis][1:] and pays(weight, n_shifts, shape[0] * prod(out)):
             axes.insert(0, axis)
     if not (axes and all(isfinite(np.vdot(a, a)) for a in factors)):
         return weight, shifts, starts, out
@@ -288,14 +290,13 @@ def weight_sums(data, grad, *, size, kernel, stride, dilate, pad, num_group):
     starts, is_thin, sums = windows(kernel, dilate, pad), filters <= THIN, 0
     into, shifts, starts, read = sharing(total, (data, grad), starts, stride, data.shape, out)
     back = [[-start for start in axis] for axis in shifts]
-    n_shifts = prod(map(len, shifts))
-    depth = total[0, 0].size // n_shifts
+    depth = total[0, 0].size // prod(map(len, shifts))
     for images, part in blocks(len(data), read, depth * num_group * total.itemsize, LONG):
         columns = columns_of(data, images, part, starts, stride, read).reshape(num_group, depth, -1)
         rows = columns_of(grad, images, part, back, (1,) * len(out), read)
-        rows = rows.reshape(num_group, filters * n_shifts, -1)
+        rows = rows.reshape(num_group, -1, columns.shape[2])
         left, right = (columns, rows) if is_thin else (rows, columns)
-        few = depth * filters * n_shifts <= DOTS
+        few = depth * rows.shape[1] <= DOTS
         sums += np.vecdot(left[:, :, None], right[:, None]) if few else left @ right.swapaxes(1, 2)
     if len(data):
         into[...] = (sums.swapaxes(1, 2) if is_thin else sums).reshape(into.shape)
