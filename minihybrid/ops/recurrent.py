@@ -29,7 +29,7 @@ from minihybrid.core.op import (
 from minihybrid.ops.elementwise import cast, clip, relu, sigmoid, tanh, where, zeros_like
 from minihybrid.ops.filled import arange, full, make
 from minihybrid.ops.joining import concat, stack
-from minihybrid.ops.layout import reshape
+from minihybrid.ops.layout import reshape, slice_axis, squeeze
 from minihybrid.ops.neural import fully_connected
 from minihybrid.ops.random import dropout
 from minihybrid.ops.registry import OPS, register
@@ -113,8 +113,8 @@ def _product(x, weight, *bias, rows):
 
 def _parts(values, n):
     """Split the first axis, of length n, into a list."""
-    rows = split(values, num_outputs=n, axis=0, squeeze_axis=True)
-    return [rows] if n == 1 else list(rows)
+    rows = (slice_axis(values, axis=0, begin=i, end=i + 1) for i in range(n))
+    return [squeeze(row, axis=0) for row in rows]
 
 
 def _run(data, order, states, params, cell, clipped, inside):
@@ -238,10 +238,10 @@ def _infer(specs, state_size, num_layers, bidirectional, mode, projection_size, 
         raise AttrError(f"RNN: mode='{mode}' has no projection; needed: mode='lstm' with it")
     if specs[0].shape is None:
         return [Spec(s.shape, kind) for s in specs[: 2 + n_states]] + specs[2 + n_states :], outs
-    if len(specs[0].shape) != 3:
+    if len(specs[0].shape) != 3 or specs[0].shape[0] == 0:
         raise ShapeError(
-            f"RNN: data has shape {specs[0].shape}, but (T, N, C) is needed: steps, sequences, "
-            "numbers; a single sequence is x.expand_dims(1)"
+            f"RNN: data has shape {specs[0].shape}, but (T, N, C) is needed: at least one step, "
+            "sequences, numbers; a single sequence is x.expand_dims(1)"
         )
     time, batch, inputs = specs[0].shape
     output_size, sides = projection_size or state_size, 1 + bidirectional

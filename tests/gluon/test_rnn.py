@@ -8,6 +8,7 @@ import pytest
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, sym
 from minihybrid.gluon import nn, rnn
+from minihybrid.core.op import ShapeError
 from minihybrid.ops.recurrent import CELLS
 
 # Mode -> a row of the outputs, of the last states, and of the gradient, by MXNet 1.9.1.
@@ -283,3 +284,12 @@ def test_what_is_shown():
     assert (
         repr(MAKERS["zoneout"]()) == "ZoneoutCell(p_out=0.5, p_state=0.5, RNNCell(None -> 3, tanh))"
     )
+
+
+def test_a_sequence_has_thousands_of_steps_or_one_but_not_none():
+    net, x = layer("gru"), data(steps=4100)
+    expected = net(x)
+    net.hybridize(backend="numpy")
+    np.testing.assert_allclose(net(x).asnumpy(), expected.asnumpy(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ShapeError, match=r"gru.*shape \(0, 2, 3\).* at least one step"):
+        net(x[:0])
