@@ -7,8 +7,8 @@ import pytest
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, sym
-from minihybrid.gluon import nn, rnn
 from minihybrid.core.op import ShapeError
+from minihybrid.gluon import nn, rnn
 from minihybrid.ops.recurrent import CELLS
 
 # Mode -> a row of the outputs, of the last states, and of the gradient, by MXNet 1.9.1.
