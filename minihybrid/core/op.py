@@ -245,8 +245,8 @@ def boolean(value):
 
 def items(value):
     """The values in a tuple, a list or an array; a single value in a tuple."""
-    if isinstance(value, str):
-        raise ValueError  # not a sequence of characters
+    if isinstance(value, (str, bytes, set, dict)):
+        raise ValueError  # not a sequence of numbers
     return value if np.iterable(value) else (value,)
 
 

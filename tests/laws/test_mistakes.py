@@ -331,6 +331,8 @@ TAKEN_IN_SILENCE = {  # what was, although it cannot be meant -> what is said
         lambda: nd.sum(X, axis=0, out=nd.zeros((2, 3))),
         "sum: out= has shape (2, 3), but the result has shape (3,)",
     ),
+    "a shape without an order": (lambda: nd.zeros({3, 2}), "nd.zeros: shape={2, 3} does not fit"),
+    "bytes as a shape": (lambda: mx.np.ones(b"ab"), "np.ones: shape=b'ab' does not fit"),
     "a text that is not nan": (lambda: nd.contrib.isnan("text"), "contrib.isnan: 'text' (a str)"),
     "difference -1": (lambda: mx.np.diff(mx.np.ones(3), n=-1), "np.diff: n=-1 does not fit"),
     "a text for labels": (
