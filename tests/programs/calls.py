@@ -490,7 +490,8 @@ NO_DERIVATIVE = {  # whose gradient is, on purpose, another one
     "MakeLoss",
     "max",  # equal elements, which `tile` makes, get the whole gradient each
     "min",
-    "contrib.ROIAlign",  # regions get zeros, as in MXNet
+    "contrib.MultiBoxDetection",  # zeros, as in MXNet
+    "contrib.ROIAlign",  # its regions get zeros
     "ROIPooling",
     "linalg.potrf",  # reads one triangle; its gradient is symmetric, as in MXNet
     "multi_sum_sq",  # float32 whatever its inputs are: too coarse for small steps
