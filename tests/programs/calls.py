@@ -31,6 +31,7 @@ from programs.judge import UNWRITTEN, Net, answers, as_list, fill, head_gradient
 from programs.rewrites import reached
 from programs.rules import BY_NAME
 from programs.run import CONTROL, INFIX, Program, all_steps, apply, arrays_of, first_of, heads
+from programs.shrink import values_of
 
 Answers = dict[str, np.ndarray]
 
@@ -431,10 +432,13 @@ def by_differences(program: Program) -> tuple[Answers, Answers]:
     without = {BY_NAME[name] for name in NO_DERIVATIVE}  # whatever alias a step has
     if any(BY_NAME.get(step.op) in without for step in all_steps(program)):
         raise Refused("differences: a gradient that is none")
+    wide = widened(program)
     try:
-        function, inputs, _ = differentiable(widened(program))
+        function, inputs, _ = differentiable(wide)
     except mh.DTypeError:  # argmax, for example, returns float32 for any input
         raise Refused("differences: dtypes that mix in float64") from None
+    if any(v.dtype == np.float32 for v in values_of(wide)):  # of integers, for example
+        raise Refused("differences: too coarse for small steps")
     rng = np.random.default_rng(program.seed)  # moved a little: equal elements have no derivative
     inputs = [nd.array(x.asnumpy() + 1e-3 * rng.random(x.shape), dtype=x.dtype) for x in inputs]
     right, actual = {}, {}
