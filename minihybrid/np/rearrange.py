@@ -406,11 +406,11 @@ def diff(a, n=1, axis=-1):
     """Return the n-th difference of adjacent elements."""
     n = checked("np.diff", "n", n, length)
     for _ in range(n):
-        if a.level == 0 and not a.size:
-            break  # as all further differences
         a = OPS["slice_axis"](a, axis=axis, begin=1, end=None) - OPS["slice_axis"](
             a, axis=axis, begin=0, end=-1
         )
+        if a.level == 0 and not a.shape[axis]:
+            break  # as all further differences
     return a if n else OPS["_np_copy"](a)
 
 

@@ -25,7 +25,6 @@ Limits: direct loops without copies are left to the compiled kernels (`ops/cpu`)
 """
 
 import itertools
-from functools import lru_cache
 from math import isfinite, prod
 
 import numpy as np
@@ -93,7 +92,6 @@ def gathered(data, starts, stride, out, axis):
     return data
 
 
-@lru_cache(1024)
 def overlap(start, step, length, size):
     """Return the outputs y, of `length`, whose start + step y is one of `size` positions, and
     these positions, as slices."""

@@ -267,6 +267,7 @@ def test_the_code_of_every_operator_can_be_copied():
         "import numpy as np",
         "import math",
         "import ast",
+        "import itertools",
         "import re",
     }
 

@@ -11,6 +11,7 @@ Not supported: functions without source, or that use other kinds of objects.
 import ast
 import functools
 import inspect
+import itertools
 import math
 import re
 import sys
@@ -35,7 +36,8 @@ REPLACED = {
     OPS["_polygamma"].eager: polygamma,
     functions.special: special,
 }
-PUBLIC = {np: "np", np.linalg: "np.linalg", math: "math", ast: "ast", re: "re"}
+PUBLIC = {np: "np", np.linalg: "np.linalg"}
+PUBLIC |= {module: module.__name__ for module in (ast, itertools, math, re)}
 IN_NOTEBOOKS = "_render_traceback_"  # a method that a file doesn't need
 LITERALS = int, float, str, bool, tuple, types.NoneType
 
