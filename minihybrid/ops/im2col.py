@@ -25,6 +25,7 @@ Limits: direct loops without copies are left to the compiled kernels (`ops/cpu`)
 """
 
 import itertools
+from functools import lru_cache
 from math import isfinite, prod
 
 import numpy as np
@@ -92,13 +93,16 @@ def gathered(data, starts, stride, out, axis):
     return data
 
 
-def overlap(start, step, length, size):
+def _overlap(start, step, length, size):
     """Return the outputs y, of `length`, whose start + step y is one of `size` positions, and
     these positions, as slices."""
     low = min(max(-(start // step), 0), length)
     high = max(min(-((start - size) // step), length), low)
     begin = start + step * low
     return slice(low, high), slice(begin, begin + max(step * (high - low - 1) + 1, 0), step)
+
+
+overlap = lru_cache(1024)(_overlap)  # for each tap of each block
 
 
 def blocks(n, out, nbytes, least=SMALL):

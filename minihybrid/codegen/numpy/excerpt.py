@@ -90,6 +90,8 @@ class Excerpt:
             if name and getattr(module, name, None) is value:
                 self.modules[module.__name__] = None
                 return f"{prefix}.{name}"
+        if isinstance(value, functools._lru_cache_wrapper):
+            value = value.__wrapped__
         if not isinstance(value, (types.FunctionType, type)):
             raise NoExcerpt(f"it uses {value!r:.60} (a {type(value).__name__}), which has no text")
         if value not in self.names:
