@@ -15,6 +15,8 @@ from importlib.machinery import ModuleSpec
 from numbers import Integral, Number
 from types import TracebackType
 
+import numpy as np
+
 from minihybrid.core import hooks
 from minihybrid.core.attribute import KNOWN, AttrScope
 from minihybrid.core.context import check_context
@@ -445,16 +447,28 @@ def writable(owner, out):
     return out
 
 
+def _broadcasts(result, out):
+    """Return whether NumPy would broadcast a result into `out`."""
+    try:
+        return out.is_np and np.broadcast_shapes(result.shape, out.shape) == out.shape
+    except ValueError:
+        return False
+
+
 def put(owner, result, out):
     """Return a result, stored in the array `out` if one is given.
 
-    Raises:  ShapeError if `out` has another shape.
+    Raises:  ShapeError if `out` has another shape; np broadcasts to it.
     """
     if out is None:
         return result
     results = result if isinstance(result, tuple) else (result,)
     is_array = not (writable(owner, out).level or results[0].level)
-    if is_array and [r.shape for r in results] != [out.shape]:
+    if (
+        is_array
+        and [r.shape for r in results] != [out.shape]
+        and (results[1:] or not _broadcasts(*results, out))
+    ):
         raise ShapeError(
             f"{owner}: out= has shape {out.shape}, but the result has shape "
             f"{' and '.join(str(r.shape) for r in results)}"
