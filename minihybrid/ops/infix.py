@@ -462,7 +462,7 @@ def put(owner, result, out):
     """
     if out is None:
         return result
-    results = result if isinstance(result, tuple) else (result,)
+    results = result if isinstance(result, (list, tuple)) else (result,)
     is_array = not (writable(owner, out).level or results[0].level)
     if (
         is_array
@@ -473,7 +473,7 @@ def put(owner, result, out):
             f"{owner}: out= has shape {out.shape}, but the result has shape "
             f"{' and '.join(str(r.shape) for r in results)}"
         )
-    return out.copy_from(result)
+    return out.copy_from(results[0])
 
 
 @cache

@@ -198,6 +198,8 @@ def in_place(program: Program) -> Answers:
     values = [ARRAYS[program.world](a) for a in arrays_of(program)]
     for k, step in enumerate(program.steps):
         outs = apply(nd, step, [values[i] for i in step.inputs])
+        if program.world == "np" and not step.inputs:
+            outs = [out.as_np_ndarray() for out in outs]
         if step.n_outputs == 1:
             outs = [written(step, [values[i] for i in step.inputs], outs[0], k)]
         values += outs

@@ -98,7 +98,7 @@ def oracle(program: Program, eager: Answers) -> tuple[Answers, Program, Answers]
         replace(each, values=tuple(each.array().ravel().tolist())) for each in program.inputs
     )
     program = program.but(inputs=exact)
-    if all(v.dtype == "float32" for v in values if v.dtype.kind == "f"):
+    if all(v.dtype in ("float32", "bool") for v in values):
         program = with_attributes(program, in_float32)  # x % 0.1 is x % 0.100000001
     wide = judge.widened(program)
     try:
