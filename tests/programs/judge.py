@@ -213,7 +213,7 @@ def unsafe_product(step, data, out):
     if kind.kind != "f":
         return out
     sizes = np.abs(data.asnumpy())
-    sizes[sizes == 0] = 1
+    sizes = np.where(sizes == 0, 1, sizes)
     with np.errstate(all="ignore"):
         small, large = (
             apply(nd, step, [type(data)(some)])[0].asnumpy()
