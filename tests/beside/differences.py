@@ -741,6 +741,21 @@ KNOWN = (
     Known(
         OTHER,
         ("Pooling", "Pooling_v1"),
+        "value",
+        both(
+            gradient,
+            lambda d: d.step.attrs.get("pool_type", "max") == "max" and not d.program.train,
+            lambda d: np.isclose(d.ours.sum(), d.theirs.sum()),
+        ),
+        (
+            "After `record(train_mode=False)`, the gradient of max pooling goes to the first "
+            "element of each window."
+        ),
+        "It goes to the largest, as in training.",
+    ),
+    Known(
+        OTHER,
+        ("Pooling", "Pooling_v1"),
         "elsewhere",
         lambda step, different: (
             step.attrs.get("pool_type", "max") == "max"
