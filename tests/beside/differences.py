@@ -367,8 +367,8 @@ KNOWN = (
         ZERO,
         ("prod", "nanprod"),
         "value",
-        both(gradient, only_where(lambda a: (a == 0) | np.isinf(a))),
-        "The gradient of a product at a factor of 0, or at infinity alone, is NaN.",
+        both(gradient, only_where(lambda a: (a == 0) | ~np.isfinite(a))),
+        "The gradient of a product at a factor of 0, or of one element that isn't finite, is NaN.",
         ("It's the product of the other factors. MXNet divides the whole product by the factor."),
     ),
     Known(
@@ -621,7 +621,10 @@ KNOWN = (
         OTHER,
         ("Dropout",),
         "value",
-        both(lambda d: d.program.train and attribute(d, "p") > 0, only_where(lambda a: a == a)),
+        both(
+            lambda d: d.program.train and attribute(d, "p") > 0,
+            lambda d: gradient(d) or only_where(lambda a: a == a)(d),
+        ),
         "Random masks.",
         (
             "The same seed gives a different stream. Other tests compare shapes, dtypes and"
