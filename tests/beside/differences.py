@@ -35,6 +35,7 @@ from beside.reasons import (
     scalars,
     slope,
     stops_gradients,
+    summed,
     told_in_float32,
     twice,
     we_say,
@@ -578,7 +579,7 @@ KNOWN = (
         "value",
         lambda d: (
             has_equal_numbers(d)
-            and (abs(d.ours - d.theirs) <= 1e-4 * abs(arrays(d)[0]).max()).all()
+            and (abs(d.ours - d.theirs) <= 1e-4 * abs(arrays(d)[0]).max() * summed(d)).all()
         ),
         "Equal numbers equal their mean.",
         "Their mean is rounded, and the rounding error is divided by `sqrt(eps)`.",
@@ -755,6 +756,24 @@ KNOWN = (
             "element of each window."
         ),
         "It goes to the largest, as in training.",
+    ),
+    Known(
+        OTHER,
+        ("LRN",),
+        "value",
+        both(gradient, lambda d: not d.program.train, slope),
+        "After `record(train_mode=False)`, the gradient of `LRN` is infinite or arbitrary.",
+        "Central differences agree with ours.",
+    ),
+    Known(
+        OTHER,
+        ("Pooling_v1",),
+        "value",
+        lambda d: (
+            attribute(d, "pool_type") == "avg" and attribute(d, "pooling_convention") == "full"
+        ),
+        "`Pooling_v1` divides a window's sum by the kernel's size, even beyond the data.",
+        "It divides by the number of elements, as `Pooling` does in both.",
     ),
     Known(
         OTHER,

@@ -135,6 +135,11 @@ def has_equal_numbers(d):
     return np.ptp(data, axis=axes).min(initial=np.inf) <= 1e-5 * abs(data).max()
 
 
+def summed(d):
+    """How many rows the gradient of a factor is the sum of."""
+    return max(1, arrays(d)[0].size // max(1, d.ours.size)) if gradient(d) else 1
+
+
 def near(share):
     """Where both are finite they differ by at most this share of the largest."""
 
