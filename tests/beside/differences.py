@@ -851,6 +851,33 @@ KNOWN = (
     ),
     Known(
         NANS,
+        ("contrib.ROIAlign",),
+        "value",
+        lambda d: (
+            not (np.isin(arrays(d)[1][:, 0].astype(int), range(len(arrays(d)[0])))).all()
+            and not d.ours[d.apart].any()
+        ),
+        "A region of an image that isn't in the batch is read from other memory.",
+        "It's 0.",
+    ),
+    Known(
+        NANS,
+        ("contrib.ROIAlign",),
+        "value",
+        lambda d: not np.isfinite(arrays(d)[0]).all() and np.isnan(d.theirs[d.apart]).all(),
+        "A weight of 0 makes NaN of infinity and NaN.",
+        "What has no weight isn't read.",
+    ),
+    Known(
+        NANS,
+        ("smooth_l1",),
+        "value",
+        lambda d: np.isinf(attribute(d, "scalar")) and np.isnan(d.theirs[d.apart]).all(),
+        "With `scalar=inf`, 0 becomes NaN.",
+        "It's 0: with that scalar, the function is the absolute value.",
+    ),
+    Known(
+        NANS,
         ("norm",),
         "value",
         both(gradient, only_where(np.isnan)),
