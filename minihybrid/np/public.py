@@ -121,7 +121,7 @@ def wrong_value(owner, function, args, kwargs, reason=None):
     reason:  NumPy's own message for arguments whose kinds are right.
     """
     names = inspect.signature(function)
-    given = [
+    arguments = [
         (p, value, "" if p.kind is p.VAR_POSITIONAL else f"{p.name}=")
         for name, values in names.bind(*args, **kwargs).arguments.items()
         for p in [names.parameters[name]]
@@ -129,7 +129,7 @@ def wrong_value(owner, function, args, kwargs, reason=None):
         if p.kind is not p.VAR_KEYWORD and value is not p.default
     ]
     for arrays in (array_like,) if reason else (array_like, array_only):
-        for p, value, title in given:
+        for p, value, title in arguments:
             kind = arrays if p.default is p.empty else array_like
             kind = KINDS.get(p.name, boolean if isinstance(p.default, bool) else kind)
             try:
@@ -139,7 +139,7 @@ def wrong_value(owner, function, args, kwargs, reason=None):
                 return f"{owner}: {title}{_brief(value)} does not fit; needed: {needed}"
     if reason and not re.search("broadcast|truth value|a sequence", reason):
         return f"{owner}: {reason.rstrip('.').replace('. ', '; ')}"
-    texts = " and ".join(f"{title}{_brief(value)}" for _, value, title in given)
+    texts = " and ".join(f"{title}{_brief(value)}" for _, value, title in arguments)
     return f"{owner}: {texts or 'nothing'} does not fit; help({owner}) lists what does"
 
 

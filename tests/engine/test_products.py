@@ -172,8 +172,8 @@ def test_tiles_are_large_even_if_they_do_not_divide_the_product(nbytes, count, t
     monkeypatch.setattr(machine, "registers", lambda: (nbytes, count))
     monkeypatch.setattr("minihybrid.ops.cpu.products.registers", machine.registers)
     sizes = [(256, 1024), (72, 100), (8, 256), (300, 40), (3, 300), (512, 10)]
-    found = [_tile_size(*size, np.dtype("float32")) for size in sizes]
-    assert [(high, wide // (nbytes // 4)) for high, wide in found] == tiles
+    actual = [_tile_size(*size, np.dtype("float32")) for size in sizes]
+    assert [(high, wide // (nbytes // 4)) for high, wide in actual] == tiles
     assert all(high * wide + wide + 1 <= count for high, wide in tiles)
 
 

@@ -250,7 +250,7 @@ def test_mixed_precision_keeps_small_steps_that_float16_would_lose():
 
 @optimizer.register
 class SignOnly(Optimizer):
-    """Somebody's own optimizer, as tutorials write it."""
+    """A custom optimizer, as tutorials write it."""
 
     def create_state(self, index, weight):
         return nd.zeros(weight.shape)
