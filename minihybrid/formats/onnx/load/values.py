@@ -100,7 +100,7 @@ class Scope:
         if any(n < 0 for n in shape) or count > self.left:
             raise ShapeError(
                 f"an array of shape {tuple(shape)!s:.80} would be made while the file is read, "
-                f"but only {self.left} numbers more are allowed"
+                f"but only {self.left} more elements are allowed"
             )
         self.left -= count
         return tuple(shape)
