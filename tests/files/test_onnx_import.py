@@ -788,7 +788,7 @@ def damaged(**how):
         ({"reads": ""}, "input 0 is missing"),
         ({"makes": "w"}, "it makes 'w', which is there already"),
         ({"asks": "z"}, "the output 'z' is made by no node"),
-        ({"attribute": ("beta", [1, 2])}, r"attribute beta is \[1, 2\], but float is"),
+        ({"attribute": ("beta", [1, 2])}, r"attribute beta is \(1, 2\), but float is"),
         ({"attribute": ("spin", 1)}, "the attribute 'spin' is not supported"),
         ({"attribute": ("transB", 1)}, "the attribute 'transB' is given twice"),
         ({"attribute": ("alpha", model_of([], {}, ()).graph)}, "has no outputs"),

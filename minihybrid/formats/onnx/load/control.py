@@ -16,7 +16,7 @@ MAX_TRIPS = 1 << 16  # the largest trip count
 
 def _graph(call, name, n_inputs):
     """Return the subgraph in an attribute, with the given number of inputs."""
-    graph = call.graph(name)
+    graph = call.attr(name)
     if len(graph.inputs) != n_inputs:
         call.fail(f"{name} has {len(graph.inputs)} inputs, but {n_inputs} are needed")
     return graph
@@ -86,7 +86,7 @@ def _loop(call):
 
 def _scan(call):
     """Scan, as a `foreach` over the first axis of the last inputs."""
-    n = call.integer("num_scan_inputs")
+    n = call.attr("num_scan_inputs")
     m = len(call.inputs) - n
     body = _graph(call, "body", len(call.inputs))
     states, rows = [call.sym(i) for i in range(m)], [call.sym(i) for i in range(m, m + n)]

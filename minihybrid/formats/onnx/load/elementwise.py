@@ -13,12 +13,16 @@ from minihybrid.formats.onnx.load.file import ELEMENTS
 from minihybrid.ops import OPS
 
 
-def plain(name):
-    """Return the rule of an operator that only has another name here."""
+def renamed(name, fixed=None, **attrs):
+    """Return the rule of an operator that only has other names here.
+
+    fixed:   attributes with one value;  attrs: our attribute -> the file's.
+    """
 
     def rule(call):
-        inputs = [call.sym(i) for i in range(len(OPS[name].inputs))]
-        return OPS[name](*inputs)
+        inputs = [call.sym(i) for i in range(len(call.inputs))]
+        settings = {ours: call.attr(theirs) for ours, theirs in attrs.items()}
+        return OPS[name](*inputs, **(fixed or {}), **settings)
 
     return rule
 
@@ -71,7 +75,7 @@ def _pow(call):
 
 def _mod(call):
     """Mod: the remainder has the sign of b, or with `fmod` that of a."""
-    if call.integer("fmod", 0):
+    if call.attr("fmod"):
         left, right = call.sym(0), call.sym(1)
         size = OPS["broadcast_mod"](OPS["abs"](left), OPS["abs"](right))
         return OPS["broadcast_mul"](OPS["sign"](left), size)
@@ -98,14 +102,8 @@ def _mean(call):
 
 # -- limits and types ------------------------------------------------------------------
 def _clip(call):
-    """Clip: the limits are attributes, since opset 11 inputs; each is optional."""
-    if call.opset < 11:
-        low, high = call.number("min"), call.number("max")
-    else:
-        low, high = (
-            None if call.get(i) is None else float(call.fixed(i, "a limit").ravel()[0])
-            for i in (1, 2)
-        )
+    """Clip; each limit is optional."""
+    low, high = (call.setting(name, 11, i, call.scalar) for i, name in enumerate(("min", "max"), 1))
     data = call.sym(0)
     if low is None and high is None:
         return data
@@ -125,8 +123,8 @@ def _round(call):
 
 
 def _cast(call):
-    number = call.integer("to", 1)
-    call.integer("saturate")
+    number = call.attr("to")
+    call.attr("saturate")
     if number not in ELEMENTS:
         call.fail(f"type {number} is not supported; there are {', '.join(ELEMENTS.values())}")
     if ELEMENTS[number] == "bool":
@@ -136,25 +134,12 @@ def _cast(call):
 
 def _dropout(call):
     """Dropout, active in training; the file's `training_mode` is ignored."""
-    call.integer("seed")
-    ratio = (
-        call.number("ratio", 0.5)
-        if call.opset < 12
-        else 0.5
-        if call.get(1) is None
-        else float(call.fixed(1, "the ratio").ravel()[0])
-    )
-    return OPS["Dropout"](call.sym(0), p=ratio)
+    call.attr("seed")
+    ratio = call.setting("ratio", 12, 1, call.scalar)
+    return OPS["Dropout"](call.sym(0), p=0.5 if ratio is None else ratio)
 
 
 # -- activations -----------------------------------------------------------------------
-def _leaky(kind, alpha):
-    def rule(call):
-        return OPS["LeakyReLU"](call.sym(0), act_type=kind, slope=call.number("alpha", alpha))
-
-    return rule
-
-
 def _prelu(call):
     """PRelu with one slope per channel or a single one; else as max and min."""
     slope, ndim, data = call.need(1).fixed, call.ndim(0), call.sym(0)
@@ -169,52 +154,33 @@ def _prelu(call):
 
 def _selu(call):
     """Selu; only the standard constants have an operator."""
-    alpha = call.number("alpha", 1.6732632423543772)
-    gamma = call.number("gamma", 1.0507009873554805)
+    alpha, gamma = call.attr("alpha"), call.attr("gamma")
     if abs(alpha - 1.67326324) < 1e-5 and abs(gamma - 1.05070098) < 1e-5:
         return OPS["LeakyReLU"](call.sym(0), act_type="selu")
-    out = OPS["LeakyReLU"](call.sym(0), act_type="elu", slope=alpha)
-    return OPS["_mul_scalar"](out, scalar=gamma)
+    return OPS["LeakyReLU"](call.sym(0), act_type="elu", slope=alpha) * gamma
 
 
 def _celu(call):
-    alpha = call.number("alpha", 1.0)
-    data = OPS["_mul_scalar"](call.sym(0), scalar=1 / alpha)
-    return OPS["LeakyReLU"](data, act_type="elu", slope=1.0) * alpha
+    alpha = call.attr("alpha")
+    return OPS["LeakyReLU"](call.sym(0) * (1 / alpha), act_type="elu", slope=1.0) * alpha
 
 
 def _gelu(call):
     data = call.sym(0)
-    if call.text("approximate", "none") == "none":
+    if call.attr("approximate") == "none":
         return OPS["LeakyReLU"](data, act_type="gelu")
     inner = (data + data * data * data * 0.044715) * math.sqrt(2 / math.pi)
     return (OPS["tanh"](inner) + 1) * data * 0.5
 
 
-def _hard_sigmoid(call):
-    return OPS["hard_sigmoid"](
-        call.sym(0), alpha=call.number("alpha", 0.2), beta=call.number("beta", 0.5)
-    )
+def gated(gate):
+    """Return the rule of x times a function of x and the attribute alpha, if it has one."""
 
+    def rule(call):
+        data = call.sym(0)
+        return data * gate(data, call.attr("alpha"))
 
-def _hard_swish(call):
-    data = call.sym(0)
-    return data * OPS["hard_sigmoid"](data, alpha=1 / 6, beta=0.5)
-
-
-def _swish(call):
-    data = call.sym(0)
-    return data * OPS["sigmoid"](data * call.number("alpha", 1.0))
-
-
-def _thresholded(call):
-    data = call.sym(0)
-    return data * (data > call.number("alpha", 1.0))
-
-
-def _mish(call):
-    data = call.sym(0)
-    return data * OPS["tanh"](OPS["softrelu"](data))
+    return rule
 
 
 def _softmax(name):
@@ -222,7 +188,7 @@ def _softmax(name):
 
     def rule(call):
         ndim, data = call.ndim(0), call.sym(0)
-        axis = call.axis(call.integer("axis", -1 if call.opset >= 13 else 1), ndim)
+        axis = call.axis(call.attr("axis"), ndim)
         rest = call.shape(0)[axis + 1 :]
         if call.opset >= 13 or all(n == 1 for n in rest):
             return OPS[name](data, axis=axis)
@@ -233,17 +199,15 @@ def _softmax(name):
 
 
 # -- sums and extremes -----------------------------------------------------------------
-def axes_of(call, since, place=1):
-    """Return the axes: an attribute, or an input since an opset; `None` means all."""
-    if call.opset < since:
-        return call.integers("axes")
-    return None if call.get(place) is None else call.numbers(place, "the axes")
+def axes_of(call, since):
+    """Return the axes; `None` means all."""
+    return call.setting("axes", since, 1, call.numbers)
 
 
 def _reduction(name, since=18, before=None, after=None):
     def rule(call):
-        axes, keep = axes_of(call, since), bool(call.integer("keepdims", 1))
-        nothing, data = call.integer("noop_with_empty_axes", 0), call.sym(0)
+        axes, keep = axes_of(call, since), call.attr("keepdims")
+        nothing, data = call.attr("noop_with_empty_axes"), call.sym(0)
         if not axes and nothing:
             return data
         out = OPS[name](OPS[before](data) if before else data, axis=axes or None, keepdims=keep)
@@ -254,7 +218,7 @@ def _reduction(name, since=18, before=None, after=None):
 
 def _log_sum_exp(call):
     """ReduceLogSumExp, which subtracts the maximum first to avoid overflow."""
-    axes, keep = axes_of(call, 18), bool(call.integer("keepdims", 1))
+    axes, keep = axes_of(call, 18), call.attr("keepdims")
     data = call.sym(0)
     top = OPS["BlockGrad"](OPS["_np_max"](data, axis=axes, keepdims=True))
     total = OPS["_np_sum"](OPS["exp"](OPS["broadcast_sub"](data, top)), axis=axes, keepdims=True)
@@ -264,11 +228,9 @@ def _log_sum_exp(call):
 
 def _extreme(name):
     def rule(call):
-        if call.integer("select_last_index", 0):
+        if call.attr("select_last_index"):
             call.fail("select_last_index=1 is not supported; needed: 0")
-        return OPS[name](
-            call.sym(0), axis=call.integer("axis", 0), keepdims=bool(call.integer("keepdims", 1))
-        )
+        return renamed(name, axis="axis", keepdims="keepdims")(call)
 
     return rule
 
@@ -293,7 +255,7 @@ NAMES = {
     "Xor": "_npi_bitwise_xor",
 }
 ELEMENTWISE = {
-    **{name: plain(ours) for name, ours in NAMES.items()},
+    **{name: renamed(ours) for name, ours in NAMES.items()},
     "Add": binary("broadcast_add", "_plus_scalar"),
     "Sub": binary("broadcast_sub", "_minus_scalar", "_rminus_scalar"),
     "Mul": binary("broadcast_mul", "_mul_scalar"),
@@ -315,17 +277,17 @@ ELEMENTWISE = {
     "Round": _round,
     "Cast": _cast,
     "Dropout": _dropout,
-    "LeakyRelu": _leaky("leaky", 0.01),
-    "Elu": _leaky("elu", 1.0),
+    "LeakyRelu": renamed("LeakyReLU", {"act_type": "leaky"}, slope="alpha"),
+    "Elu": renamed("LeakyReLU", {"act_type": "elu"}, slope="alpha"),
     "PRelu": _prelu,
     "Selu": _selu,
     "Celu": _celu,
     "Gelu": _gelu,
-    "HardSigmoid": _hard_sigmoid,
-    "HardSwish": _hard_swish,
-    "Swish": _swish,
-    "ThresholdedRelu": _thresholded,
-    "Mish": _mish,
+    "HardSigmoid": renamed("hard_sigmoid", alpha="alpha", beta="beta"),
+    "HardSwish": gated(lambda x, _: OPS["hard_sigmoid"](x, alpha=1 / 6, beta=0.5)),
+    "Swish": gated(lambda x, alpha: OPS["sigmoid"](x * alpha)),
+    "ThresholdedRelu": gated(lambda x, alpha: x > alpha),
+    "Mish": gated(lambda x, _: OPS["tanh"](OPS["softrelu"](x))),
     "Softmax": _softmax("softmax"),
     "LogSoftmax": _softmax("log_softmax"),
     "ReduceSum": _reduction("_np_sum", since=13),

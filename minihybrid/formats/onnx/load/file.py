@@ -12,6 +12,7 @@ import math
 import os
 import stat
 from dataclasses import dataclass
+from types import NoneType
 
 import numpy as np
 
@@ -40,6 +41,7 @@ class OnnxNode:
     """A node: its operator, the names of its inputs and outputs, and its attributes.
 
     attrs:   name -> value; a `Model` for a subgraph, `None` for an unsupported type.
+    kinds:   name -> the type of an attribute, one of the enum AttributeProto.AttributeType.
     """
 
     where: str
@@ -49,6 +51,7 @@ class OnnxNode:
     inputs: list
     outputs: list
     attrs: dict
+    kinds: dict
 
     def fail(self, what):
         """Raise a FileError that names this node."""
@@ -236,35 +239,28 @@ def _node(proto, number, source, external):
     if not op.isidentifier():
         raise FileError(f"{where}: {op!r:.40} is no name of an operator")
     where += f" {name or ', '.join(outputs)!r:.60} ({op:.40})"
-    attrs = {}
+    attrs, kinds = {}, {}
     for attr in proto.attribute:
         key = _text(attr.name, where)
         if key in attrs:
             raise FileError(f"{where}: the attribute {key!r:.40} is given twice")
-        attrs[key] = _attribute(attr, f"{where}, {key!r:.40}", external)
-    return OnnxNode(where, op, domain, name, inputs, outputs, attrs)
+        attrs[key] = attribute(attr, f"{where}, {key!r:.40}", external)
+        kinds[key] = attr.type
+    return OnnxNode(where, op, domain, name, inputs, outputs, attrs, kinds)
 
 
-def _attribute(attr, where, external):
+def attribute(attr, where, external):
+    """Return the value of an attribute; `None` if its type isn't supported."""
     kinds = type(attr)
     if attr.type == kinds.TENSOR:
         return _array(attr.t, where, external)
     if attr.type == kinds.GRAPH:
         return _graph(attr.g, where, external)
-    field = {
-        kinds.FLOAT: "f",
-        kinds.INT: "i",
-        kinds.STRING: "s",
-        kinds.INTS: "ints",
-        kinds.FLOATS: "floats",
-        kinds.STRINGS: "strings",
-    }.get(attr.type)
-    value = field and getattr(attr, field)
-    if field == "s":
-        return _text(value, where)
-    if field == "strings":
-        return [_text(text, where) for text in value]
-    return list(value) if field in ("floats", "ints") else value
+    if attr.type == kinds.STRING:
+        return _text(attr.s, where)
+    field = {kinds.FLOAT: "f", kinds.INT: "i", kinds.INTS: "ints", kinds.FLOATS: "floats"}
+    value = getattr(attr, field[attr.type]) if attr.type in field else None
+    return value if isinstance(value, (int, float, NoneType)) else tuple(value)
 
 
 # -- tensors ---------------------------------------------------------------------------

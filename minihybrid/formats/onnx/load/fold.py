@@ -45,9 +45,8 @@ class Trial(Call):
     """A node with the arrays of one trial as inputs: its rule computes instead of tracing."""
 
     def __init__(self, call, trial):
-        self.node, self.scope, self.opset = call.node, call.scope, call.opset
+        vars(self).update(vars(call))
         self.inputs = [v and Value(v.name, (v.arrays[trial],) * 2) for v in call.inputs]
-        self.read, self.fail = call.read, call.fail
 
     def symbol_of(self, value):
         """Return a value as an array on which operators run."""

@@ -5,6 +5,7 @@ Defines: `IMAGES`: ONNX name -> function of a `Call` that returns the outputs.
 Not supported: linear or cubic interpolation, and downsampling.
 """
 
+from minihybrid.formats.onnx.load.elementwise import renamed
 from minihybrid.formats.onnx.load.shapes import codes, reshaped
 from minihybrid.ops import OPS
 
@@ -24,17 +25,10 @@ def padded(call, data, widths, mode="constant", value=0.0):
 
 
 def _pad(call):
-    """Pad: the widths are attributes, since opset 11 inputs."""
-    ndim, mode = call.ndim(0), call.text("mode", "constant")
-    axes = range(ndim)
-    if call.opset < 11:
-        pads, value = call.integers("pads", ()), call.number("value", 0.0)
-    else:
-        pads, value = call.numbers(1, "the widths"), 0.0
-        if call.get(2) is not None:
-            value = float(call.fixed(2, "the value").ravel()[0])
-        if call.get(3) is not None:
-            axes = call.numbers(3, "the axes")
+    ndim, mode = call.ndim(0), call.attr("mode")
+    pads = call.setting("pads", 11, 1, call.numbers) or ()
+    value = call.setting("value", 11, 2, call.scalar) or 0.0
+    axes = range(ndim) if call.get(3) is None else call.numbers(3, "the axes")
     if len(pads) != 2 * len(axes):
         call.fail(f"{len(pads)} widths for {len(axes)} axes; two an axis are needed")
     widths = [(0, 0)] * ndim
@@ -46,9 +40,9 @@ def _pad(call):
 def _scales(call):
     """Return the integer scale of each axis."""
     ndim = call.ndim(0)
-    axes = [call.axis(a, ndim) for a in call.integers("axes", tuple(range(ndim)))]
+    axes = [call.axis(a, ndim) for a in call.attr("axes") or range(ndim)]
     if call.node.op == "Upsample" and call.opset < 9:
-        scales = call.attr("scales", [], list)
+        scales = call.attr("scales")
     elif call.get(3) is not None:
         sizes = call.trials(3, "the size")
         candidates = {
@@ -69,10 +63,9 @@ def _scales(call):
 
 def _resize(call):
     """Resize by repeating rows and columns (nearest neighbor)."""
-    mode, scales = call.text("mode", "nearest"), _scales(call)
-    start = "asymmetric" if call.opset < 11 else "half_pixel"
-    place = call.text("coordinate_transformation_mode", start)
-    rounding = call.text("nearest_mode", "floor" if call.opset < 11 else "round_prefer_floor")
+    mode, scales = call.attr("mode"), _scales(call)
+    place = call.attr("coordinate_transformation_mode") or "asymmetric"
+    rounding = call.attr("nearest_mode") or "floor"
     centered = place in ("half_pixel", "pytorch_half_pixel")
     repeats = (
         rounding in ("round_prefer_floor", "round_prefer_ceil")
@@ -81,11 +74,11 @@ def _resize(call):
         and (rounding == "floor" or (rounding == "round_prefer_floor" and max(scales) == 2))
     )
     for unused in ("cubic_coeff_a", "extrapolation_value"):
-        call.number(unused)
+        call.attr(unused)
     for name in ("exclude_outside", "antialias"):
-        if call.integer(name, 0):
+        if call.attr(name):
             call.fail(f"{name}=1 is not supported; needed: 0")
-    if call.text("keep_aspect_ratio_policy", "stretch") != "stretch":
+    if call.attr("keep_aspect_ratio_policy") not in (None, "stretch"):
         call.fail("keep_aspect_ratio_policy must be stretch")
     if mode != "nearest" or not repeats:
         call.fail(
@@ -103,8 +96,8 @@ def _resize(call):
 
 def _depth_to_space(call):
     """DepthToSpace; DCR is MXNet's order, CRD that of PyTorch's PixelShuffle."""
-    size, data = call.integer("blocksize", 1), call.sym(0)
-    if call.text("mode", "DCR") == "DCR":
+    size, data = call.attr("blocksize"), call.sym(0)
+    if call.attr("mode") in (None, "DCR"):
         return OPS["depth_to_space"](data, block_size=size)
     shapes = call.shapes(0)
     split = [(n, c // size**2, size, size, h, w) for n, c, h, w in shapes]
@@ -115,14 +108,10 @@ def _depth_to_space(call):
     return reshaped(call, out, target, turned)
 
 
-def _space_to_depth(call):
-    return OPS["space_to_depth"](call.sym(0), block_size=call.integer("blocksize", 1))
-
-
 IMAGES = {
     "Pad": _pad,
     "Resize": _resize,
     "Upsample": _resize,
     "DepthToSpace": _depth_to_space,
-    "SpaceToDepth": _space_to_depth,
+    "SpaceToDepth": renamed("space_to_depth", block_size="blocksize"),
 }

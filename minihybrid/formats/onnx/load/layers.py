@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from minihybrid.formats.onnx.load.elementwise import renamed
 from minihybrid.formats.onnx.load.images import padded
 from minihybrid.formats.onnx.load.values import Value
 from minihybrid.ops import OPS
@@ -32,8 +33,8 @@ def _dense(call, turned, *bias):
 
 def _gemm(call):
     """Gemm: alpha A B + beta C, A or B transposed; a dense layer if B is a weight."""
-    alpha, beta = call.number("alpha", 1.0), call.number("beta", 1.0)
-    turned = bool(call.integer("transA", 0)), bool(call.integer("transB", 0))
+    alpha, beta = call.attr("alpha"), call.attr("beta")
+    turned = call.attr("transA"), call.attr("transB")
     weight, bias = call.need(1).fixed, call.get(2)
     if alpha == beta == 1 and not turned[0] and weight is not None and weight.ndim == 2:
         row, outputs = bias and bias.fixed, weight.shape[0 if turned[1] else 1]
@@ -61,9 +62,8 @@ def _matmul(call):
 def _window(call, kernel):
     """Return (strides, dilations, [(before, after), ...]) of the spatial axes."""
     n = len(kernel)
-    strides = call.integers("strides", (1,) * n)
-    dilations = call.integers("dilations", (1,) * n)
-    pads, mode = call.integers("pads", (0,) * 2 * n), call.text("auto_pad", "NOTSET")
+    strides, dilations = (call.attr(name) or (1,) * n for name in ("strides", "dilations"))
+    pads, mode = call.attr("pads") or (0,) * 2 * n, call.attr("auto_pad")
     if not len(strides) == len(dilations) == n == len(pads) / 2 == call.ndim(0) - 2:
         call.fail(
             f"data of {call.ndim(0)} axes, kernel {kernel}, strides {strides}, "
@@ -99,7 +99,7 @@ def _even(call, data, pads, value=0.0):
 
 def _conv(call):
     weight = call.shape(1)
-    kernel = call.integers("kernel_shape", weight[2:])
+    kernel = call.attr("kernel_shape") or weight[2:]
     if kernel != weight[2:]:
         call.fail(f"kernel_shape is {kernel}, but the weights have shape {weight}")
     strides, dilations, pads = _window(call, kernel)
@@ -114,18 +114,18 @@ def _conv(call):
         dilate=dilations,
         pad=pad,
         num_filter=weight[0],
-        num_group=call.integer("group", 1),
+        num_group=call.attr("group"),
         no_bias=not bias,
     )
 
 
 def _deconv(call):
     """ConvTranspose; asymmetric padding is cropped from an unpadded output."""
-    weight, groups = call.shape(1), call.integer("group", 1)
-    kernel = call.integers("kernel_shape", weight[2:])
+    weight, groups = call.shape(1), call.attr("group")
+    kernel = call.attr("kernel_shape") or weight[2:]
     strides, dilations, pads = _window(call, kernel)
-    more = call.integers("output_padding", (0,) * len(kernel))
-    mode, output_shape = call.text("auto_pad", "NOTSET"), call.integers("output_shape")
+    more = call.attr("output_padding") or (0,) * len(kernel)
+    mode, output_shape = call.attr("auto_pad"), call.attr("output_shape")
     if output_shape is not None or mode[:4] == "SAME":
         pads = _cuts(call, kernel, strides, dilations, more, output_shape, mode)
     even = all(a == b >= 0 for a, b in pads)
@@ -171,12 +171,12 @@ def _cuts(call, kernel, strides, dilations, more, output_shape, mode):
 
 def _pool(kind):
     def rule(call):
-        kernel = call.integers("kernel_shape", ())
+        kernel = call.attr("kernel_shape")
         strides, dilations, pads = _window(call, kernel)
-        if set(dilations) != {1} or call.integer("storage_order", 0):
+        if set(dilations) != {1} or call.attr("storage_order"):
             call.fail("pooling with dilations or storage_order is not supported")
-        up = bool(call.integer("ceil_mode", 0))
-        inner = kind == "avg" and bool(call.integer("count_include_pad", 0))
+        up = bool(call.attr("ceil_mode"))
+        inner = kind == "avg" and bool(call.attr("count_include_pad"))
         more = {
             "kernel": kernel,
             "stride": strides,
@@ -229,8 +229,8 @@ def _global_pool(kind):
 # -- normalization ---------------------------------------------------------------------
 def _batch_norm(call):
     """BatchNormalization; running statistics are separate states, even if the file shares them."""
-    call.integer("training_mode")  # the caller decides
-    if not call.integer("spatial", 1):
+    call.attr("training_mode")  # the caller decides
+    if call.attr("spatial") == 0:
         call.fail("spatial=0 is not supported; needed: 1")
     weights = [call.sym(i) for i in range(3)]
     states = [
@@ -240,11 +240,7 @@ def _batch_norm(call):
         for i in (3, 4)
     ]
     return OPS["BatchNorm"](
-        *weights,
-        *states,
-        fix_gamma=False,
-        eps=call.number("epsilon", 1e-5),
-        momentum=call.number("momentum", 0.9),
+        *weights, *states, fix_gamma=False, eps=call.attr("epsilon"), momentum=call.attr("momentum")
     )
 
 
@@ -257,8 +253,8 @@ def _constant(call, like, numbers):
 def _layer_norm(call):
     """LayerNormalization over the last axes, which are merged."""
     ndim, data = call.ndim(0), call.sym(0)
-    axis = call.axis(call.integer("axis", -1), ndim)
-    call.integer("stash_type")
+    axis = call.axis(call.attr("axis"), ndim)
+    call.attr("stash_type")
     scale = call.shape(1)
     if scale != call.shape(0)[axis:]:
         call.fail(f"the scale has shape {scale}, but {call.shape(0)[axis:]} is needed")
@@ -267,23 +263,17 @@ def _layer_norm(call):
         _constant(call, call.need(1), np.zeros(scale)) if call.get(2) is None else call.sym(2),
     )
     gamma, beta = (v if len(scale) == 1 else OPS["Reshape"](v, shape=(-1,)) for v in (gamma, beta))
-    more = {"eps": call.number("epsilon", 1e-5), "axis": -1}
+    more = {"eps": call.attr("epsilon"), "axis": -1}
     if axis == ndim - 1:
         return OPS["LayerNorm"](data, gamma, beta, **more)
     rows = OPS["Reshape"](data, shape=(0,) * axis + (-1,))
     return OPS["reshape_like"](OPS["LayerNorm"](rows, gamma, beta, **more), data)
 
 
-def _instance_norm(call):
-    return OPS["InstanceNorm"](
-        call.sym(0), call.sym(1), call.sym(2), eps=call.number("epsilon", 1e-5)
-    )
-
-
 def _group_norm(call):
     """GroupNormalization; scale and bias are per group, since opset 21 per channel."""
-    groups, eps = call.integer("num_groups", 1), call.number("epsilon", 1e-5)
-    call.integer("stash_type")
+    groups, eps = call.attr("num_groups"), call.attr("epsilon")
+    call.attr("stash_type")
     if call.opset < 21:
         return OPS["GroupNorm"](call.sym(0), call.sym(1), call.sym(2), eps=eps, num_groups=groups)
     if not 1 <= groups <= call.shape(0)[1]:
@@ -293,16 +283,6 @@ def _group_norm(call):
     wide = (1, -1) + (1,) * (call.ndim(0) - 2)
     gamma, beta = (OPS["Reshape"](call.sym(i), shape=wide) for i in (1, 2))
     return OPS["broadcast_add"](OPS["broadcast_mul"](out, gamma), beta)
-
-
-def _lrn(call):
-    return OPS["LRN"](
-        call.sym(0),
-        nsize=call.integer("size", 1),
-        alpha=call.number("alpha", 1e-4),
-        beta=call.number("beta", 0.75),
-        knorm=call.number("bias", 1.0),
-    )
 
 
 LAYERS = {
@@ -316,7 +296,7 @@ LAYERS = {
     "GlobalAveragePool": _global_pool("avg"),
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _layer_norm,
-    "InstanceNormalization": _instance_norm,
+    "InstanceNormalization": renamed("InstanceNorm", eps="epsilon"),
     "GroupNormalization": _group_norm,
-    "LRN": _lrn,
+    "LRN": renamed("LRN", nsize="size", alpha="alpha", beta="beta", knorm="bias"),
 }

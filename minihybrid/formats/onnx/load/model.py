@@ -188,7 +188,6 @@ def _needed(model):
 def _apply(call, needed):
     """Apply a node and store the values of its outputs."""
     node, scope = call.node, call.scope
-    call.check()
     try:
         rule = OPERATORS[node.op]
         result = fold(call, rule) or rule(call)

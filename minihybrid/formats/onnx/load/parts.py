@@ -8,20 +8,18 @@ several axes (GatherND).
 
 from functools import partial
 
+from minihybrid.formats.onnx.load.elementwise import renamed
 from minihybrid.ops import OPS
 
 
 # -- slices ----------------------------------------------------------------------------
 def _split(call):
-    """Split: equal parts or given lengths, an attribute; since opset 13 an input."""
-    axis = call.axis(call.integer("axis", 0), call.ndim(0))
+    """Split into equal parts or given lengths."""
+    axis = call.axis(call.attr("axis"), call.ndim(0))
     count = len(call.node.outputs)
-    if call.integer("num_outputs", count) != count:
+    if call.attr("num_outputs") not in (None, count):
         call.fail(f"it has {count} outputs, but another num_outputs")
-    if call.opset < 13:
-        lengths = call.integers("split")
-    else:
-        lengths = None if call.get(1) is None else call.numbers(1, "the lengths")
+    lengths = call.setting("split", 13, 1, call.numbers)
     total = call.shape(0)[axis]
     if lengths is None and total % count:
         whole = -(-total // count)
@@ -57,8 +55,8 @@ def _slice(call):
     """Slice: the bounds are attributes, since opset 10 inputs."""
     ndim, pairs = call.ndim(0), list(zip(*call.shapes(0), strict=True))
     if call.opset < 10:
-        begins, ends = call.integers("starts", ()), call.integers("ends", ())
-        axes, steps = call.integers("axes", tuple(range(len(begins)))), None
+        begins, ends = call.attr("starts"), call.attr("ends")
+        axes, steps = call.attr("axes") or tuple(range(len(begins))), None
     else:
         count = len(call.trials(1, "where slices begin")[0])
         axes = range(count) if call.get(3) is None else call.numbers(3, "the axes")
@@ -76,7 +74,7 @@ def _slice(call):
 def _gather(call):
     """Gather, as a slice, an embedding, or `take` along any axis."""
     ndim = call.ndim(0)
-    axis, where = call.axis(call.integer("axis", 0), ndim), call.need(1)
+    axis, where = call.axis(call.attr("axis"), ndim), call.need(1)
     if where.fixed is not None and where.fixed.shape in ((), (1,)):
         at = where.fixed.item()
         part = OPS["slice_axis"](call.sym(0), axis=axis, begin=at, end=None if at == -1 else at + 1)
@@ -89,18 +87,14 @@ def _gather(call):
     return OPS["take"](call.sym(0), call.sym(1), axis=axis, mode="wrap")
 
 
-def _gather_elements(call):
-    return OPS["_take_along"](call.sym(0), call.sym(1), axis=call.integer("axis", 0), mode="wrap")
-
-
 def _scatter_elements(call):
     """ScatterElements: write or add updates at the indices."""
     data, index, updates = (call.sym(i) for i in range(3))
-    more = {"axis": call.axis(call.integer("axis", 0), call.ndim(0)), "mode": "wrap"}
-    match call.text("reduction", "none"):
+    more = {"axis": call.axis(call.attr("axis"), call.ndim(0)), "mode": "wrap"}
+    match call.attr("reduction"):
         case "add":
             return OPS["elemwise_add"](data, OPS["_put_along"](updates, index, data, **more))
-        case "none":  # gather, because a scatter adds to zeros, which makes 0.0 of -0.0
+        case None | "none":  # gather, because a scatter adds to zeros, which makes 0.0 of -0.0
             after = OPS["_np_cumsum"](OPS["ones_like"](index), axis=more["axis"])
             after = OPS["_put_along"](after, index, data, **more)
             return OPS["where"](after, OPS["_take_along"](updates, after - 1, **more), data)
@@ -111,14 +105,14 @@ def _scatter_elements(call):
 def _scatter_nd(call):
     """ScatterND of whole rows: write them at the indices."""
     shape = call.shape(1)
-    if call.text("reduction", "none") != "none" or len(shape) != 2 or shape[1] != 1:
+    if call.attr("reduction") not in (None, "none") or len(shape) != 2 or shape[1] != 1:
         call.fail("only whole rows of the first axis are supported, without a reduction")
     places = OPS["Reshape"](call.sym(1), shape=(-1,))
     return OPS["_contrib_index_copy"](call.sym(0), places, call.sym(2))
 
 
 def _one_hot(call):
-    if call.axis(call.integer("axis", -1), call.ndim(0) + 1) != call.ndim(0):
+    if call.axis(call.attr("axis"), call.ndim(0) + 1) != call.ndim(0):
         call.fail("only the last axis is supported")
     off, on = call.fixed(2, "the pair of values").ravel().tolist()
     depth, places = int(call.fixed(1, "the depth").ravel()[0]), call.sym(0)
@@ -127,14 +121,14 @@ def _one_hot(call):
 
 
 def _top_k(call):
-    call.integer("sorted")  # ours is always sorted
+    call.attr("sorted")  # ours is always sorted
     count = call.numbers(1, "the number of elements")
     out = OPS["topk"](
         call.sym(0),
         k=count[0],
-        axis=call.integer("axis", -1),
+        axis=call.attr("axis"),
         ret_typ="both",
-        is_ascend=not call.integer("largest", 1),
+        is_ascend=not call.attr("largest"),
         dtype="int64",
     )
     return tuple(out[i] for i in (0, 1))
@@ -143,16 +137,16 @@ def _top_k(call):
 def _running_sum(call):
     (axis,), data = call.numbers(1, "the axis"), call.sym(0)
     axis = call.axis(axis, call.ndim(0))
-    source = OPS["reverse"](data, axis=axis) if call.integer("reverse", 0) else data
+    source = OPS["reverse"](data, axis=axis) if call.attr("reverse") else data
     out = OPS["_np_cumsum"](source, axis=axis)
     out = out if source is data else OPS["reverse"](out, axis=axis)
-    return out - data if call.integer("exclusive", 0) else out
+    return out - data if call.attr("exclusive") else out
 
 
 def _triangle(call):
     k = 0 if call.get(1) is None else call.numbers(1, "the diagonal")[0]
     tril, turned = OPS["_npi_tril"], partial(OPS["SwapAxis"], dim1=-1, dim2=-2)
-    if not call.integer("upper", 1):
+    if not call.attr("upper"):
         return tril(call.sym(0), k=k)
     return turned(tril(turned(call.sym(0)), k=-k))
 
@@ -162,7 +156,7 @@ PARTS = {
     "Slice": _slice,
     "Gather": _gather,
     "OneHot": _one_hot,
-    "GatherElements": _gather_elements,
+    "GatherElements": renamed("_take_along", {"mode": "wrap"}, axis="axis"),
     "ScatterElements": _scatter_elements,
     "ScatterND": _scatter_nd,
     "TopK": _top_k,

@@ -11,31 +11,30 @@ import math
 
 import numpy as np
 
-from minihybrid.formats.onnx.load.elementwise import axes_of
+from minihybrid.formats.onnx.load.elementwise import axes_of, renamed
 from minihybrid.formats.onnx.load.values import Value
 from minihybrid.ops import OPS
 
 
 # -- constants and shapes --------------------------------------------------------------
 def _constant(call):
-    candidates = [call.attr("value", None, np.ndarray)]
-    for read, name, dtype in (
-        (call.number, "value_float", "float32"),
-        (call.integer, "value_int", "int64"),
-        (call.integers, "value_ints", "int64"),
+    arrays = [call.attr("value")]
+    for name, dtype in (
+        ("value_float", "float32"),
+        ("value_floats", "float32"),
+        ("value_int", "int64"),
+        ("value_ints", "int64"),
     ):
-        value = read(name)
-        candidates.append(None if value is None else np.array(value, dtype))
-    floats = call.attr("value_floats", None, list)
-    candidates.append(None if floats is None else np.array(floats, "float32"))
-    arrays = [a for a in candidates if a is not None]
+        value = call.attr(name)
+        arrays.append(None if value is None else np.array(value, dtype))
+    arrays = [a for a in arrays if a is not None]
     if len(arrays) != 1:
         call.fail("one number, list of numbers or tensor is needed as its attribute")
     return Value("", (arrays[0], arrays[0]))
 
 
 def _shape(call):
-    first, last = call.integer("start", 0), call.integer("end")
+    first, last = call.attr("start"), call.attr("end")
     return Value("", tuple(np.array(s[first:last], "int64") for s in call.shapes(0)))
 
 
@@ -45,7 +44,8 @@ def _size(call):
 
 def _filled(call):
     """Evaluate ConstantOfShape."""
-    value = call.attr("value", np.zeros(1, "float32"), np.ndarray)
+    value = call.attr("value")
+    value = np.zeros(1, "float32") if value is None else value
     if value.size != 1:
         call.fail(f"the attribute value has shape {value.shape}; one number is needed")
     shape = call.scope.fits(call.numbers(0, "the shape"))
@@ -99,7 +99,7 @@ def reshaped(call, data, new_shapes, shapes):
 
 def _reshape(call):
     """Reshape: 0 copies the data's length unless `allowzero` is set; -1 is inferred."""
-    shapes, keep = call.shapes(0), not call.integer("allowzero", 0)
+    shapes, keep = call.shapes(0), not call.attr("allowzero")
     new_shapes = []
     for lengths, shape in zip(call.trials(1, "the shape"), shapes, strict=True):
         if 0 in lengths and not keep:  # in MXNet's encoding, 0 copies a length
@@ -112,7 +112,7 @@ def _reshape(call):
 
 
 def _flatten(call):
-    shapes, axis = call.shapes(0), call.integer("axis", 1)
+    shapes, axis = call.shapes(0), call.attr("axis")
     axis = axis if axis == len(shapes[0]) else call.axis(axis, len(shapes[0]))
     if axis == 1:
         return OPS["Flatten"](call.sym(0))
@@ -135,7 +135,7 @@ def _unsqueeze(call):
 
 
 def _transpose(call):
-    return OPS["transpose"](call.sym(0), axes=call.integers("perm", ()))
+    return OPS["transpose"](call.sym(0), axes=call.attr("perm") or ())
 
 
 def _expand(call):
@@ -160,11 +160,6 @@ def _tile(call):
     return OPS["tile"](call.sym(0), reps=call.numbers(1, "the number of repeats"))
 
 
-def _concat(call):
-    symbols = [call.sym(i) for i in range(len(call.inputs))]
-    return OPS["Concat"](*symbols, dim=call.integer("axis", 1))
-
-
 SHAPES = {
     "Constant": _constant,
     "Shape": _shape,
@@ -179,5 +174,5 @@ SHAPES = {
     "Transpose": _transpose,
     "Expand": _expand,
     "Tile": _tile,
-    "Concat": _concat,
+    "Concat": renamed("Concat", dim="axis"),
 }

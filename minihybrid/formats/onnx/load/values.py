@@ -22,7 +22,7 @@ from minihybrid.core.files import FileError
 from minihybrid.core.op import ShapeError, Spec
 from minihybrid.core.sym import Symbol
 from minihybrid.formats.onnx.export.draft import free_name
-from minihybrid.formats.onnx.load.file import import_onnx
+from minihybrid.formats.onnx.load.file import attribute, import_onnx
 from minihybrid.ops import OPS
 
 # The elements that may be folded during import: ALLOWED, plus MORE for each element in
@@ -183,7 +183,9 @@ class Known(NDArray):
 class Call:
     """A node and its inputs, the argument of the import rules.
 
-    Attributes are read by type; those that the rule didn't read are refused.
+    The schema of the operator in this opset, which the library `onnx` has, determines how many
+    inputs there are, and the types and defaults of the attributes. Attributes that the rule
+    didn't read are refused.
     """
 
     def __init__(self, node, scope):
@@ -193,17 +195,14 @@ class Call:
             self.inputs.pop()
         self.read = set()
         self.fail = node.fail
-
-    def check(self):
-        """Check the number of inputs against the operator's schema in this opset."""
         defs = import_onnx().defs
         try:
-            schema = defs.get_schema(self.node.op, self.opset)
+            self.schema = defs.get_schema(node.op, self.opset)
         except defs.SchemaError:
-            schema = None
-        if schema is None or schema.deprecated:
+            self.schema = None
+        if self.schema is None or self.schema.deprecated:
             self.fail(f"opset {self.opset} has no such operator")
-        least, most = schema.min_input, schema.max_input
+        least, most = self.schema.min_input, self.schema.max_input
         if not least <= len(self.inputs) <= most:
             self.fail(
                 f"{len(self.inputs)} inputs, but the operator takes {least}"
@@ -211,50 +210,37 @@ class Call:
             )
 
     # -- attributes
-    def attr(self, name, default, kind):
-        """Return an attribute of a Python type, or the default."""
+    def attr(self, name):
+        """Return an attribute: its value in the file, or its default, or `None`."""
         self.read.add(name)
+        declared, value = self.schema.attributes.get(name), self.node.attrs.get(name)
+        if declared is None:  # of another opset
+            return value
         if name not in self.node.attrs:
-            return default
-        value = self.node.attrs[name]
-        if type(value) is not kind:
-            self.fail(f"the attribute {name} is {value!r:.60}, but {kind.__name__} is needed")
+            if declared.required:
+                self.fail(f"the attribute {name} is missing")
+            default = attribute(declared.default_value, self.node.where, None)
+            # 1e-5, where the schema has the float32 next to it.
+            return float(f"{default:.7g}") if isinstance(default, float) else default
+        if self.node.kinds[name] != declared.type.value:
+            kind = declared.type.name.lower()
+            self.fail(f"the attribute {name} is {value!r:.60}, but {kind} is needed")
         return value
-
-    def integer(self, name, default=None):
-        """Return an integer attribute."""
-        return self.attr(name, default, int)
-
-    def number(self, name, default=None):
-        """Return a float attribute."""
-        return self.attr(name, default, float)
-
-    def graph(self, name):
-        """Return a subgraph attribute."""
-        self.read.add(name)
-        graph = self.node.attrs.get(name)
-        if not hasattr(graph, "nodes"):
-            self.fail(f"the attribute {name} must be a graph")
-        return graph
-
-    def text(self, name, default=""):
-        """Return a string attribute, such as a mode."""
-        return self.attr(name, default, str)
-
-    def integers(self, name, default=None):
-        """Return an attribute as a tuple of integers."""
-        value = self.attr(name, default, list)
-        if value is not default and not all(type(v) is int for v in value):
-            self.fail(
-                f"the attribute {name} is {value!r:.60}, but a list of whole numbers is needed"
-            )
-        return value if value is None else tuple(value)
 
     def check_attributes(self):
         """Refuse attributes that weren't read, as ignoring them could change the result."""
         left = self.node.attrs.keys() - self.read
         if left:
             self.fail(f"the attribute {min(left)!r:.40} is not supported")
+
+    def setting(self, name, since, place, read):
+        """Return a setting: an attribute, or an input since an opset; `None` if it's omitted.
+
+        read:    the method for the input, such as `numbers`.
+        """
+        if self.opset < since:
+            return self.attr(name) if name in self.node.attrs else None
+        return None if self.get(place) is None else read(place, f"the {name}")
 
     # -- inputs
     def get(self, i):
@@ -292,6 +278,10 @@ class Call:
                 "depends on the data or on a length that the file leaves open"
             )
         return numbers
+
+    def scalar(self, i, what):
+        """Return the known float of an input."""
+        return float(self.fixed(i, what).ravel()[0])
 
     def numbers(self, i, what):
         """Return the known integers of an input, as a tuple of `int`."""
