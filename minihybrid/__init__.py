@@ -173,6 +173,4 @@ __all__ = [
 ]
 __all__ += LATER
 
-
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

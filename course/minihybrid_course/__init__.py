@@ -34,4 +34,4 @@ def __getattr__(name):
 def __dir__():
     from minihybrid.core.hooks import own_names
 
-    return own_names(globals())
+    return own_names(globals())()

@@ -12,7 +12,7 @@ from typing import Any
 
 from minihybrid.core.arguments import arrays_in
 from minihybrid.core.graph import topological
-from minihybrid.core.op import AttrError, HybridError, described, legible, unknown_argument
+from minihybrid.core.op import AttrError, HybridError, described, legible, unfit, unknown_argument
 from minihybrid.core.parameter import ParameterDict
 from minihybrid.core.sym import Group, Symbol
 from minihybrid.ops.errors import said_by_block
@@ -76,10 +76,8 @@ def check_names(kind: str, prefix: object, params: object) -> None:
             f"with which the parameters' names begin{hint}"
         )
     if params is not None and not isinstance(params, ParameterDict):
-        raise AttrError(
-            f"{kind}: params={described(params)}, but a ParameterDict is "
-            "needed, such as the params of another block"
-        )
+        need = "a ParameterDict is needed, such as the params of another block"
+        raise unfit(kind, "params", params, need)
 
 
 def check_symbols(outputs: list, inputs: list) -> None:

@@ -74,13 +74,18 @@ FACES = {"nd": {}, "sym": {}, "nd.contrib": {}, "sym.contrib": {}}  # -> name ->
 
 
 def own_names(names, *more):
-    """Return the public names of a module: `__all__`, or else all that it defines.
+    """Return a module's `__dir__`, which lists its `__all__`, or else all public names that it
+    defines.
 
     names:   its `globals()`;  more: imported names to include.
     """
-    listed = names.get("__all__") or (
-        name
-        for name, value in names.items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == names["__name__"]
-    )
-    return sorted({*listed, *more})
+
+    def listed():
+        own = names.get("__all__") or (
+            name
+            for name, value in names.items()
+            if not name.startswith("_") and getattr(value, "__module__", None) == names["__name__"]
+        )
+        return sorted({*own, *more})
+
+    return listed

@@ -79,11 +79,10 @@ class Dense(HybridBlock):
         params=None,
     ):
         super().__init__(prefix, params)
-        units = checked("Dense", "units", units, count)
+        self._units = units = checked("Dense", "units", units, count)
         in_units = checked("Dense", "in_units", in_units, length)
         activation = activation_of("Dense", activation)
         use_bias = checked("Dense", "use_bias", use_bias, boolean)
-        self._units = units
         self._flatten = checked("Dense", "flatten", flatten, boolean)
         common = {"dtype": dtype, "allow_deferred_init": True}
         with self.name_scope():

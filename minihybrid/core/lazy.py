@@ -83,4 +83,4 @@ class Alias(ModuleType):
         thing = resolve(self._road)
         if "__dir__" in vars(thing) or not isinstance(thing, ModuleType):
             return dir(thing)
-        return resolve("core.hooks:own_names")(vars(thing))
+        return resolve("core.hooks:own_names")(vars(thing))()

@@ -14,7 +14,7 @@ from minihybrid.core.context import check_context
 from minihybrid.core.convert import to_numpy
 from minihybrid.core.files import write_whole
 from minihybrid.core.hooks import FACES
-from minihybrid.core.op import AttrError, described
+from minihybrid.core.op import unfit
 from minihybrid.core.params import pack_arrays, read_arrays, unpack_arrays
 from minihybrid.core.placement import DEVICES, copy_to, new_array
 from minihybrid.core.switches import is_np_shape
@@ -128,10 +128,7 @@ def _packed(data):
     data = [data] if isinstance(data, NDArray) else data
     names, arrays = ([*data], [*data.values()]) if isinstance(data, dict) else ((), data)
     if not (isinstance(arrays, (list, tuple)) and all(isinstance(a, NDArray) for a in arrays)):
-        raise AttrError(
-            f"save: {described(data)} is given, but an NDArray, or a list "
-            "or dict of NDArrays is needed"
-        )
+        raise unfit("save", "", data, "an NDArray, or a list or dict of NDArrays is needed")
     return pack_arrays([onp.asarray(a.data) for a in arrays], names)
 
 
@@ -144,9 +141,7 @@ def load(fname):
 def load_frombuffer(buf, source="the buffer"):
     """Load the arrays from a file's bytes: a dict if they have names, else a list."""
     if not isinstance(buf, (bytes, bytearray, memoryview)):
-        raise AttrError(
-            f"load_frombuffer: {described(buf)} is given, but the bytes of a file are needed"
-        )
+        raise unfit("load_frombuffer", "", buf, "the bytes of a file are needed")
     return _wrapped(*unpack_arrays(bytes(buf), source))
 
 

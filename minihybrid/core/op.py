@@ -723,6 +723,16 @@ def described(value):
     return f"{_short(value)} ({'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind})"
 
 
+def unfit(owner, name, value, need):
+    """Return the error for an argument, or for the only one if `name` is empty, of a wrong type.
+
+    >>> unfit("Trainer", "params", 3, "a ParameterDict is needed")
+    AttrError('Trainer: params=3 (an int), but a ParameterDict is needed')
+    """
+    given = f"{name}={described(value)}" if name else f"{described(value)} is given"
+    return AttrError(f"{owner}: {given}, but {need}")
+
+
 def _words(kind):
     """Return a kind's description; `python -OO` leaves only its name."""
     return kind.__doc__ or kind.__name__.replace("_", " ").capitalize()

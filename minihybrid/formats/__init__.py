@@ -11,6 +11,4 @@ __getattr__ = lazy.face(globals(), {})
 
 __all__ = ["foreign", "legacy", "outline", "sparse"]
 
-
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

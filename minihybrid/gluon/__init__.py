@@ -39,6 +39,4 @@ __all__ = [
     "utils",
 ]
 
-
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

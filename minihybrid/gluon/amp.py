@@ -95,5 +95,4 @@ def unscale(trainer: Trainer) -> None:
     scaler.applied = 1.0
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

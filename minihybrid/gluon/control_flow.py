@@ -403,6 +403,4 @@ def isfinite(data):
 LATER = {"amp": "gluon.amp", "onnx": "formats.onnx", "quantization": "gluon.quantization"}
 __getattr__ = lazy.face(globals(), LATER)
 
-
-def __dir__():
-    return own_names(globals(), *LATER)
+__dir__ = own_names(globals(), *LATER)

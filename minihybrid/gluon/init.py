@@ -209,5 +209,4 @@ class Load(Initializer):
         array[...] = self.param[name]
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

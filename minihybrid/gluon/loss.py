@@ -436,6 +436,4 @@ class CTCLoss(Loss):
 SoftmaxCELoss = SoftmaxCrossEntropyLoss
 SigmoidBCELoss = SigmoidBinaryCrossEntropyLoss
 
-
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -155,5 +155,4 @@ class CosineScheduler(_Decay):
         return (1 + math.cos(math.pi * t)) / 2
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

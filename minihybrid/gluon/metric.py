@@ -673,5 +673,4 @@ def check_label_shapes(labels, preds, wrap=False, shape=False):
     return [[v] if wrap and isinstance(v, NDArray) else v for v in (labels, preds)]
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

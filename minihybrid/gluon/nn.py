@@ -224,5 +224,4 @@ def __getattr__(name):
     raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

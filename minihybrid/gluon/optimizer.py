@@ -1016,5 +1016,4 @@ def get_updater(optimizer):
     return Updater(optimizer)
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -106,5 +106,4 @@ def quantize_net(
     return net
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -496,5 +496,4 @@ def _counted(name):
     return [int(part) if i % 2 else part for i, part in enumerate(parts)]
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

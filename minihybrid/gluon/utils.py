@@ -166,5 +166,4 @@ def _fetched(url, path, retries, verify_ssl):
                 ) from None
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -46,6 +46,6 @@ def cpu_shared(device_id=0):
     return Context("cpu_shared", device_id)
 
 
-def __dir__():
-    types = ("mx_real_t", "numeric_types", "integer_types", "string_types")
-    return own_names(globals(), "MXNetError", *types)
+__dir__ = own_names(
+    globals(), "MXNetError", "mx_real_t", "numeric_types", "integer_types", "string_types"
+)

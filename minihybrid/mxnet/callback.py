@@ -129,5 +129,4 @@ class LogValidationMetricsCallback:
                 logging.info("Epoch[%d] Validation-%s=%f", param.epoch, name, value)
 
 
-def __dir__():
-    return own_names(globals(), "BatchEndParam")
+__dir__ = own_names(globals(), "BatchEndParam")

@@ -426,5 +426,4 @@ def simple_bind(symbol, ctx, grad_req, type_dict, shared_arg_names, shared_exec,
     return symbol.bind(ctx, args, grads, reqs, {n: array_for(n, "aux_dict") for n in states})
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -333,5 +333,4 @@ class MNISTIter(NDArrayIter):
         )
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

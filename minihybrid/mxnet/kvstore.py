@@ -406,5 +406,4 @@ def processes_of(kvstore, compression_params=None):
     return kvstore.processes
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -72,5 +72,4 @@ def load_checkpoint(prefix, epoch):
     return load_symbol(f"{prefix}-symbol.json"), *load_params(prefix, epoch)
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -781,5 +781,4 @@ def _warn(text):
     warnings.warn(text, UserWarning, stacklevel=4)
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -105,5 +105,4 @@ def _text(name, stat):
     return "".join(str(n[0] if n.shape == (1,) else n) + "\t" for n in numbers)
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -269,5 +269,4 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
     write_whole(PROFILE.filename, dumps(format="json").encode())
 
 
-def __dir__() -> list[str]:
-    return own_names(globals())
+__dir__ = own_names(globals())

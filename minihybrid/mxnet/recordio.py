@@ -511,5 +511,4 @@ def _swapped(values):
     return values if values.ndim == 2 else values[:, :, [2, 1, 0, 3][: values.shape[2]]]
 
 
-def __dir__():
-    return own_names(globals(), "IRHeader")
+__dir__ = own_names(globals(), "IRHeader")

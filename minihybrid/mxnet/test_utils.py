@@ -35,5 +35,4 @@ def get_mnist(path="."):
     return arrays
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -110,5 +110,4 @@ def use_np_array(target):
     return _decorated(target, array=True)
 
 
-def __dir__():
-    return own_names(globals(), "is_np_array", "is_np_shape")
+__dir__ = own_names(globals(), "is_np_array", "is_np_shape")

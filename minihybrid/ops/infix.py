@@ -432,7 +432,7 @@ def face(names, base, module):
 def public_names(names, *more):
     """Return the names for `dir()` of a namespace: its own and all operators."""
     operators = (name for name in (*OPS, *more, *FUNCTIONS) if not name.startswith("_"))
-    return own_names(names, "contrib", "linalg", "random", *operators)
+    return own_names(names, "contrib", "linalg", "random", *operators)()
 
 
 def writable(owner, out):

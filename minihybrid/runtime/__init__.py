@@ -15,6 +15,4 @@ __getattr__ = lazy.face(globals(), LATER)
 
 __all__ = ["Feature", "Features", "feature_list"]
 
-
-def __dir__() -> list[str]:
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -80,5 +80,4 @@ def plan_of(device: Device, op: Op, specs: Sequence[Spec], attrs: dict) -> Plan:
     return Plan(graph, names, target=device, title=op.name, expanded=True)
 
 
-def __dir__() -> list[str]:
-    return own_names(globals())
+__dir__ = own_names(globals())

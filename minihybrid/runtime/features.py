@@ -55,5 +55,4 @@ def feature_list() -> list[Feature]:
     return list(Features().values())
 
 
-def __dir__() -> list[str]:
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -155,5 +155,4 @@ def to_dlpack_for_write(data: NDArray) -> Any:
     return arrays("to_dlpack_for_write", [data])[0].to_dlpack_for_write()
 
 
-def __dir__() -> list[str]:
-    return own_names(globals())
+__dir__ = own_names(globals())

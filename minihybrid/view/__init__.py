@@ -10,6 +10,4 @@ __getattr__ = lazy.face(globals(), {})
 
 __all__ = ["bench", "explain", "show", "summary", "viz"]
 
-
-def __dir__() -> list[str]:
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -282,5 +282,4 @@ def _rounds(n_rounds: int, expected_s: float) -> Iterable[int]:
     return tqdm(range(n_rounds), desc="timing", leave=False)
 
 
-def __dir__() -> list[str]:
-    return own_names(globals())
+__dir__ = own_names(globals())

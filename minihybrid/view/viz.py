@@ -407,5 +407,4 @@ def _with_shapes(symbol: Symbol, shape: dict[str, tuple], dtype: dict[str, Any])
     return graph
 
 
-def __dir__() -> list[str]:
-    return own_names(globals())
+__dir__ = own_names(globals())

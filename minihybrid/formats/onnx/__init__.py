@@ -21,6 +21,4 @@ __getattr__ = lazy.face(globals(), LATER)
 
 __all__ = ["export_model", "get_model_metadata", "import_model", "import_to_gluon"]
 
-
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

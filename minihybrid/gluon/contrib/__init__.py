@@ -5,6 +5,4 @@ from minihybrid.gluon.contrib import nn
 
 __all__ = ["nn"]
 
-
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -127,5 +127,4 @@ class SyncBatchNorm(BatchNorm):
         )
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

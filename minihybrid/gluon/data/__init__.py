@@ -27,6 +27,4 @@ __all__ = [
     "vision",
 ]
 
-
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

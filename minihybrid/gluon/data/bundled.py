@@ -65,5 +65,4 @@ def stored(name):
     return FOLDER / name
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

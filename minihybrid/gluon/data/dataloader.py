@@ -156,5 +156,4 @@ class DataLoader(metaclass=CheckedCall):
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

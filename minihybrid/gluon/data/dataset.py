@@ -168,5 +168,4 @@ class _SampledDataset(Dataset):
         return self._dataset[self._indices[idx]]
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

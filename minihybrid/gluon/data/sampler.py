@@ -131,5 +131,4 @@ class BatchSampler(Sampler):
         return (count + extra) // self._batch_size
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

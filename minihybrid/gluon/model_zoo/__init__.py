@@ -6,6 +6,4 @@ from minihybrid.gluon.model_zoo.vision import get_model
 
 __all__ = ["get_model", "vision"]
 
-
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

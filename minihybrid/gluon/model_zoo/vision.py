@@ -490,8 +490,7 @@ def __getattr__(name):
     raise AttributeError(f"model_zoo.vision has no net '{name}'; dir(vision) lists all")
 
 
-def __dir__():
-    return own_names(globals(), *NAMES)
+__dir__ = own_names(globals(), *NAMES)
 
 
 def get_model(name, **kwargs):

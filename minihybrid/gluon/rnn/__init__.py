@@ -35,6 +35,4 @@ __all__ = [
     "ZoneoutCell",
 ]
 
-
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -517,5 +517,4 @@ class BidirectionalCell(HybridRecurrentCell):
         return out, first + last
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -263,5 +263,4 @@ class GRU(_Layer):
     _mode = "gru"
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -21,6 +21,4 @@ __all__ = [
     "transforms",
 ]
 
-
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -280,5 +280,4 @@ class ImageRecordDataset(RecordFileDataset):
         return sample if self._transform is None else self._transform(*sample)
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

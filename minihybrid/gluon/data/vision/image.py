@@ -368,5 +368,4 @@ def color_normalize(src, mean, std=None):
     return src if std is None else src / std
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())

@@ -383,5 +383,4 @@ class RandomLighting(Block):
         return like(x, limited(values + added, values.dtype))
 
 
-def __dir__():
-    return own_names(globals())
+__dir__ = own_names(globals())
