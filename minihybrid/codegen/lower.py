@@ -2,41 +2,25 @@
 
 Defines: `lowered`, which turns a net's cache entry into a `Program`: kernels and calls.
 
-A net is lowered for three batch sizes. Integers that are linear in the batch size become
-a + b n, where all kernels take n as an argument; if one isn't, the batch size stays fixed.
+The batch size is a symbol (`core/lengths.py`), and all kernels take it as an argument. A net is
+lowered for two values; if the kernels differ, or a size isn't a + b N, the batch size stays fixed.
 Products and convolutions are plain loop nests here; schedules make them fast.
 Not supported: random numbers. Loops in a graph are unrolled.
 """
 
 import math
-from dataclasses import is_dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minihybrid.codegen.check import KernelError, verify
-from minihybrid.codegen.ir import (
-    INDEX,
-    Buffer,
-    Call,
-    Const,
-    Expr,
-    For,
-    Kernel,
-    Store,
-    Sum,
-    Type,
-    Var,
-    binary,
-    const,
-    terms,
-    total,
-)
+from minihybrid.codegen.ir import INDEX, Buffer, Const, Expr, For, Kernel, Store, Type, Var, const
 from minihybrid.codegen.read import Unreadable, read
 from minihybrid.codegen.source import Kernel as Text
 from minihybrid.core.graph import Graph
-from minihybrid.core.op import HybridError, Spec
+from minihybrid.core.lengths import Length, terms_of
+from minihybrid.core.op import HybridError
 from minihybrid.core.passes import cse, expand, optimize
 from minihybrid.core.passes.memory import places
 from minihybrid.ops.convolution import out_size
@@ -46,7 +30,7 @@ from minihybrid.passes.lower import lower
 from minihybrid.passes.scan import without_loops
 
 N = Var("N", INDEX)
-LENGTHS = 11, 13, 17  # batch sizes for which a net is lowered
+LENGTHS = 11, 13  # batch sizes for which a net is lowered
 VECTOR = 4  # lanes; with fewer output positions, products vectorize along the window
 
 
@@ -210,6 +194,10 @@ class Plain(Text):
 
 
 # -- one batch size --------------------------------------------------------------------
+class NotOpen(Exception):
+    """A value isn't linear in the batch size."""
+
+
 class Step(NamedTuple):
     """A kernel, and the references of what it is called with; its scratch has none."""
 
@@ -253,7 +241,7 @@ def planned(graph: Graph) -> Plan:
         if node.op is None:
             continue
         try:
-            steps.append(step_of(node))
+            steps.append(step_of(node, N))
         except (Unreadable, KernelError) as error:
             names = ", ".join(f"{one.op.name} '{one.name}'" for one in inner if one.op)
             raise HybridError(
@@ -271,99 +259,62 @@ def planned(graph: Graph) -> Plan:
 KINDS = "float32 float64 int8 uint8 int16 uint16 int32 uint32 int64 uint64 bool".split()
 
 
-def step_of(node) -> Step:
-    """Lower one node to a kernel."""
-    body = Plain(node, lambda dtype: {})
+def step_of(node, *symbols: Var) -> Step:
+    """Lower one node to a kernel, which takes the symbols in its shapes as arguments."""
+    body = Plain(node, lambda dtype: {}, is_open=bool(symbols))
     outs = set(body.outs.values())
     buffers = []
     for buf in body.arrays:
         size = body.scratch // buf.dtype.itemsize if buf == "work" else buf.size
         space = "work" if buf == "work" else "out" if buf in outs else "in"
-        buffers.append(Buffer(str(buf), buf.dtype.name, (const(size),), space))
-    kernel = kernel_of(body.text("NAME"), tuple(buffers), tuple(body.lengths.items()))
+        buffers.append(Buffer(str(buf), buf.dtype.name, (length(size),), space))
+    numbers = {name: length(n) for name, n in body.lengths.items()}
+    numbers |= {n.name: n for n in symbols}
+    kernel = kernel_of(body.text("NAME"), (*buffers, *symbols), tuple(numbers.items()))
     refs = [*node.inputs, *((node, i) for i in range(node.n_outputs))]
     return Step(kernel, refs, body.scratch)
 
 
 @lru_cache(256)
-def kernel_of(text: str, buffers: tuple, lengths: tuple) -> Kernel:
+def kernel_of(text: str, params: tuple, numbers: tuple) -> Kernel:
     """Parse a kernel's source to IR; cached, because equal layers have equal source."""
-    kernel = read("loops", text, buffers, dict(lengths))
+    buffers = tuple(p for p in params if isinstance(p, Buffer))
+    kernel = Kernel("loops", params, read("loops", text, buffers, dict(numbers)).body)
     verify(kernel)
     return kernel
 
 
 # -- any batch size --------------------------------------------------------------------
-class NotOpen(Exception):
-    """A value isn't linear in the batch size."""
+def line(n: int) -> tuple:
+    """Return (a, b) of a length a + b N.
 
-
-def line(*values):
-    """Return a + b n through the values for `LENGTHS`: an integer, or index arithmetic.
-
-    >>> line(22, 26, 34), line(7, 7, 7)
-    (N * 2, 7)
+    >>> line(Length.of("N", 11) * 2 + 7), line(7)
+    ((7, 2), (7, 0))
     """
-    (x, y, _), (p, q, _) = LENGTHS, values
-    slope, rest = divmod(q - p, y - x)
-    if rest or any(p + slope * (n - x) != v for n, v in zip(LENGTHS, values, strict=True)):
+    coefficients = dict(terms_of(n))
+    pair = coefficients.pop((), 0), coefficients.pop((f"{N}",), 0)
+    if coefficients:
         raise NotOpen
-    return N * slope + (p - slope * x)
+    return pair
 
 
-def agreed(*parts):
-    """Merge the expressions, statements or tuples for the three batch sizes into one."""
-    first = parts[0]
-    if isinstance(first, Expr) and all(p is first for p in parts):
-        return first
-    if all(isinstance(p, Const | Sum | Var) and p.type == INDEX for p in parts):
-        return agreed_sums(*parts)
-    if len({type(p) for p in parts}) != 1:
-        raise NotOpen
-    if type(first) is tuple:
-        if len({len(p) for p in parts}) != 1:
-            raise NotOpen
-        return tuple(agreed(*p) for p in zip(*parts, strict=True))
-    if isinstance(first, Expr) or is_dataclass(first):
-        names = getattr(first, "__match_args__", ())
-        fields = [agreed(*(getattr(p, name) for p in parts)) for name in names]
-        if isinstance(first, Call) and first.name in ("//", "%") and first.type == INDEX:
-            return binary(first.name, *fields[1])
-        return type(first)(*fields)
-    return same(parts)
+def length(n: int) -> Expr:
+    """Return a length as index arithmetic.
 
-
-def same(parts):
-    """Return the common value of all parts."""
-    if any(p != parts[0] for p in parts):
-        raise NotOpen
-    return parts[0]
-
-
-def agreed_sums(*sums):
-    """Merge index arithmetic term by term, matching factors."""
-    polynomials = [dict(terms(s)) for s in sums]
-    if len({frozenset(f) for f in polynomials}) == 1:
-        keys = [(key, key, key) for key in polynomials[0]]
-    else:
-        keys = list(zip(*({k: None for k in f} for f in polynomials), strict=False))
-        if len({len(f) for f in polynomials}) != 1:
-            raise NotOpen
-    out = []
-    for trio in keys:
-        factors = agreed(*trio)
-        values = [f[k] for f, k in zip(polynomials, trio, strict=True)]
-        out.append(math.prod(factors, start=const(line(*values))))
-    return total(out)
+    >>> length(Length.of("N", 11) * 2 + 7)
+    N * 2 + 7
+    """
+    constant, slope = line(n)
+    return N * slope + constant
 
 
 class Program(NamedTuple):
     """A lowered net: kernels and calls.
 
     calls:    (kernel, places of its buffers, in order).
-    inputs, outputs: (dtype, shape, place); the batch size is `N` in a shape.
+    inputs, outputs: (spec, place).
     weights:  parameters and constants as ndarrays, in order.
-    slots:    sizes in bytes of the memory blocks that calls share.
+    slots:    sizes in bytes of the memory blocks that calls share, (a, b) of a + b N.
     open:     whether the batch size is free.
 
     A place is ("weight", i), ("input", i) or ("slot", i).
@@ -388,44 +339,51 @@ def lowered(entry: Any) -> Program:
             "not; pass them as arrays"
         )
     specs = {n.name: n.specs[0] for n in entry.graph.variables}
-    batch = [
-        name
-        for name in entry.names
-        if specs[name].shape and specs[name].shape[0] == specs[entry.names[0]].shape[0]
-    ]
+    known = {name: specs[name] for name in entry.names}
+    batch = {
+        name: spec
+        for name, spec in known.items()
+        if spec.shape and spec.shape[0] == specs[entry.names[0]].shape[0]
+    }
     if batch:
         try:
             plans = []
-            for length in LENGTHS:
-                known = {name: specs[name] for name in entry.names}
-                known |= {n: Spec((length, *specs[n].shape[1:]), specs[n].dtype) for n in batch}
-                plans.append(planned(entry.again(known)))
+            for size in LENGTHS:
+                n = Length.of(f"{N}", size)
+                marked = {m: s._replace(shape=(n, *s.shape[1:])) for m, s in batch.items()}
+                plans.append(planned(entry.again(known | marked)))
             return assembled(plans, entry, True)
         except (HybridError, NotOpen):
             pass  # then for the traced batch size
 
-    return assembled([planned(entry.graph)] * 3, entry, False)
+    return assembled([planned(entry.graph)], entry, False)
+
+
+def same(parts):
+    """Return the common value of all parts."""
+    if any(p != parts[0] for p in parts):
+        raise NotOpen
+    return parts[0]
 
 
 def assembled(plans: list, entry: Any, is_open: bool) -> Program:
-    """Merge three plans into a program."""
+    """Turn a plan into a program; plans for two batch sizes must agree."""
     first = plans[0]
-    names = [[n.name for n in p.graph.variables] for p in plans]
-    same([len(p.steps) for p in plans])
-    numbers = [{n: i for i, n in enumerate(p.graph.nodes)} for p in plans]
-    same([[(numbers[i][n], k) for s in p.steps for n, k in s.refs] for i, p in enumerate(plans)])
-    same([[(numbers[i][n], k) for n, k in p.graph.heads] for i, p in enumerate(plans)])
-    same(names)
+    numbers = {n: i for p in plans for i, n in enumerate(p.graph.nodes)}
+    same([[n.name for n in p.graph.variables] for p in plans])
+    same([[(numbers[n], i) for n, i in p.graph.heads] for p in plans])
+    same([[(s.kernel, [(numbers[n], i) for n, i in s.refs]) for s in p.steps] for p in plans])
+    same([[line(s.nbytes) for n in p.graph.nodes for s in n.specs] for p in plans])
     constants = [[n for n in p.graph.nodes if n.op is None and n.values is not None] for p in plans]
     fixed, grown = [], []  # constants, and those of batch length
-    for trio in zip(*constants, strict=True):
-        arrays = [np.asarray(n.values[0]) for n in trio]
+    for nodes in zip(*constants, strict=True):
+        arrays = [np.asarray(n.values[0]) for n in nodes]
         if len({a.shape for a in arrays}) > 1:
-            grown.append((trio[0], filling(arrays)))
+            grown.append((nodes[0], filling(arrays, nodes[0].specs[0].size)))
         elif len({a.tobytes() for a in arrays}) > 1:
             raise NotOpen
         else:
-            fixed.append(trio[0])
+            fixed.append(nodes[0])
     variables = {n.name: n for n in first.graph.variables}
     params = [name for name in variables if name not in entry.names]
     weights = [np.asarray(entry.params[name].data().data) for name in params]
@@ -433,99 +391,74 @@ def assembled(plans: list, entry: Any, is_open: bool) -> Program:
     where: dict = {(variables[n], 0): ("weight", i) for i, n in enumerate(params)}
     where |= {(n, 0): ("weight", len(params) + i) for i, n in enumerate(fixed)}
     where |= {(variables[n], 0): ("input", i) for i, n in enumerate(entry.names) if n in variables}
-    sizes = {  # reference -> nbytes for the three batch sizes
-        (n, i): tuple(p.graph.nodes[at].specs[i].nbytes for p in plans)
-        for at, n in enumerate(first.graph.nodes)
-        for i in range(n.n_outputs)
-    }
     slots = Slots()
+
+    def take(ref):
+        return "slot", slots.take(line(ref[0].specs[ref[1]].nbytes))
+
     last = {}
     for at, step in enumerate(first.steps):
         last.update((first.root[ref], at) for ref in step.refs)
     last.update((first.root[ref], len(first.steps)) for ref in first.graph.heads)
     calls = []
     for node, kernel in grown:
-        where[node, 0] = ("slot", slots.take(sizes[node, 0]))
+        where[node, 0] = take((node, 0))
         last[node, 0] = len(first.steps)
         calls.append((kernel, [where[node, 0]]))
-    for at, trio in enumerate(zip(*(p.steps for p in plans), strict=True)):
-        step = trio[0]
-        for ref in step.refs:
-            if first.root[ref] not in where:
-                where[first.root[ref]] = ("slot", slots.take(sizes[first.root[ref]]))
-        operands = [where[first.root[ref]] for ref in step.refs]
-        work = tuple(s.work for s in trio)
-        if any(work):
-            operands.append(("slot", slots.take(work)))
+    for at, (kernel, refs, work) in enumerate(first.steps):
+        roots = [first.root[ref] for ref in refs]
+        for ref in roots:
+            where[ref] = where.get(ref) or take(ref)
+        operands = [where[ref] for ref in roots]
+        if work:
+            operands.append(("slot", slots.take(line(work))))
             slots.free(operands[-1][1])
-        kernel = agreed(*(s.kernel for s in trio)) if is_open else step.kernel
-        calls.append((Kernel(kernel.name, (*kernel.params, N), kernel.body), operands))
-        for ref in {first.root[r] for r in step.refs}:
+        calls.append((kernel, operands))
+        for ref in {*roots}:
             if last[ref] == at and where[ref][0] == "slot":
                 slots.free(where[ref][1])
 
     for ref in (*first.root.values(), *first.graph.heads):  # empty values
         if first.root[ref] not in where:
-            where[first.root[ref]] = ("slot", slots.take((0, 0, 0)))
+            where[first.root[ref]] = ("slot", slots.take((0, 0)))
 
-    def spec_of(place, trio):
-        shape = [agreed_length(*lengths) for lengths in zip(*(s.shape for s in trio), strict=True)]
-        return trio[0].dtype.name, shape, place
-
-    inputs = []
-    for i, name in enumerate(entry.names):
-        known = [{n.name: n.specs[0] for n in p.graph.variables}.get(name) for p in plans]
-        own = {n.name: n.specs[0] for n in entry.graph.variables}[name]
-        inputs.append(spec_of(("input", i), known if known[0] else [own] * 3))
-    outputs = []
-    for at, (node, i) in enumerate(first.graph.heads):
-        trio = [p.graph.heads[at][0].specs[i] for p in plans]
-        outputs.append(spec_of(where[first.root[node, i]], trio))
-    return Program(calls, inputs, outputs, weights, slots.sizes(), is_open)
+    own = {n.name: n.specs[0] for n in entry.graph.variables}
+    own |= {name: node.specs[0] for name, node in variables.items()}
+    inputs = [(own[name], ("input", i)) for i, name in enumerate(entry.names)]
+    outputs = [(n.specs[i], where[first.root[n, i]]) for n, i in first.graph.heads]
+    return Program(calls, inputs, outputs, weights, slots.sizes, is_open)
 
 
-def filling(arrays: list) -> Kernel:
+def filling(arrays: list, size: int) -> Kernel:
     """Return the kernel that fills a constant array of batch length."""
     if len({number for a in arrays for number in a.ravel().tolist()}) != 1:
         raise NotOpen
-    out = Buffer("out", arrays[0].dtype.name, (line(*(a.size for a in arrays)),), "out")
+    out = Buffer("out", arrays[0].dtype.name, (length(size),), "out")
     value = Const(arrays[0].item(0), Type(out.kind))
     i = Var("i", INDEX)
     body = For(i, const(0), out.shape[0], (Store(out, (i,), value),))
     return Kernel("fill", (out, N), (body,))
 
 
-def agreed_length(*lengths):
-    """Return a length of a shape: an integer, or a + b n."""
-    length = line(*lengths) if len(set(lengths)) > 1 else const(lengths[0])
-    return length.value if isinstance(length, Const) else length
-
-
 class Slots:
-    """Memory blocks, each reused after the last use of its value."""
+    """Memory blocks, each reused after the last use of its value.
+
+    sizes:   of each block in bytes, as (a, b) of a + b N, enough for all its values.
+    """
 
     def __init__(self):
-        self.held, self.idle = [], []
+        self.sizes, self.idle = [], []
 
-    def take(self, sizes: tuple) -> int:
-        """Return a block for these sizes: the free one that grows least, or a new one."""
-        if self.idle:
-            at = min(self.idle, key=lambda i: abs(self.held[i][0][0] - sizes[0]))
-            self.idle.remove(at)
-        else:
-            at = len(self.held)
-            self.held.append([])
-        self.held[at].append(sizes)
+    def take(self, size: tuple) -> int:
+        """Return a block for this size: the free one that is nearest, or a new one."""
+        if not self.idle:
+            self.sizes.append(size)
+            return len(self.sizes) - 1
+        at = min(self.idle, key=lambda i: abs(sum(self.sizes[i]) - sum(size)))
+        self.idle.remove(at)
+        self.sizes[at] = tuple(map(max, self.sizes[at], size))
         return at
 
     def free(self, at: int) -> None:
         """Free a block."""
         self.idle.append(at)
-
-    def sizes(self) -> list:
-        """Return each block's size as (a, b) of a + b n, enough for all its values."""
-        out = []
-        for held in self.held:
-            lines = [dict(terms(const(agreed_length(*sizes)))) for sizes in held]
-            out.append((max(p.get((), 0) for p in lines), max(p.get((N,), 0) for p in lines)))
-        return out

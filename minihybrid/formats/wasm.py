@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 
 from minihybrid import codegen
-from minihybrid.codegen.ir import Const, const, terms
-from minihybrid.codegen.lower import N, Program, lowered
+from minihybrid.codegen.lower import Program, line, lowered
 from minihybrid.codegen.schedule import scheduled
 from minihybrid.codegen.wasm import module
 from minihybrid.core.files import write_together
 from minihybrid.core.hooks import FORMATS
+from minihybrid.core.lengths import Length
 from minihybrid.core.op import HybridError
 
 ALIGN = 16
@@ -67,7 +67,7 @@ def assembled(program: Program) -> tuple:
         content += np.asarray(array, array.dtype.newbyteorder("<"), order="C").tobytes()
         content += bytes(-len(content) % ALIGN)
     sizes = {("slot", i): size for i, size in enumerate(program.slots)}
-    sizes |= {place: bytes_of(dtype, shape) for dtype, shape, place in program.inputs}
+    sizes |= {place: line(spec.nbytes) for spec, place in program.inputs}
     end = (ALIGN + len(content), 0)
     for place, size in sizes.items():
         where[place] = end
@@ -82,36 +82,24 @@ def assembled(program: Program) -> tuple:
     return module(calls, (ALIGN, bytes(content)), end), where, end
 
 
-def bytes_of(dtype: str, shape: list) -> tuple:
-    """Return the size of an array in bytes, as (a, b) of a + b n."""
-    size = const(np.dtype(dtype).itemsize)
-    for length in shape:
-        size = size * length
-    coefficients = dict(terms(size))
-    return coefficients.get((), 0), coefficients.get((N,), 0)
-
-
 def loader(program: Program, binary: bytes, where: dict, end: tuple, name: str) -> str:
     """Return the source of the ES module that runs this program, and only it."""
-
-    def line(length):
-        if isinstance(length, int | Const):
-            return length if isinstance(length, int) else length.value
-        coefficients = dict(terms(length))
-        return [coefficients.get((), 0), coefficients.get((N,), 0)]
 
     def as_json(specs):
         return json.dumps(
             [
-                {"shape": [line(m) for m in shape], "dtype": dtype, "at": where[place]}
-                for dtype, shape, place in specs
+                {"shape": [*map(free, shape)], "dtype": dtype.name, "at": where[place]}
+                for (shape, dtype), place in specs
             ]
         )
 
-    first = program.inputs[0][1] if program.inputs else []
+    def free(n):
+        return line(n) if isinstance(n, Length) else n
+
+    first = program.inputs[0][0].shape if program.inputs else ()
     head = HEAD.format(
         name=name if name.isascii() and name.isprintable() and '"' not in name else "net.mjs",
-        shape=[m if isinstance(m, int) else 1 for m in first],
+        shape=[1 if isinstance(m, Length) else m for m in first],
         inputs=as_json(program.inputs),
         outputs=as_json(program.outputs),
         end=json.dumps(end),

@@ -303,6 +303,8 @@ def scratch_of(
 
     of_rows: schedule -> (number of elements, dtype);  of_op: operator -> its rule.
     """
+    if not any(spec.size for spec in node.specs):
+        return None  # it isn't launched
     inner, rows = node.attrs.get("graph"), rows_of(node)
     size, dtype = of_rows(rows) if rows else (0, None)
     for n in inner.nodes if inner else [node]:

@@ -186,9 +186,8 @@ def _mod(m, a, b):
     if a.dtype.kind != "f":
         return m.Mod(a, b)
     rest = m.draft.add("Mod", a, b, fmod=1)
-    other = m.test("Less", m.Mul(m.Sign(rest), m.Sign(b)), 0)
-    none = m.test("Equal", rest, 0)
-    return m.choose(none, m.Mul(m.Sign(b), 0), m.choose(other, m.Add(rest, b), rest))
+    other = m.test("Less", m.Mul(rest, m.Sign(b)), 0)
+    return m.Mul(m.Abs(m.choose(other, m.Add(rest, b), rest)), m.Sign(b))  # -0, too
 
 
 def _whole_power(m, a, b):
