@@ -248,7 +248,8 @@ def noise(seed):
         return [shaken(v) for v in given]
 
     def after(step, outs):
-        if step.op.endswith("gammaln"):  # near its zeros, Python's has few digits
+        # Near its zeros, Python's gammaln has few digits, and so has the logarithm of a sum.
+        if step.op.endswith(("gammaln", "log_softmax")):
             return [shaken(v, apart=True) for v in outs]
         if step.op.endswith("prod"):
             outs = [unsafe_product(step, *given_last, *outs)]

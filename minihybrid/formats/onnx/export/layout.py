@@ -70,18 +70,17 @@ def transpose(draft, node, data):
 
 def slice_(draft, node, data):
     """Export a slice; ONNX's bounds are Python's, with the largest integer for `None`."""
-    if not node.specs[0].shape:
-        return data
     parts = []
     begin, end, step = (node.attrs[key] for key in ("begin", "end", "step"))
     for i, (start, stop) in enumerate(zip(begin, end, strict=True)):
         by = (step[i] if i < len(step) else None) or 1
+        if not start and stop is None and by == 1:
+            continue  # ONNX Runtime fails to optimize some slices of everything
         edges = (0, INT64_MAX) if by > 0 else (INT64_MAX, -INT64_MAX)
         parts.append(
             (edges[0] if start is None else start, edges[1] if stop is None else stop, i, by)
         )
-    starts, ends, axes, steps = map(whole, zip(*parts, strict=True))
-    return draft.add("Slice", data, starts, ends, axes, steps)
+    return draft.add("Slice", data, *map(whole, zip(*parts, strict=True))) if parts else data
 
 
 def concat(draft, node, *data):
