@@ -54,8 +54,7 @@ ANSWERS = {
     "37.3": (
         split(10),
         [
-            (split(12), "divided into 4 equal parts"),
-            (split(10, even_split=False), "parts of different sizes"),
+            (split(12), "isn't a multiple of the number of devices"),
             (split(10, []), "the second argument is a list of devices"),
             (lambda: splitt(10), "run the cells above"),
         ],

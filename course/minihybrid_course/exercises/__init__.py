@@ -10,6 +10,7 @@ import contextlib
 import functools
 import json
 import sys
+import tomllib
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -19,14 +20,20 @@ from minihybrid.core.files import write_whole
 from minihybrid.core.op import HybridError
 from minihybrid_course import HERE
 from minihybrid_course.exercises.assignment import assignment
-from minihybrid_course.exercises.judging import Verdict
+from minihybrid_course.exercises.judging import Parts, Refusal, Verdict
 
-CHAPTERS = [
-    import_module(f"{__name__}.{file.stem}")
-    for file in sorted(Path(__file__).parent.glob("ch[0-9][0-9].py"))
-]
-_FOUND = {n: exercise for chapter in CHAPTERS for n, exercise in chapter.EXERCISES.items()}
-TABLE = dict(sorted(_FOUND.items(), key=lambda item: [int(n) for n in item[0].split(".")]))
+
+def of_chapters():
+    """Yield (number, exercise) of every chapter's files: ch03.toml, and ch03.py for functions."""
+    folder = Path(__file__).parent
+    for file in folder.glob("ch[0-9][0-9].toml"):
+        for number, fields in tomllib.loads(file.read_text(encoding="utf-8")).items():
+            yield number, (Parts if "part" in fields else Refusal)(**fields)
+    for file in folder.glob("ch[0-9][0-9].py"):
+        yield from import_module(f"{__name__}.{file.stem}").EXERCISES.items()
+
+
+TABLE = dict(sorted(of_chapters(), key=lambda item: [int(n) for n in item[0].split(".")]))
 for _number, _exercise in TABLE.items():
     _exercise.number = _number
 _shown = {}  # exercise -> the number of hints shown

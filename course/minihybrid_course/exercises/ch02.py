@@ -13,8 +13,6 @@ from minihybrid.core.sym import trace
 from minihybrid_course.exercises.judging import (
     Exercise,
     NotYet,
-    Part,
-    Parts,
     after,
     error_text,
     kind,
@@ -97,23 +95,6 @@ def refused(graph, broken):
 
 
 EXERCISES = {
-    "2.1": Parts(
-        "the number of bytes",
-        "two values are alive at the same time, and the third reuses the second one's buffer",
-        Part(
-            "the number of bytes",
-            "77082928b4",
-            "draw the live ranges: which values are alive when the second one is written?",
-            {
-                24: "that's the arena; the output also needs memory",
-                72: "r can reuse the buffer of q, because it's the last to read q",
-                64: "offsets are multiples of 64, but the arena ends at its last byte",
-                88: "offsets are multiples of 64, but the output isn't in the arena",
-                128: "offsets are multiples of 64, but sizes aren't rounded up",
-                96: "don't count the inputs",
-            },
-        ),
-    ),
     "2.2": Exercise("your pass, which drops the first node", breaks_the_first),
     "2.3": Exercise("your pass sort_inputs(graph)", sorts_inputs),
 }

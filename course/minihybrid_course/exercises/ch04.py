@@ -9,11 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from minihybrid_course import HERE
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, equal, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, equal, kind, need, tried
 
 NANO = HERE / "data/nano.txt"
-REPLACED = "a second backward replaces x.grad instead of adding to it"
-KEPT = "nothing frees the tape while y exists"
 
 
 def engine(function):
@@ -113,71 +111,4 @@ def exponential(op):
 EXERCISES = {
     "4.1": Exercise("your class NDArray with subtraction", subtracts),
     "4.2": Exercise("your operator exp", exponential),
-    "4.3": Parts(
-        "the three elements of x.grad after both calls",
-        "y keeps the tape alive, and a second backward pass gives the same",
-        *(
-            Part(
-                f"x.grad[{k}]",
-                right,
-                "try it: call backward twice, then print x.grad",
-                {twice: REPLACED, 0: KEPT},
-            )
-            for k, (right, twice) in enumerate(
-                (("a39e03cfc7", 6), ("be4ead74db", 24), ("584db518a5", 54))
-            )
-        ),
-        whole={(1, 4, 9): "that isn't the gradient: the derivative of a power has a factor"},
-    ),
-    "4.4": Parts(
-        "a pair: the number of values that behind returns, and how many of them have an op",
-        "the tape consists of the values, and each one except x has an operator",
-        Part(
-            "the number of values",
-            "99c1ce55d2",
-            "count x, each `*` and `+`, and the operators in `Value.sum`",
-            {
-                4: "`sum` applies two operators: look at its definition in step 1",
-                6: "x is one value, no matter how often it's used",
-                3: "x and the intermediate results are values as well",
-            },
-        ),
-        Part(
-            "the number of those with an op",
-            "3ac275a35b",
-            "which operator created x?",
-            {
-                5: "no operator created x",
-                3: "`sum` applies two operators: look at its definition in step 1",
-                1: "the tape contains all of them: each result remembers its operator",
-            },
-        ),
-    ),
-    "4.5": Parts(
-        "a pair: the bytes of all values that behind returns, with recording and without",
-        "a tape keeps every result alive as long as its end is alive",
-        Part(
-            "the number of bytes, recorded",
-            "db55646992",
-            "add `v.data.nbytes` for all values that behind returns",
-            {
-                400_000: "behind also returns x itself, which needs memory",
-                808_000: "an element in nano has four bytes, not eight",
-                4000: "that's only the last value, but y depends on those before it",
-                101_000: "these are elements, and each has four bytes",
-            },
-        ),
-        Part(
-            "the number of bytes, not recorded",
-            "11587359e0",
-            "outside of record(), does a result remember its inputs?",
-            {
-                404_000: "outside of record(), a result remembers no inputs, so behind "
-                "returns one value",
-                0: "y itself needs memory",
-                8000: "behind doesn't return x, because y doesn't remember it",
-                1000: "these are elements, and each has four bytes",
-            },
-        ),
-    ),
 }

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from minihybrid_course.exercises.ch04 import engine
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, kind, need, tried
 
 SCALED = {  # program -> (what it does, operators that are enough), small ones first
     "x + 2": (lambda n, x: x + 2, 1),
@@ -69,30 +69,6 @@ def improves(programs, advice, praise, pass_):
 
 
 EXERCISES = {
-    "5.1": Parts(
-        "a pair: the number of nodes after cse, and the number when the key omits attributes",
-        "two products with different scalars aren't equal",
-        Part(
-            "the number of nodes after cse",
-            "68bd0d97fd",
-            "count the placeholder, and each combination of operator, input and scalar",
-            {
-                3: "`x * 2` and `x * 3` are two nodes; they'd be one without attributes",
-                2: "the placeholder and the sum are also nodes",
-                5: "x is one placeholder, however often it is used",
-            },
-        ),
-        Part(
-            "the number of nodes without attributes in the key",
-            "fea8cb7edf",
-            "how does cse tell the two products apart?",
-            {
-                4: "that's with attributes; without them, the two products are one",
-                2: "the sum is left, and reads one node twice",
-                1: "the placeholder, the product and the sum are left",
-            },
-        ),
-    ),
     "5.2": Exercise(
         "your pass fold_numbers(graph)",
         partial(
@@ -101,19 +77,5 @@ EXERCISES = {
             "look at the new input, which may already be a product",
             "any chain of products becomes one, and sums are left alone",
         ),
-    ),
-    "5.3": Refusal(
-        "trace(...)",
-        "the array would become a constant of the program, so it's rejected",
-        TypeError,
-        r"(?i)array",
-        lambda result: (
-            f"it returned {kind(result)}: make the function multiply x by one of nano's "
-            "NDArrays; to nano, lists, NumPy arrays and nd arrays aren't values"
-        ),
-        {
-            r"true nor false": "this branches on a symbol; mix an array with symbols instead",
-            r"argument": "trace takes a function, and a shape per argument, by name",
-        },
-    ),
+    )
 }

@@ -10,11 +10,10 @@ import numpy as np
 
 from minihybrid.core import nd
 from minihybrid.core.block import HybridBlock
-from minihybrid.core.op import HybridError
 from minihybrid.gluon import nn
 from minihybrid.gluon.autograd import record
 from minihybrid.gluon.trainer import Trainer
-from minihybrid_course.exercises.judging import Exercise, NotYet, Part, Parts, Refusal, need, tried
+from minihybrid_course.exercises.judging import Exercise, NotYet, need, tried
 
 
 # -- a step in parts -----------------------------------------------------------------------
@@ -112,41 +111,5 @@ def in_parts(function):
 
 
 EXERCISES = {
-    "7.1": Parts(
-        "a pair: the inputs of the first dense layer and the number of extra parameters",
-        "four times as many inputs, and each has a weight for each of 64 outputs",
-        Part(
-            "the number of inputs",
-            "d51fe7402d",
-            "the remaining pooling halves rows and columns; don't forget the channels",
-            {
-                128: "that's the original network, with both pooling layers",
-                256: "without one pooling layer, both rows and columns double",
-                2048: "one pooling layer is still there and halves rows and columns",
-            },
-        ),
-        Part(
-            "the number of extra parameters",
-            "fa589b52f5",
-            "only the weight of the first dense layer grows",
-            {
-                32768: "these are all its weights; subtract the ones it had before",
-                384: "each extra input has a weight for each of the 64 outputs",
-                24640: "there are no extra biases, because the number of outputs is unchanged",
-            },
-        ),
-    ),
-    "7.2": Refusal(
-        "trainer.step(...)",
-        "the message names the parameter and the missing call; without it, the step would "
-        "silently follow an old gradient",
-        HybridError,
-        r"backward has not written",
-        "the step succeeded, because every gradient was fresh; call it a second time",
-        {
-            r"'batch_size' is missing": "step needs the number of rows behind the loss",
-            r"no gradient|DeferredInit|unknown": "this network hasn't seen any data yet",
-        },
-    ),
-    "7.3": Exercise("your function train_in_parts(model, trainer, x, label, parts)", in_parts),
+    "7.3": Exercise("your function train_in_parts(model, trainer, x, label, parts)", in_parts)
 }

@@ -9,7 +9,7 @@ import io
 import math
 import time
 
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, kind, need, tried
 
 
 # -- timing --------------------------------------------------------------------------------
@@ -98,45 +98,8 @@ def pays(function):
     return "and if nothing is saved, it never pays off"
 
 
-QUARTILES = "sort the fifteen times: where are the quartiles, and how far apart?"
-
-
 EXERCISES = {
     "8.1": Exercise("your function mean_costs(order)", averages),
-    "8.2": Refusal(
-        "...",
-        "a result can't be timed, and the message shows the right line",
-        TypeError,
-        r"needs a function",
-        "it timed something: pass the network's output instead of the network",
-        {r"positional argument": "measure needs something to measure"},
-    ),
     "8.3": Exercise("your class Words", words),
     "8.4": Exercise("your function pays_after(first_s, eager_s, hybrid_s)", pays),
-    "8.5": Parts(
-        "three answers, yes or no: does the table detect the alternating calls, the slower "
-        "second half, the three slow rounds",
-        "a disturbance that moves neither the median nor the quartiles goes unnoticed",
-        Part(
-            "the answer for alternating calls",
-            "d731b01ba9",
-            QUARTILES,
-            {"no": "nearly half of the times are slow, and one quartile is among them"},
-        ),
-        Part(
-            "the answer for the second half",
-            "d731b01ba9",
-            QUARTILES,
-            {
-                "no": "it's steady within each half, but the quartiles of all rounds are in "
-                "different halves"
-            },
-        ),
-        Part(
-            "the answer for three rounds",
-            "80b75ceec3",
-            QUARTILES,
-            {"yes": "three of fifteen are less than a quarter, so both quartiles are fast"},
-        ),
-    ),
 }

@@ -7,9 +7,8 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 import numpy as np
 
 from minihybrid.core import nd
-from minihybrid.core.op import AttrError
 from minihybrid.gluon import nn
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, kind, need, tried
 
 
 # -- the same, to the last bit -------------------------------------------------------------
@@ -51,41 +50,4 @@ def compares(function):
     return "it compares the outputs, bit for bit, and nothing else"
 
 
-EXERCISES = {
-    "9.1": Parts(
-        "two pairs, with a bias and without: ((nodes, names), (nodes, names))",
-        "input, parameters and operator are nodes, and the file has the parameters",
-        Part(
-            "the pair with a bias",
-            "d511e9871b",
-            "count the input, each parameter and the operator; the input isn't in the file",
-            {
-                (1, 2): "inputs and parameters are also nodes",
-                (3, 2): "the input is also a node",
-                (4, 3): "the input isn't in the parameter file",
-            },
-        ),
-        Part(
-            "the pair without a bias",
-            "68101baf89",
-            "one parameter is missing from both",
-            {
-                (4, 2): "that's with a bias",
-                (4, 1): "without a bias, its node is also gone",
-                (3, 2): "without a bias, its array is also gone",
-            },
-        ),
-    ),
-    "9.2": Refusal(
-        "...",
-        "the message lists the existing names, and data is the input",
-        AttrError,
-        r"has no variable 'x'",
-        "the import worked: claim that the input is called x",
-        {
-            r"has no variable": "the claimed name should be x",
-            r"No such file|does not exist|not found": "the files don't exist; export first",
-        },
-    ),
-    "9.3": Exercise("your function same(block, other, x)", compares),
-}
+EXERCISES = {"9.3": Exercise("your function same(block, other, x)", compares)}

@@ -13,7 +13,7 @@ from minihybrid.core import nd
 from minihybrid.core.array import NDArray
 from minihybrid.core.graph import Graph
 from minihybrid_course.exercises.ch03 import calls
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, need, tried
+from minihybrid_course.exercises.judging import Exercise, need, tried
 
 # -- a loop on data, a printed graph ---------------------------------------------------------
 HALVED = (  # x, and how often it is halved, small ones first
@@ -79,30 +79,6 @@ def prints_graph(function):
 
 
 EXERCISES = {
-    "10.1": Parts(
-        "a pair: how long the list is, and the name of the type of its elements",
-        "the function runs once per trace, with symbols",
-        Part(
-            "the length",
-            "9f41aee83e",
-            "how often does the function itself run?",
-            {
-                5: "later calls run the plan, not the function",
-                1: "two shapes need two traces",
-                0: "during tracing, the function runs as usual",
-            },
-        ),
-        Part(
-            "the type",
-            "ba786cff3c",
-            "which values does a function get during tracing?",
-            {
-                "NDArray": "the plan gets arrays; the function gets placeholders",
-                "Tracer": "that's JAX's name for it",
-                "Tensor": "that's PyTorch's name for an array",
-            },
-        ),
-    ),
     "10.2": Exercise("your function halve(F, x), with F.where", halves),
     "10.3": Exercise("your function make_graph(function, *arrays)", prints_graph),
 }

@@ -8,8 +8,7 @@ import numpy as np
 
 from minihybrid.core import nd
 from minihybrid.core.array import NDArray
-from minihybrid.core.op import HybridError
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, kind, need, tried
 
 
 def checkpoints(function):
@@ -49,66 +48,4 @@ def checkpoints(function):
     return f"f ran {runs} times: no tape is kept in between"
 
 
-EXERCISES = {
-    "11.1": Parts(
-        "four numbers: the three of x.grad, and how many gradients were added up",
-        "each use of x contributes a gradient, and they add up",
-        Part(
-            "x.grad[0]",
-            "1f4ade6494",
-            "evaluate the derivative of the whole expression at the first element",
-            {
-                2: "that may be the slope of x * x alone; + x also has a slope",
-                1: "that may be the slope of + x alone; x * x also has a slope",
-                15: "backward computes one gradient per element, not their sum",
-            },
-        ),
-        Part(
-            "x.grad[1]",
-            "6a8efda02a",
-            "evaluate the derivative at the second element",
-            {4: "that may be the slope of x * x alone; + x also has a slope"},
-        ),
-        Part(
-            "x.grad[2]",
-            "93dbe0ad8d",
-            "evaluate the derivative at the last element",
-            {6: "that may be the slope of x * x alone; + x also has a slope"},
-        ),
-        Part(
-            "the number of gradients",
-            "1f4ade6494",
-            "count how often x is an input of a node",
-            {
-                2: "a product of x with itself reads x twice",
-                1: "x is read more than once: look at both operators",
-            },
-        ),
-    ),
-    "11.2": Refusal(
-        "autograd.grad(y, [b])",
-        "the message names the missing call, and when to make it",
-        HybridError,
-        r"a variable has no place on the tape",
-        "this array has a gradient; use one without attach_grad()",
-        {r"not on the tape": "y has no tape; compute it inside autograd.record()"},
-    ),
-    "11.3": Exercise("your function checkpoint(f, x)", checkpoints),
-    "11.4": Parts(
-        "the step with the smallest error, such as 0.1",
-        "a longer step measures the curvature, a shorter one only the last digits",
-        Part(
-            "the step",
-            "3610a41cfb",
-            "print the largest error for each of the steps in the starter cell",
-            {
-                0.1: "such a long step measures the curvature: the error falls with its square",
-                0.001: "the error falls with the square of the step, and keeps falling",
-                1e-11: "the two values you subtract agree in almost all digits",
-                1e-9: "the two values you subtract agree in most of their digits",
-                1e-7: "here the rounding error already exceeds that of the curvature",
-                5: "that's the exponent; the step is 10.0 to the power of minus that",
-            },
-        ),
-    ),
-}
+EXERCISES = {"11.3": Exercise("your function checkpoint(f, x)", checkpoints)}

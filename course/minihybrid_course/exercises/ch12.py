@@ -8,11 +8,10 @@ import numpy as np
 
 from minihybrid.core import nd
 from minihybrid.core.context import simulated_gpu
-from minihybrid.core.op import HybridError, Op
-from minihybrid.core.sym import Symbol
+from minihybrid.core.op import Op
 from minihybrid.gluon.function import function
 from minihybrid.gluon.transform import vjp
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, kind, need, tried
 
 
 def same(what, actual, expected, x):
@@ -51,56 +50,4 @@ def steps_softly(op):
     return "eager, grad and expr agree, for each slope"
 
 
-EXERCISES = {
-    "12.1": Parts(
-        "the number of kernels",
-        "a product with an epilogue",
-        Part(
-            "the number of kernels",
-            "1416d3cb3e",
-            "what can be done to an element before it's stored?",
-            {
-                3: "that's one per operator, but elementwise ones are fused into the product",
-                2: "the product stores each element once, and can apply the rest before",
-                0: "the product needs a kernel",
-            },
-        ),
-    ),
-    "12.2": Refusal(
-        "...",
-        "loading succeeds, since there's a graph to look at; running it needs the definition",
-        HybridError,
-        r"squareminus",
-        lambda result: (
-            "the graph was loaded, but hasn't been run yet: call eval(x=...)"
-            if isinstance(result, Symbol)
-            else "the graph was loaded and run; does the text really contain squareminus?"
-        ),
-        {r"not JSON": "that text isn't a graph"},
-    ),
-    "12.3": Exercise("your operator softstep, as register returns it", steps_softly),
-    "12.4": Parts(
-        "a pair: the operators of the function, and the kernels when it is compiled",
-        "in eager mode, each operator is a call; compiled, they share a loop",
-        Part(
-            "the number of operators",
-            "59c2dc917f",
-            "count each infix operator and each call, including those with a scalar",
-            {
-                4: "count them all: a product, a sum with 4, a root, a sum and a half",
-                3: "the product and the root are also operators",
-                6: "each infix operator counts once, even if one operand is a scalar",
-                1: "that's the new operator; the function is composed of others",
-            },
-        ),
-        Part(
-            "the number of kernels",
-            "32b943b34f",
-            "which of them need more than one element of their inputs?",
-            {
-                5: "that's in eager mode; compiled, elementwise operators share a loop",
-                2: "the root is elementwise as well",
-            },
-        ),
-    ),
-}
+EXERCISES = {"12.3": Exercise("your operator softstep, as register returns it", steps_softly)}

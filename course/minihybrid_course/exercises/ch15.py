@@ -7,18 +7,9 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 import numpy as np
 
 from minihybrid.core import nd
-from minihybrid.core.graph import GraphError
 from minihybrid.core.passes import dce
 from minihybrid_course.exercises.ch02 import NUMBERS, graph_of
-from minihybrid_course.exercises.judging import (
-    Exercise,
-    Part,
-    Parts,
-    Refusal,
-    after,
-    means_the_same,
-    need,
-)
+from minihybrid_course.exercises.judging import Exercise, after, means_the_same, need
 
 
 def minus(x, times):
@@ -108,43 +99,6 @@ def reassociates(pass_):
 
 
 EXERCISES = {
-    "15.1": Parts(
-        "three numbers: the operators left after fold, after cse, and after fuse",
-        "fold makes the two sums equal, cse merges them, and fuse makes one loop",
-        Part(
-            "the number after fold",
-            "327aa4a9d0",
-            "which operators change nothing, whatever x and y are?",
-            {
-                5: "x * 1 and - 0 change nothing",
-                4: "neither x * 1 nor - 0 changes anything",
-                2: "fold doesn't merge equal sums; cse does",
-            },
-        ),
-        Part(
-            "the number after cse",
-            "818e3b155a",
-            "which operators have the same inputs now?",
-            {
-                3: "without x * 1, both sums read x and y, so they are equal",
-                1: "cse merges equal operators, and the product isn't a sum",
-            },
-        ),
-        Part(
-            "the number after fuse",
-            "4570983e71",
-            "what can run in one loop over the elements?",
-            {2: "sum and product are both elementwise, so they share a loop"},
-        ),
-    ),
-    "15.2": Refusal(
-        "optimize(...)",
-        "the node in the message belongs to the old graph",
-        GraphError,
-        r"does not come before",
-        "pass your pass to optimize, which checks it, and use a graph with two replacements",
-        {r"is no node|the rule gave": "the rule must return a list of places"},
-    ),
     "15.3": Exercise("your pass double_negative(graph)", drops_signs),
     "15.4": Exercise("your pass reassociate(graph)", reassociates),
 }

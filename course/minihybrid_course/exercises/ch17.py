@@ -6,16 +6,7 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 
 import numpy as np
 
-from minihybrid_course.exercises.judging import (
-    Exercise,
-    Part,
-    Parts,
-    Refusal,
-    kind,
-    need,
-    tried,
-    uncounted,
-)
+from minihybrid_course.exercises.judging import Exercise, kind, need, tried, uncounted
 
 
 def written(kernel, *arrays, size):
@@ -59,38 +50,5 @@ def softsign(kernel):
 
 
 EXERCISES = {
-    "17.1": Parts(
-        'a pair: "rows" or "columns", and how many products with a half (or divisions) are made',
-        "a row is contiguous, and only complete sums are multiplied by one half",
-        Part(
-            "the outer loop",
-            "335ca82451",
-            "which order makes the inner loop contiguous?",
-            {"columns": "then the inner loop would have a stride of three elements"},
-        ),
-        Part(
-            "the number of products",
-            "401d7dba6d",
-            "find the loop of plan.kernels[0] that contains it",
-            {
-                6: "don't halve the elements before the sum; halve the sum",
-                2: "there's one sum per column, not per row",
-                1: "there's more than one sum",
-                0: "a mean isn't just a sum; look for `* float32(0.5)`",
-            },
-        ),
-    ),
-    "17.2": Refusal(
-        "to_the_front.py_func(...)",
-        "NumPy checks each index; machine code would have read past the end of the array",
-        IndexError,
-        r"out of bounds",
-        "the text ran to the end: make the last iteration read one element too far, and call "
-        "py_func, because machine code doesn't check indices",
-        {
-            r"positional argument": "the kernel takes two arrays, a and out",
-            r"not subscriptable|has no len|has no attribute": "the kernel takes NumPy arrays",
-        },
-    ),
-    "17.3": Exercise("your kernel softsign(x, w, out), for 2 rows and 3 columns", softsign),
+    "17.3": Exercise("your kernel softsign(x, w, out), for 2 rows and 3 columns", softsign)
 }

@@ -10,7 +10,7 @@ import numpy as np
 
 from minihybrid.core import sym
 from minihybrid.core.params import pack_arrays
-from minihybrid_course.exercises.judging import Exercise, NotYet, Part, Parts, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, NotYet, kind, need, tried
 
 ARRAYS = {  # small ones first: the case in words, and what the file holds
     "one array of two numbers": {"v": np.float32([1, 2])},
@@ -105,45 +105,6 @@ def swaps(swap):
 
 
 EXERCISES = {
-    "22.1": Parts(
-        "the number of bytes",
-        "header, arrays and names",
-        Part(
-            "the number of bytes",
-            "02560c071b",
-            "add up the header, both arrays, the count of names and each name",
-            {
-                131: "the 24 bytes of the file header are missing",
-                163: "a float16 has two bytes",
-                147: "the count of names also has 8 bytes",
-                139: "each name has 8 bytes before its letters",
-            },
-        ),
-    ),
-    "22.2": Parts(
-        "a pair: the bytes that the two errors name, for 99 and for 1",
-        "an unknown type stops the reader at once; a known one shifts everything after it",
-        Part(
-            "the byte for 99",
-            "27db0c047d",
-            "the message begins with the name of the file and the byte",
-            {
-                60: "the number is there; the reader consumes it before it raises the error",
-                116: "that's the other error",
-            },
-        ),
-        Part(
-            "the byte for 1",
-            "3fcd6dbbd4",
-            "how many bytes does the reader take for six float64 elements?",
-            {
-                64: "that's the other error; type 1 is known, so the reader goes on",
-                60: "type 1 is known, so the reader goes on",
-                88: "that's where the first array really ends, but a float64 has eight bytes",
-                112: "float64 elements would end there, but then comes the next magic number",
-            },
-        ),
-    ),
     "22.3": Exercise("your function read(data), from bytes to a dictionary", reads_params),
     "22.4": Exercise("your function swap(text)", swaps),
 }

@@ -11,16 +11,7 @@ import struct
 import numpy as np
 
 from minihybrid_course.exercises.ch22 import is_dictionary
-from minihybrid_course.exercises.judging import (
-    Exercise,
-    NotYet,
-    Part,
-    Parts,
-    error_text,
-    kind,
-    need,
-    tried,
-)
+from minihybrid_course.exercises.judging import Exercise, NotYet, error_text, kind, need, tried
 
 OPENS = (  # values, and their pickles, written by Python's own pickle
     (
@@ -133,31 +124,5 @@ def trusts_nothing(read):
 
 EXERCISES = {
     "24.1": Exercise("your class, which inherits from pickle.Unpickler", refuses_names),
-    "24.2": Parts(
-        "a pair: how many files still open, and how many bytes may have any value",
-        "unused fields may have any value, and so may a length that's multiplied by 0",
-        Part(
-            "the number of files",
-            "b04c8cd21e",
-            'go through all bits, and count those for which fate returns "opened"',
-            {
-                387: "these are rejected; the others open",
-                576: "these are all files; most are rejected",
-                184: "eight for each free byte, but single bits of others are also free",
-                128: "the second length is also free, unless it exceeds any memory",
-            },
-        ),
-        Part(
-            "the number of bytes",
-            "d51483aff3",
-            "a byte is free if each of its eight bits may be flipped",
-            {
-                24: "the second length has eight bytes, but its highest one isn't free",
-                16: "the second length is also free, unless it exceeds any memory",
-                8: "the device and its index aren't used either",
-                189: "these are files; eight of them make a free byte",
-            },
-        ),
-    ),
     "24.4": Exercise("your function safetensors(file), from bytes to a dictionary", trusts_nothing),
 }

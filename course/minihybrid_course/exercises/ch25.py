@@ -11,7 +11,7 @@ import numpy as np
 from minihybrid.simt.cuda import Kernel
 from minihybrid.simt.lockstep import turns
 from minihybrid_course import puzzles
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, kind, need
+from minihybrid_course.exercises.judging import Exercise, kind, need
 
 
 def windows(a):
@@ -129,31 +129,6 @@ def adds_rows(kernel):
 PUZZLE = {number: puzzle(*parts) for number, parts in PUZZLES.items()}
 EXERCISES = PUZZLE | {
     "25.10": Exercise(PUZZLE["25.10"].asks, adds_rows),
-    "25.11": Parts(
-        "a pair: the barriers that the block reaches, and the loads from shared memory",
-        "a barrier before the tree and after each step; two loads per addition, and one more",
-        Part(
-            "the number of barriers",
-            "1289258680",
-            "how often can you halve 32, and what comes before the first step?",
-            {
-                5: "the elements must also be there before the first step",
-                31: "a step does many additions at once",
-                32: "a step does many additions at once",
-            },
-        ),
-        Part(
-            "the number of loads",
-            "b26306fe5b",
-            "count the additions, two loads each, and the thread that writes the result",
-            {
-                62: "the thread that writes the result also loads it",
-                31: "that's the number of additions; each takes two loads",
-                32: "an addition takes two loads",
-                64: "32 elements take one addition less",
-            },
-        ),
-    ),
     "25.12": Exercise("your kernel any_positive(a, out)", finds_positive),
     "25.13": Exercise("your kernel of a and out, for blocks of 32 threads", adds_up),
 }

@@ -9,11 +9,10 @@ import math
 import numpy as np
 
 from minihybrid.simt.cuda import Kernel
-from minihybrid.simt.errors import RaceError
 from minihybrid.simt.lockstep import turns
 from minihybrid.simt.traffic import traffic
 from minihybrid_course.exercises.ch25 import does
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, kind, need, tried
 
 
 def turns_round(kernel):
@@ -70,41 +69,6 @@ def any_shape(kernel):
 
 
 EXERCISES = {
-    "27.1": Parts(
-        "a pair: loads from global memory for one multiply-add, and from shared memory",
-        "a smaller tile shares less",
-        Part(
-            "the number of global loads",
-            "ae726b5873",
-            "each element of a tile serves as many multiply-adds as the tile has rows",
-            {
-                0.125: "that's for tiles of 16, or you forgot one of the two arrays",
-                2: "that's without tiles",
-                0.03125: "an element serves one row of the tile, not all 64 threads",
-            },
-        ),
-        Part(
-            "the number of shared loads",
-            "7db3a4acec",
-            "what does one multiply-add read?",
-            {
-                1: "it reads an element of each tile",
-                0.25: "shared memory is read for each multiply-add, whatever the tile",
-                16: "that's for one step of k, not for one multiply-add",
-            },
-        ),
-    ),
-    "27.2": Refusal(
-        "broken[(4, 4), (16, 16)](a, b, out)",
-        "a thread writes the next element into a tile that others are still reading",
-        RaceError,
-        r"race for s\w*\[",
-        "the kernel ran without a race, so it still alternates between two tiles",
-        {
-            r"race for": "this race isn't in a tile in shared memory",
-            r"out of bounds": "the launch has too many threads for these arrays",
-        },
-    ),
     "27.3": Exercise("your kernel transpose(a, out), for blocks of 32 by 32", turns_round),
     "27.4": Exercise("your kernel of a, b and out, for blocks of 16 by 16", any_shape),
 }

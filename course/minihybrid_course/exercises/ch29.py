@@ -12,7 +12,7 @@ from minihybrid.core.block import HybridBlock
 from minihybrid.gluon import nn
 from minihybrid.gluon.autograd import record
 from minihybrid.gluon.trainer import Trainer
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, kind, need, tried
 
 
 class Annealed(HybridBlock):
@@ -180,40 +180,6 @@ def remembers(length):
 
 
 EXERCISES = {
-    "29.1": Parts(
-        "a pair: how often it's traced and how many plans it has",
-        "recording chooses between two plans of one trace",
-        Part(
-            "how often it's traced",
-            "b60b17dea1",
-            "print `f.plans.reasons`",
-            {
-                6: "the second call has the same key as the first",
-                5: "the recorded call and the last one have the same key",
-                3: "training is part of the key, and so is the dtype",
-            },
-        ),
-        Part(
-            "the number of plans",
-            "4960ce0a6c",
-            "print `f.plans`",
-            {
-                4: "a recorded call runs a plan of its own, which serves the backward pass",
-                6: "the first two calls run the same plan",
-            },
-        ),
-    ),
-    "29.2": Refusal(
-        "nano.relu.infer(...)",
-        "a product of n and a constant is neither of both",
-        TypeError,
-        r"neither constant nor n",
-        lambda result: f"infer returned {result}: each axis is constant or n",
-        {
-            r"missing .* argument|unexpected keyword": "pass the operator's attributes by name",
-            r"cannot reshape|broadcast|not aligned": "NumPy rejects these shapes for any n",
-        },
-    ),
     "29.3": Exercise("your function calm(net, trainer, batches)", calms),
     "29.4": Exercise("your function pad_to(x, sizes)", pads),
     "29.6": Exercise("your class Length", remembers),

@@ -7,8 +7,7 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 import numpy as np
 
 from minihybrid.core import nd
-from minihybrid.core.op import ShapeError
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, need, tried
+from minihybrid_course.exercises.judging import Exercise, need, tried
 
 FUNCTIONS = {  # text -> (function, Hessian-vector product); small ones first
     "(x * x).sum()": (lambda x: (x * x).sum(), lambda x, v: 2 * v),
@@ -49,45 +48,4 @@ def curves(curvature):
     return "the gradient's tangent is the Hessian times v"
 
 
-EXERCISES = {
-    "30.1": Parts(
-        "three numbers: JVPs for the Jacobian, VJPs for the Jacobian, and VJPs for the "
-        "gradient of the loss",
-        "a column per input, a row per output, and the loss is one output",
-        Part(
-            "the number of JVPs",
-            "b54c74d195",
-            "a JVP gives one column of the Jacobian: how many are there?",
-            {10: "that's the number of rows; a JVP gives a column", 7840: "count columns"},
-        ),
-        Part(
-            "the number of VJPs",
-            "27a6177259",
-            "a VJP gives one row of the Jacobian: how many are there?",
-            {784: "that's the number of columns; a VJP gives a row", 1: "there are ten scores"},
-        ),
-        Part(
-            "the number for the loss",
-            "294019f4d4",
-            "how many outputs does the loss have?",
-            {10: "the loss is one number, whatever the number of scores is"},
-        ),
-        whole={(10, 784, 1): "a JVP gives a column, and there's a column for each input"},
-    ),
-    "30.2": Refusal(
-        "mx.vjp(...)",
-        "a cotangent has the shape of the output",
-        ShapeError,
-        r"vjp: cotangents have shapes",
-        lambda result: (
-            "mx.vjp only returns the pullback"
-            if isinstance(result, tuple) and callable(result[-1])
-            else "the cotangent has the shape of the output; use a function that changes it"
-        ),
-        {
-            r"do not go together|elemwise": "the function itself must run; only the pullback "
-            "gets the wrong shape"
-        },
-    ),
-    "30.3": Exercise("your function curvature(f, x, v)", curves),
-}
+EXERCISES = {"30.3": Exercise("your function curvature(f, x, v)", curves)}

@@ -7,18 +7,8 @@ What is left out: 31.5, which measures.
 
 import numpy as np
 
-from minihybrid.simt.errors import RaceError
 from minihybrid_course.exercises.ch25 import does
-from minihybrid_course.exercises.judging import (
-    Exercise,
-    Part,
-    Parts,
-    Refusal,
-    equal,
-    kind,
-    need,
-    tried,
-)
+from minihybrid_course.exercises.judging import Exercise, equal, kind, need, tried
 
 
 def state_of(scores, values):
@@ -80,45 +70,6 @@ def skips(kernel):
 
 
 EXERCISES = {
-    "31.1": Parts(
-        "three numbers: the loads for r = 16, for r = 32 and for r = 64",
-        "each doubling of r halves the loads of keys and values",
-        Part(
-            "the number for r = 16",
-            "05d77e04d2",
-            "count blocks, then rows per block, then elements per row",
-            {
-                8448: "that's the number of rows; a row has 16 elements",
-                131072: "these are keys and values; the queries are loaded as well",
-                69632: "keys and values are two arrays",
-                12288: "every block loads all keys and all values",
-            },
-        ),
-        Part(
-            "the number for r = 32",
-            "fac9a3c958",
-            "there are half as many blocks, and the queries are still loaded once",
-            {67584: "the queries aren't loaded less often: only keys and values are"},
-        ),
-        Part(
-            "the number for r = 64",
-            "869b0ade01",
-            "there are n / 64 blocks",
-            {33792: "the queries aren't loaded less often: only keys and values are"},
-        ),
-    ),
-    "31.2": Refusal(
-        "broken[4, (16, 16)](q, k, v, out)",
-        "a thread loads the next keys and values while another still uses these",
-        RaceError,
-        r"race for tile\[[12]",
-        "the kernel ran without a race: is the last barrier gone?",
-        {
-            r"race for tile\[3|no thread": "this is the race for the scores; keep the barrier "
-            "before the loop over i, and remove the one after it",
-            r"out of bounds": "the launch has 4 blocks of 16 by 16 threads, for 64 words",
-        },
-    ),
     "31.3": Exercise("your function merge(a, b)", merges),
     "31.4": Exercise("your kernel of q, k, v and out, for blocks of 16 by 16", skips),
 }

@@ -9,8 +9,7 @@ import math
 
 import numpy as np
 
-from minihybrid.core.op import AttrError
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, kind, need, tried
 
 
 # -- 33.2 ----------------------------------------------------------------------------------
@@ -107,48 +106,8 @@ def calibrates(calibrated):
     return "the outliers saturate, and the rest keeps its resolution"
 
 
-BITS = "from which number on is the step 2? Count the mantissa's bits, and the leading 1"
 EXERCISES = {
-    "33.1": Parts(
-        "three integers: for float16, for bfloat16 and for float32",
-        "with the leading 1, a mantissa of m bits counts to 2**(m + 1)",
-        Part(
-            "the number for float16",
-            "46110b4539",
-            BITS,
-            {
-                1024: "there, the step is still 1: the leading 1 isn't stored, but it counts",
-                2047: "2,048 has a float16",
-                2049: "this is the number that's missing, n + 1",
-                65504: "that's the largest float16",
-            },
-        ),
-        Part(
-            "the number for bfloat16",
-            "99c8af689f",
-            BITS,
-            {
-                128: "there, the step is still 1: the leading 1 isn't stored, but it counts",
-                257: "this is the number that's missing, n + 1",
-                65536: "a bfloat16 has 8 bits of exponent, and only 7 of mantissa",
-            },
-        ),
-        Part(
-            "the number for float32",
-            "a051a7de98",
-            BITS,
-            {2**23: "there, the step is still 1: the leading 1 isn't stored, but it counts"},
-        ),
-    ),
     "33.2": Exercise("your function e4m3(byte)", decodes),
     "33.3": Exercise("your function step(weight, grad, scale, rate)", steps),
     "33.4": Exercise("your function calibrated(batches, share)", calibrates),
-    "33.5": Refusal(
-        "amp.init_trainer(...)",
-        "divided by the scale in float16, small gradients would be 0 again",
-        AttrError,
-        "'multi_precision': True",
-        "this Trainer keeps float32 copies, or its weights aren't float16",
-        {"a gluon.Trainer is needed": "pass a Trainer"},
-    ),
 }

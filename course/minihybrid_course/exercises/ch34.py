@@ -11,17 +11,8 @@ from minihybrid.codegen.check import verify
 from minihybrid.codegen.evaluate import evaluate
 from minihybrid.codegen.ir import Buffer, Kernel
 from minihybrid.codegen.read import read
-from minihybrid.codegen.schedule import Loops, ScheduleError
-from minihybrid_course.exercises.judging import (
-    Exercise,
-    Part,
-    Parts,
-    Refusal,
-    kind,
-    need,
-    tried,
-    uncounted,
-)
+from minihybrid.codegen.schedule import Loops
+from minihybrid_course.exercises.judging import Exercise, kind, need, tried, uncounted
 
 MOST_LOADS, STORES = 1300, 128
 DEPTHWISE = """
@@ -80,41 +71,4 @@ def schedules(steps):
     return f"{counts.loads} loads and {counts.stores} stores, and the same result"
 
 
-EXERCISES = {
-    "34.2": Parts(
-        "three numbers: the loads of 2 by 6, of 3 by 4 and of 12 by 1",
-        "the squarer the tile, the fewer loads",
-        Part(
-            "the number for 2 by 6",
-            "8977e56035",
-            "count an element for each row, and a vector for each column",
-            {12: "that's the number of sums, which stay in registers"},
-        ),
-        Part(
-            "the number for 3 by 4",
-            "e696ede960",
-            "count an element for each row, and a vector for each column",
-            {12: "that's the number of sums, which stay in registers"},
-        ),
-        Part(
-            "the number for 12 by 1",
-            "26d5d97124",
-            "count an element for each row, and a vector for each column",
-            {12: "that's the number of sums, or of rows; the columns count as well"},
-        ),
-    ),
-    "34.3": Refusal(
-        "naive.schedule(lambda loops: ...)",
-        "every iteration of k needs the sum of the previous one",
-        ScheduleError,
-        r"over k_in may write out where another",
-        "the engine accepted this schedule: vectorize k, not another loop",
-        {
-            r"sets what is used outside": "the sum is held in a register here; vectorize k of "
-            "the naive nest",
-            r"side by side": "this is about strides; vectorize the loop over k",
-            r"is none of it": "the loops are called i, j and k",
-        },
-    ),
-    "34.4": Exercise("your function steps(loops)", schedules),
-}
+EXERCISES = {"34.4": Exercise("your function steps(loops)", schedules)}

@@ -8,7 +8,7 @@ What is left out: 35.5, which measures.
 import numpy as np
 
 from minihybrid.core.nd import array
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, equal, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, equal, kind, need, tried
 
 KINDS = 61  # of letters
 
@@ -100,26 +100,6 @@ def steps_with_a_cache(step):
 
 
 EXERCISES = {
-    "35.1": Parts(
-        "three numbers: for one position, for one character without a cache, and with it",
-        "the cache does 128 times less in the dense layers",
-        Part(
-            "the number for one position",
-            "70c05f2dc1",
-            "add the four dense layers of a layer, times 4, and the last dense layer",
-            {
-                442368: "the last dense layer is missing",
-                116448: "there are four layers",
-                110592: "there are four layers, and a last dense layer",
-            },
-        ),
-        Part(
-            "the number without a cache",
-            "64ccb5aacf",
-            "without a cache, a call computes all 128 positions",
-        ),
-        Part("the number with a cache", "70c05f2dc1", "with a cache, a call computes one position"),
-    ),
     "35.2": Exercise("your function leaks(net, x)", finds_leaks),
     "35.3": Exercise("your function chances(scores, temperature, k)", draws_from_the_top),
     "35.4": Exercise("your function step(q, k, v, keys, values, place)", steps_with_a_cache),

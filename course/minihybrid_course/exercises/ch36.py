@@ -5,8 +5,7 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 What is left out: 36.1, a step of nano, and 36.5, which measures.
 """
 
-from minihybrid.core.op import HybridError
-from minihybrid_course.exercises.judging import Exercise, Part, Parts, Refusal, need, tried
+from minihybrid_course.exercises.judging import Exercise, need, tried
 
 A, PART, NEW = ("a.0", "mul", "x.0", 2), ("v.0", "part", "a.0", (0, 2)), ("v.1", "add", "v.0", 1)
 PUT = ("a.1", "put", "a.0", (0, 2), "v.1")
@@ -38,41 +37,4 @@ def overwrites(in_place):
     return "a dead operand's memory is free for the next version"
 
 
-EXERCISES = {
-    "36.2": Parts(
-        "three numbers: `put` nodes, `part` nodes, and values of `a`",
-        "one value per write, and a view is read again after each new version",
-        Part(
-            "the number of puts",
-            "964ad9509d",
-            "count the writes, and what each of them overwrites",
-            {3: "`v += 1` overwrites all of `v`, and then a part of its base"},
-        ),
-        Part(
-            "the number of parts",
-            "aca6f0e1cd",
-            "a view is read from its base once for each version",
-            {6: "cse merges the two reads of one step", 2: "v is read at two versions of its base"},
-        ),
-        Part(
-            "the number of values",
-            "6c2a6a3ea9",
-            "count the versions",
-            {3: "the product is the first value of a"},
-        ),
-    ),
-    "36.3": Refusal(
-        "",
-        "the buffer was written through its view, and isn't on the tape itself",
-        HybridError,
-        r"shares memory with another one",
-        "the tape could follow this; write through a view of a buffer that isn't "
-        "on the tape, inside record(), and then read the buffer",
-        {
-            r"x is a variable": "write into a buffer of zeros, not into the variable",
-            r"was indexed or reshaped inside": "make the view of a buffer that isn't on the "
-            "tape yet",
-        },
-    ),
-    "36.4": Exercise("your function in_place(steps, results)", overwrites),
-}
+EXERCISES = {"36.4": Exercise("your function in_place(steps, results)", overwrites)}

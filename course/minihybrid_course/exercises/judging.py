@@ -3,7 +3,8 @@
 Uses:    a reader's answer: numbers, words, a function, a pass, a block, an error.
 Defines: `Exercise`, which checks it by a function, `Parts` by numbers and words, `Refusal` by
          an error; `judged`; `Verdict`, the result; `tried`, which calls the reader's function
-         with a limit on its run time.
+         with a limit on its run time. A chapter's `Parts` and `Refusal`s are tables of a TOML
+         file, with these classes' fields.
 
 A checker raises `NotYet` with a sentence, or returns the praise or its own `Verdict`.
 Functions are checked by property-based tests, small inputs first; numbers by hashes, so
@@ -202,6 +203,8 @@ def kind(answer):
             return f"a {type(answer).__name__} of {len(answer)}"
         case bool() | int() | float():
             return f"{answer}"
+        case NDArray() | np.ndarray():
+            return f"a {type(answer).__name__} of shape {answer.shape}"
     if callable(answer) and hasattr(answer, "__name__"):
         return f"the function {answer.__name__}"
     return f"a {type(answer).__name__}"
@@ -209,11 +212,15 @@ def kind(answer):
 
 # -- numbers and words -------------------------------------------------------------------
 def normalized(value):
-    """Normalize an answer for comparison: ignore type, case, spaces and quotes."""
-    if isinstance(value, (str, tuple)):
-        value = str(value)
-        return re.sub(r"[^a-z0-9.,+*/=<>_-]", "", value.lower()).strip(",")
-    return f"{float(value):.6g}"
+    """Normalize an answer for comparison: ignore type, case, spaces and quotes.
+
+    >>> normalized(4), normalized("4.0"), normalized((2, "ReLU"))
+    ('4', '4', '2,relu')
+    """
+    try:
+        return f"{float(value):.6g}"
+    except (TypeError, ValueError):
+        return re.sub(r"[^a-z0-9.,+*/=<>_-]", "", str(value).lower()).strip(",")
 
 
 def fingerprint(salt, value):
@@ -240,25 +247,27 @@ class Part:
 
     right:   the fingerprint of the right answer.
     advice:  how to find it, for unexpected answers.
-    wrong:   typical wrong answers -> the mistake.
+    wrong:   typical wrong answers, as text -> the mistake.
     """
 
     name: str
     right: str
     advice: str
-    wrong: dict = field(default_factory=dict)
+    wrong: dict[str, str] = field(default_factory=dict)
 
 
 class Parts(Exercise):
     """An exercise whose answer is numbers and words: each part is right, or typically wrong.
 
-    whole:    wrong answers of several parts -> the mistake.
+    part:     the fields of each `Part`.
+    whole:    wrong answers of several parts, such as "2, 3" -> the mistake.
     ordered:  whether the order of the parts matters.
     """
 
-    def __init__(self, asks, praise, *parts, whole=None, ordered=True):
+    def __init__(self, asks, praise, part, whole=None, ordered=True):
         super().__init__(asks, self.compare)
-        self.praise, self.parts, self.whole, self.ordered = praise, parts, whole or {}, ordered
+        self.parts = [Part(**fields) for fields in part]
+        self.praise, self.whole, self.ordered = praise, whole or {}, ordered
 
     def compare(self, answer):
         """Check one value, or one for each part."""
@@ -275,7 +284,7 @@ class Parts(Exercise):
             f"expected {n} value{'s' * (n != 1)} ({names}), but got {kind(answer)}",
         )
         values = values if self.ordered else sorted(values, key=str)
-        key = tuple(values) if n > 1 else values[0]
+        key = ", ".join(map(normalized, values))
         need(key not in self.whole, f"{answer}: {self.whole.get(key)}")
         for part, value in zip(self.parts, values, strict=True):
             if part.right in {fingerprint(self.number, form) for form in forms(value, part.name)}:
@@ -294,16 +303,18 @@ ELSEWHERE = {r"is not defined": "this is Python's own error: run the cells above
 class Refusal(Exercise):
     """An exercise whose answer is a function that makes the engine raise an error.
 
-    call:         an example of the function's body, or "".
-    kind, words:  the expected error, and a pattern that its message must match.
-    taken:        a sentence for a call that raises nothing, or a function of its result.
+    error, words: the expected error's type, and a pattern that its message must match.
+    taken:        a sentence for a call that raises nothing, in which `{result}` and `{kind}`
+                  are its result; or a table, from the kind of a result, or "otherwise".
+    call:         an example of the function's body.
     others:       patterns in messages of other errors -> the mistake.
     """
 
-    def __init__(self, call, praise, kind, words, taken, others=None):
+    def __init__(self, praise, error, words, taken, call="", others=None):
         example = f", such as `lambda: {call}`" * bool(call)
         super().__init__(f"a function that raises the error{example}", self.compare)
-        self.praise, self.kind, self.words, self.taken = praise, kind, words, taken
+        self.praise, self.error, self.words = praise, error, words
+        self.taken = {"otherwise": taken} if isinstance(taken, str) else taken
         self.others = (others or {}) | ELSEWHERE
 
     def compare(self, answer):
@@ -315,21 +326,22 @@ class Refusal(Exercise):
                 answer = error
             else:
                 need(result is not ..., "put the call that raises the error in place of the dots")
-                taken = self.taken(result) if callable(self.taken) else self.taken
-                raise NotYet(f"there was no error: {taken}")
+                taken = self.taken.get(kind(result), self.taken["otherwise"])
+                text = taken.format(result=result, kind=kind(result))
+                raise NotYet(f"there was no error: {text}")
         need(
             isinstance(answer, Exception),
             f"expected an error, or a function that raises it, such as `lambda: ...`, but got "
             f"{kind(answer)}",
         )
         text = f"{answer}\n{getattr(answer, 'stderr', None) or ''}"  # from another process
-        if isinstance(answer, self.kind) and re.search(self.words, text):
+        types = [one.__name__ for one in type(answer).__mro__]
+        if self.error in types and re.search(self.words, text):
             return self.praise
         for words, why in self.others.items():
             need(not re.search(words, text), f"{error_text(answer)}; {why}")
         raise NotYet(
-            f"this is a different error, {error_text(answer)}; the exercise is about "
-            f"{self.kind.__name__}"
+            f"this is a different error, {error_text(answer)}; the exercise is about {self.error}"
         )
 
 
