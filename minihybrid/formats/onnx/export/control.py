@@ -12,7 +12,7 @@ Not supported: training, as in all rules.
 import numpy as np
 
 from minihybrid.core.op import Spec
-from minihybrid.formats.onnx.export.draft import Step, Value, whole
+from minihybrid.formats.onnx.export.draft import Step, Value
 
 BOOL, INT64 = np.dtype("bool"), np.dtype("int64")
 
@@ -71,10 +71,7 @@ def while_loop(exporter, node, *inputs):
 
     first = holds(inputs)
     draft.name = name
-    zeros = [
-        draft.add("ConstantOfShape", whole(s.shape), dtype=s.dtype, value=np.zeros(1, s.dtype))
-        for s in outs
-    ]
+    zeros = [draft.filled(s.shape, np.zeros(1, s.dtype)) for s in outs]
     (step,), (condition,) = variables("step", [INT64]), variables("condition", [BOOL])
     now = variables("var", [specs[i].dtype for i in op.vars])
     stacks = variables("out", [s.dtype for s in outs])
@@ -85,7 +82,7 @@ def while_loop(exporter, node, *inputs):
         condition = holds(with_new(new))
         draft.name = name
         index = draft.reshape(step, (1, 1))
-        rows = [draft.add("Unsqueeze", row, whole((0,))) for row in rows]
+        rows = [draft.add("Unsqueeze", row, (0,)) for row in rows]
         written = [draft.add("ScatterND", s, index, r) for s, r in zip(stacks, rows, strict=True)]
         return [condition, *new, *written]
 

@@ -56,6 +56,31 @@ class Body(NamedTuple):
     scalars: int = 0
 
 
+def operand(value, like):
+    """Return an input of `Draft.add` as in a Step: a name or an ndarray."""
+    match value:
+        case None:
+            return ""
+        case Value():
+            return value.name
+        case tuple() | list():
+            return whole(value)
+        case np.ndarray():
+            return value
+    return np.asarray(value, like)
+
+
+# ONNX operator -> dtype of its outputs, if that isn't the inputs'.
+DTYPES = {
+    **dict.fromkeys(
+        "And Equal Greater GreaterOrEqual IsNaN Less LessOrEqual Not Or".split(), "bool"
+    ),
+    **dict.fromkeys(("ArgMax", "ArgMin", "Shape"), "int64"),
+    "DequantizeLinear": "float32",
+    "QuantizeLinear": "int8",
+}
+
+
 class Draft:
     """Steps in order, with unique output names.
 
@@ -72,20 +97,17 @@ class Draft:
     def add(self, kind, *inputs, dtype=None, count=1, **attrs):
         """Append a step; return its Value, or a tuple of them if `count` isn't 1.
 
-        inputs:  Values, ndarrays, or `None` for an omitted one.
-        dtype:   of the outputs; by default that of the first input.
+        inputs:  Values, ndarrays, numbers of the first array's dtype, tuples of int64, or
+                 `None` for an omitted one.
+        dtype:   of the outputs; by default what `DTYPES` says, else that of the first array.
         """
-        base, dtype = f"{self.name}_{kind.lower()}", dtype or inputs[0].dtype
-        outs = tuple(Value(self.unique(base), np.dtype(dtype)) for _ in range(count))
-        self.steps.append(
-            Step(
-                kind,
-                tuple("" if v is None else getattr(v, "name", v) for v in inputs),
-                tuple(v.name for v in outs),
-                attrs,
-                self.source,
-            )
-        )
+        arrays = inputs[1:] if kind == "Where" else inputs
+        like = next((v.dtype for v in arrays if hasattr(v, "dtype")), None)
+        dtype = np.dtype(dtype or DTYPES.get(kind, like))
+        outs = tuple(Value(self.unique(f"{self.name}_{kind.lower()}"), dtype) for _ in range(count))
+        operands = tuple(operand(v, like) for v in inputs)
+        names = tuple(v.name for v in outs)
+        self.steps.append(Step(kind, operands, names, attrs, self.source))
         return outs if count > 1 else outs[0]
 
     def unique(self, base):
@@ -103,7 +125,11 @@ class Draft:
     def reshape(self, value, shape):
         """Reshape a value to a static shape."""
         attrs = {"allowzero": 1} if 0 in shape else {}
-        return self.add("Reshape", value, whole(shape), **attrs)
+        return self.add("Reshape", value, tuple(shape), **attrs)
+
+    def filled(self, shape, value):
+        """Return an array of equal elements; `value` is an array with one element."""
+        return self.add("ConstantOfShape", shape, dtype=value.dtype, value=value)
 
     def refuse(self, why):
         """Raise an ExportError about the node being exported."""
@@ -276,9 +302,7 @@ class Merged:
             draft, draft.name = self.draft, "batch"
             if self.length is None:
                 draft.source = f"the input '{self.data}'"
-                self.length = draft.add(
-                    "Shape", Value(self.data, None), dtype="int64", start=0, end=1
-                )
+                self.length = draft.add("Shape", Value(self.data, None), start=0, end=1)
             length = self.length if start.ndim else draft.add("Squeeze", self.length)
             value = draft.add("Mul", length, slope)
             self.cache[key] = draft.add("Add", value, start)

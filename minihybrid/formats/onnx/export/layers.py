@@ -10,7 +10,6 @@ Not supported: training.
 
 import numpy as np
 
-from minihybrid.formats.onnx.export.draft import whole
 from minihybrid.formats.onnx.export.layout import scattered, spec_of, zeros
 from minihybrid.ops.pooling import overhang, window_counts
 
@@ -61,7 +60,7 @@ def fully_connected(draft, node, data, weight, bias=None):
 def quantize(draft, node, data):
     """Export `_quantize`; ONNX also rounds half to even."""
     data, scale = draft.cast(data, np.dtype("float32")), np.float32(node.attrs["scale"])
-    return draft.add("QuantizeLinear", data, np.array(scale), np.array(0, np.int8), dtype="int8")
+    return draft.add("QuantizeLinear", data, np.array(scale), np.array(0, np.int8))
 
 
 def quantized(layer):
@@ -72,8 +71,8 @@ def quantized(layer):
 
     def rule(draft, node, data, weight, scale, *bias):
         step = np.array(node.attrs["data_scale"], np.float32)
-        data = draft.add("DequantizeLinear", data, step, dtype="float32")
-        weight = draft.add("DequantizeLinear", weight, scale, dtype="float32", axis=0)
+        data = draft.add("DequantizeLinear", data, step)
+        weight = draft.add("DequantizeLinear", weight, scale, axis=0)
         return layer(draft, node, data, weight, *bias)
 
     return rule
@@ -138,7 +137,7 @@ def conv_weight(draft, node, data, grad):
         return zeros(draft, *node.specs[0])
     axes = [1, 0, *range(2, len(spec_of(node).shape))]
     data, grad = (draft.add("Transpose", v, perm=axes) for v in (data, grad))
-    ends = whole(attrs["kernel"])
+    ends = attrs["kernel"]
     parts = []
     for g in range(groups):
         images, kernel = (
@@ -153,14 +152,14 @@ def conv_weight(draft, node, data, grad):
             dilations=list(attrs["stride"]),
             pads=list(attrs["pad"]) * 2,
         )
-        part = draft.add("Slice", part, 0 * ends, ends, whole(axes[2:]))
+        part = draft.add("Slice", part, (0,) * len(ends), ends, axes[2:])
         parts.append(draft.add("Transpose", part, perm=axes))
     return draft.add("Concat", *parts, axis=0)
 
 
 def _group(draft, value, n, number):
     """Slice group `number`, of length n, from the first axis."""
-    return draft.add("Slice", value, whole([number * n]), whole([number * n + n]))
+    return draft.add("Slice", value, (number * n,), (number * n + n,))
 
 
 # -- pooling ---------------------------------------------------------------------------
@@ -185,8 +184,7 @@ def pooled(draft, kind, data, attrs, nothing, **more):
     rest = [m - n for m, n in zip(attrs["outs"], outs, strict=True)]
     if not any(rest):
         return data
-    edges = whole([0] * (len(rest) + 4) + rest)
-    return draft.add("Pad", data, edges, np.array(nothing, data.dtype))
+    return draft.add("Pad", data, [0] * (len(rest) + 4) + rest, nothing)
 
 
 def pool_max(draft, node, data):
@@ -204,7 +202,7 @@ def pool_sum(draft, node, data):
     numbers, _ = geometry(attrs)
     size, counts = np.prod(attrs["kernel"]), window_counts(attrs["count"], **numbers)
     if dtype.kind != "f":
-        total = draft.add("Mul", total, np.array(size, data.dtype))
+        total = draft.add("Mul", total, int(size))
         total = draft.cast(draft.add("Round", total), dtype)
         return total if attrs["count"] == "none" else draft.add("Div", total, counts.astype(dtype))
     factor = size / counts if attrs["count"] != "none" else size
@@ -298,14 +296,9 @@ def window_sum(draft, node, data):
     """Export the sum over a window of channels, centered at each."""
     reach, shape = node.attrs["size"] // 2, node.specs[0].shape
     ends = [reach if i == 1 else 0 for i in range(len(shape))]
-    wide = draft.add("Pad", data, whole(ends + ends))
-    return draft.add(
-        "Sum",
-        *(
-            draft.add("Slice", wide, whole([i]), whole([i + shape[1]]), whole([1]))
-            for i in range(node.attrs["size"])
-        ),
-    )
+    wide, reach = draft.add("Pad", data, ends + ends), range(node.attrs["size"])
+    parts = (draft.add("Slice", wide, (i,), (i + shape[1],), (1,)) for i in reach)
+    return draft.add("Sum", *parts)
 
 
 # -- activations -----------------------------------------------------------------------
@@ -335,7 +328,7 @@ def softmax(kind):
         wide = np.promote_types(data.dtype, dtype) if data.dtype.kind == "f" else dtype
         data = draft.cast(data, wide)
         if attrs.get("temperature") is not None:
-            data = draft.add("Div", data, np.array(attrs["temperature"], wide))
+            data = draft.add("Div", data, attrs["temperature"])
         return draft.cast(draft.add(kind, data, axis=attrs.get("axis", 1)), dtype)
 
     return rule
@@ -347,32 +340,24 @@ def attention(draft, node, query, key, value, *mask):
     rows, columns = (spec_of(node, i).shape[1] for i in (0, 1))
     query, key, value = (draft.cast(v, dtype) for v in (query, key, value))
     scores = draft.add("MatMul", query, swapped(draft, key, 3, True))
-    scores = draft.add("Mul", scores, np.array(attrs["scale"], dtype))
+    scores = draft.add("Mul", scores, attrs["scale"])
     hidden = [np.arange(columns) > np.arange(rows)[:, None]] if attrs["causal"] else []
-    hidden += [draft.add("Equal", m, np.array(0, m.dtype), dtype="bool") for m in mask]
+    hidden += [draft.add("Equal", m, 0) for m in mask]
     for some in hidden:
-        scores = draft.add("Where", some, np.array(-np.inf, dtype), scores, dtype=dtype)
-    lse = draft.add("ReduceLogSumExp", scores, whole([2]), keepdims=0)
+        scores = draft.add("Where", some, -np.inf, scores)
+    lse = draft.add("ReduceLogSumExp", scores, (2,), keepdims=0)
     weights = draft.add("Softmax", scores, axis=2)
     if mask:  # handles fully masked queries
-        empty = draft.add("Equal", lse, np.array(-np.inf, dtype), dtype="bool")
-        lse = draft.add("Where", empty, np.array(np.inf, dtype), lse, dtype=dtype)
-        weights = draft.add(
-            "Where",
-            draft.add("IsNaN", weights, dtype="bool"),
-            np.array(0, dtype),
-            weights,
-            dtype=dtype,
-        )
+        lse = draft.add("Where", draft.add("Equal", lse, -np.inf), np.inf, lse)
+        weights = draft.add("Where", draft.add("IsNaN", weights), 0, weights)
     return draft.add("MatMul", weights, value), lse
 
 
 def clip(draft, node, data):
     """Export clip of floats; an integer dtype might not represent the bounds."""
-    low, high = node.attrs["a_min"], node.attrs["a_max"]
     if data.dtype.kind != "f":
         return None
-    return draft.add("Clip", data, *(np.array(v, data.dtype) for v in (low, high)))
+    return draft.add("Clip", data, node.attrs["a_min"], node.attrs["a_max"])
 
 
 LAYERS = {

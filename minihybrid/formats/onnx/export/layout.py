@@ -34,14 +34,12 @@ def reshape(draft, node, data):
 
 def created(draft, node):
     """Export a constant array, all elements equal."""
-    shape, dtype = node.specs[0]
-    value = node.op.eager(**{**node.attrs, "shape": (1,)})
-    return draft.add("ConstantOfShape", whole(shape), dtype=dtype, value=value)
+    return draft.filled(node.specs[0].shape, node.op.eager(**{**node.attrs, "shape": (1,)}))
 
 
 def zeros(draft, shape, dtype):
     """Return an array of zeros."""
-    return draft.add("ConstantOfShape", whole(shape), dtype=dtype, value=np.zeros(1, dtype))
+    return draft.filled(shape, np.zeros(1, dtype))
 
 
 def stretched(draft, value, old, new):
@@ -49,9 +47,8 @@ def stretched(draft, value, old, new):
     if 0 in new:  # ONNX Runtime doesn't broadcast 1 to 0
         return zeros(draft, new, value.dtype)
     old = (0,) * (len(new) - len(old)) + tuple(old)
-    return draft.add(
-        "Expand", value, whole([1 if m == n else n for m, n in zip(old, new, strict=True)])
-    )
+    lengths = [1 if m == n else n for m, n in zip(old, new, strict=True)]
+    return draft.add("Expand", value, lengths)
 
 
 def broadcast_to(draft, node, data):
@@ -80,7 +77,7 @@ def slice_(draft, node, data):
         parts.append(
             (edges[0] if start is None else start, edges[1] if stop is None else stop, i, by)
         )
-    return draft.add("Slice", data, *map(whole, zip(*parts, strict=True))) if parts else data
+    return draft.add("Slice", data, *zip(*parts, strict=True)) if parts else data
 
 
 def concat(draft, node, *data):
@@ -91,12 +88,8 @@ def concat(draft, node, *data):
 def frame(draft, node, data):
     """Export constant padding; ONNX lists the widths before all axes, then those after."""
     width = node.attrs["pad_width"]
-    return draft.add(
-        "Pad",
-        data,
-        whole(width[::2] + width[1::2]),
-        np.asarray(node.attrs["value"]).astype(data.dtype),
-    )
+    value = np.asarray(node.attrs["value"]).astype(data.dtype)
+    return draft.add("Pad", data, width[::2] + width[1::2], value)
 
 
 # -- reductions ------------------------------------------------------------------------
@@ -110,7 +103,7 @@ def reduction(kind):
         value = draft.add(
             kind,
             draft.cast(data, out.dtype),
-            whole(axes),
+            axes,
             keepdims=int(attrs["keepdims"]),
             noop_with_empty_axes=1,
         )
@@ -128,7 +121,7 @@ def place(kind):
         axis, keepdims = node.attrs["axis"], node.attrs["keepdims"]
         if axis is None:
             data, axis = draft.reshape(data, (-1,)), 0
-        value = draft.add(kind, data, axis=axis, keepdims=int(keepdims), dtype="int64")
+        value = draft.add(kind, data, axis=axis, keepdims=int(keepdims))
         value = draft.cast(value, node.specs[0].dtype)
         one_left = node.attrs["axis"] is None or len(node.specs[0].shape) == 1
         return draft.reshape(value, node.specs[0].shape) if one_left else value
@@ -143,27 +136,18 @@ def running_sum(draft, node, data):
 
 def order(draft, node, data):
     """Export argsort along an axis as TopK."""
-    axis = node.attrs["axis"]
-    count = whole([node.specs[0].shape[axis]])
-    return draft.add(
-        "TopK",
-        data,
-        count,
-        axis=axis,
-        dtype="int64",
-        count=2,
-        largest=int(not node.attrs["is_ascend"]),
-    )[1]
+    axis, largest = node.attrs["axis"], int(not node.attrs["is_ascend"])
+    length = (node.specs[0].shape[axis],)
+    return draft.add("TopK", data, length, axis=axis, largest=largest, dtype="int64", count=2)[1]
 
 
 # -- indices in arrays -----------------------------------------------------------------
 def within(draft, index, length, mode):
     """Return indices as int64 in [0, length), wrapped or clipped."""
     index = draft.cast(index, np.int64)
-    last = np.array(max(length - 1, 0))
     if mode == "wrap":
-        return draft.add("Mod", index, np.array(max(length, 1)))
-    return draft.add("Clip", index, np.array(0), last)
+        return draft.add("Mod", index, max(length, 1))
+    return draft.add("Clip", index, 0, max(length - 1, 0))
 
 
 def take(draft, node, data, index):
@@ -225,20 +209,15 @@ def flat_places(draft, node, index):
         "Mod", draft.cast(index, np.int64), whole([max(n, 1) for n in lengths]).reshape(column)
     )
     index = draft.add("Mul", index, whole(row_major(lengths)).reshape(column))
-    return draft.add("ReduceSum", index, whole([0]), keepdims=0)
+    return draft.add("ReduceSum", index, (0,), keepdims=0)
 
 
 def one_hot(draft, node, index):
     """Export one-hot vectors with the values `on_value` and `off_value`."""
     attrs, dtype = node.attrs, node.specs[0].dtype
-    index = draft.add("Unsqueeze", draft.cast(index, np.int64), whole([-1]))
-    hit = draft.add("Equal", index, np.arange(attrs["depth"]), dtype=bool)
-    return draft.add(
-        "Where",
-        hit,
-        *(np.array(attrs[key]).astype(dtype) for key in ("on_value", "off_value")),
-        dtype=dtype,
-    )
+    index = draft.add("Unsqueeze", draft.cast(index, np.int64), (-1,))
+    on, off = (np.array(attrs[key]).astype(dtype) for key in ("on_value", "off_value"))
+    return draft.add("Where", draft.add("Equal", index, np.arange(attrs["depth"])), on, off)
 
 
 # -- constant indices ------------------------------------------------------------------
@@ -308,5 +287,5 @@ LAYOUT = {
     "_put_along": put_along,
     "_flat_places": flat_places,
     "one_hot": one_hot,
-    "shape_array": lambda draft, node, data: draft.add("Shape", data, dtype="int64"),
+    "shape_array": lambda draft, node, data: draft.add("Shape", data),
 }

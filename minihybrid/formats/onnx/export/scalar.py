@@ -58,8 +58,7 @@ def elementwise(draft, node, inputs):
     text = node.op.scalar(node.attrs, dtype)
     if "{a}" not in text:  # the same value for all elements
         number = np.full(1, Builder(draft, {}, dtype).read(text), dtype)
-        shape = draft.add("Shape", inputs[0], dtype="int64")
-        return draft.add("ConstantOfShape", shape, dtype=dtype, value=number)
+        return draft.filled(draft.add("Shape", inputs[0]), number)
     builder = Builder(draft, dict(zip(NAMES, inputs, strict=False)), dtype)
     if "scalar" in node.attrs:  # it is the second operand
         scalar = literal(node.attrs["scalar"])
@@ -98,14 +97,14 @@ class Builder:
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 pair = self.alike(build(left), build(right))
                 if isinstance(op, ast.NotEq):
-                    return add("Not", add("Equal", *pair, dtype=bool))
-                return add(COMPARE[type(op)], *pair, dtype=bool)
+                    return add("Not", add("Equal", *pair))
+                return add(COMPARE[type(op)], *pair)
             case ast.BoolOp(op=op, values=[left, right]):
                 kind = "And" if isinstance(op, ast.And) else "Or"
                 return add(kind, build(left), build(right))
             case ast.IfExp(test=test, body=body, orelse=rest):
                 test, *parts = build(test), build(body), build(rest)
-                return add("Where", test, *map(self.typed, parts), dtype=self.dtype)
+                return add("Where", test, *map(self.typed, parts))
             case ast.Call(func=ast.Name(id=name), args=args):
                 return self.call(name, [build(arg) for arg in args])
         raise AssertionError(f"no rule for {ast.dump(tree)}")
@@ -155,98 +154,74 @@ class Builder:
                 v if v.dtype.kind == "f" == self.dtype.kind else self.draft.cast(v, wide)
                 for v in args
             ]
-        return COMPOSED[name](Math(self.draft), *args)
+        return COMPOSED[name](self.draft.add, *args)
 
 
 # -- functions that ONNX lacks, built from those it has --------------------------------
-class Math:
-    """ONNX operators as methods; scalars become constants in the first operand's dtype."""
-
-    def __init__(self, draft):
-        self.draft = draft
-
-    def __getattr__(self, kind):
-        return lambda first, *rest: self.draft.add(
-            kind, first, *(v if hasattr(v, "dtype") else np.asarray(v, first.dtype) for v in rest)
-        )
-
-    def test(self, kind, a, b):
-        """Compare a and b."""
-        b = b if hasattr(b, "dtype") else np.asarray(b, a.dtype)
-        return self.draft.add(kind, a, b, dtype=bool)
-
-    def choose(self, test, a, b):
-        """Return a where the test holds, else b."""
-        b = b if hasattr(b, "dtype") else np.asarray(b, a.dtype)
-        return self.draft.add("Where", test, a, b, dtype=a.dtype)
-
-
-def _mod(m, a, b):
+def _mod(add, a, b):
     """Return Python's remainder, with the sign of b; ONNX's Mod of floats has the sign of a."""
     if a.dtype.kind != "f":
-        return m.Mod(a, b)
-    rest = m.draft.add("Mod", a, b, fmod=1)
-    other = m.test("Less", m.Mul(rest, m.Sign(b)), 0)
-    return m.Mul(m.Abs(m.choose(other, m.Add(rest, b), rest)), m.Sign(b))  # -0, too
+        return add("Mod", a, b)
+    rest, sign = add("Mod", a, b, fmod=1), add("Sign", b)
+    other = add("Less", add("Mul", rest, sign), 0)
+    return add("Mul", add("Abs", add("Where", other, add("Add", rest, b), rest)), sign)  # -0, too
 
 
-def _whole_power(m, a, b):
+def _whole_power(add, a, b):
     """Return a^b for integers; 0 to a negative power is 0, but INT_MIN in ONNX Runtime."""
-    out = m.Pow(a, b)
+    out = add("Pow", a, b)
     if isinstance(b, np.ndarray) and (b >= 0).all():
         return out
-    none = m.draft.add("And", m.test("Equal", a, 0), m.test("Less", b, 0), dtype=bool)
-    return m.choose(none, np.zeros((), out.dtype), out)
+    return add("Where", add("And", add("Equal", a, 0), add("Less", b, 0)), 0, out)
 
 
-def _below(m, a):
+def _below(add, a):
     """Return the sign bit: 1 / a detects -0, and the comparison -infinity."""
-    return m.draft.add("Or", m.test("Less", a, 0), m.test("Less", m.Reciprocal(a), 0), dtype=bool)
+    return add("Or", add("Less", a, 0), add("Less", add("Reciprocal", a), 0))
 
 
-def _atan2(m, y, x):
-    far = m.test("Equal", m.Min(m.Abs(x), m.Abs(y)), math.inf)  # both are infinite
-    y, x = m.choose(far, m.Sign(y), y), m.choose(far, m.Sign(x), x)
-    none = m.test("Equal", m.Add(m.Abs(x), m.Abs(y)), 0)
-    angle = m.choose(none, y, m.Atan(m.Div(y, x)))
-    left = m.choose(_below(m, y), m.Sub(angle, math.pi), m.Add(angle, math.pi))
-    return m.choose(_below(m, x), left, angle)
+def _atan2(add, y, x):
+    far = add("Equal", add("Min", add("Abs", x), add("Abs", y)), math.inf)  # both are infinite
+    y, x = (add("Where", far, add("Sign", v), v) for v in (y, x))
+    none = add("Equal", add("Add", add("Abs", x), add("Abs", y)), 0)
+    angle = add("Where", none, y, add("Atan", add("Div", y, x)))
+    left = add("Where", _below(add, y), add("Sub", angle, math.pi), add("Add", angle, math.pi))
+    return add("Where", _below(add, x), left, angle)
 
 
-def _expm1(m, a):
+def _expm1(add, a):
     """Return (e^a + 1) tanh(a / 2), which is accurate for small a."""
-    return m.Mul(m.Add(m.Exp(a), 1), m.Tanh(m.Mul(a, 0.5)))
+    return add("Mul", add("Add", add("Exp", a), 1), add("Tanh", add("Mul", a, 0.5)))
 
 
-def _log1p(m, a):
+def _log1p(add, a):
     """Return log(u) a / (u - 1), u = 1 + a, whose errors cancel. Source: W. Kahan."""
-    u = m.Add(a, 1)
-    step = m.Sub(u, 1)
-    near = m.Mul(m.Log(u), m.Div(a, step))
-    far = m.choose(m.test("Equal", u, a), m.Log(u), near)
-    return m.choose(m.test("Equal", step, 0), a, far)
+    u = add("Add", a, 1)
+    step, log = add("Sub", u, 1), add("Log", u)
+    far = add("Where", add("Equal", u, a), log, add("Mul", log, add("Div", a, step)))
+    return add("Where", add("Equal", step, 0), a, far)
 
 
-def _hypot(m, a, b):
-    a, b = m.Abs(a), m.Abs(b)
-    high, low = m.Max(a, b), m.Min(a, b)
-    ratio = m.Div(low, m.choose(m.test("Equal", high, 0), m.Add(high, 1), high))
-    out = m.Mul(high, m.Sqrt(m.Add(m.Mul(ratio, ratio), 1)))
+def _hypot(add, a, b):
+    a, b = add("Abs", a), add("Abs", b)
+    high, low = add("Max", a, b), add("Min", a, b)
+    ratio = add("Div", low, add("Where", add("Equal", high, 0), 1, high))
+    out = add("Mul", high, add("Sqrt", add("Add", add("Mul", ratio, ratio), 1)))
     for side in (a, b):
-        out = m.choose(m.test("Equal", side, math.inf), side, out)
+        out = add("Where", add("Equal", side, math.inf), side, out)
     return out
 
 
-def _cbrt(m, a):
-    root = m.Mul(m.Sign(a), m.Pow(m.Abs(a), 1 / 3))
-    return m.choose(m.test("Equal", a, 0), a, root)  # also -0
+def _cbrt(add, a):
+    root = add("Mul", add("Sign", a), add("Pow", add("Abs", a), 1 / 3))
+    return add("Where", add("Equal", a, 0), a, root)  # also -0
 
 
 COMPOSED = {
     "expm1": _expm1,
     "log1p": _log1p,
-    "log2": lambda m, a: m.Div(m.Log(a), math.log(2)),
-    "log10": lambda m, a: m.Div(m.Log(a), math.log(10)),
+    "log2": lambda add, a: add("Div", add("Log", a), math.log(2)),
+    "log10": lambda add, a: add("Div", add("Log", a), math.log(10)),
     "cbrt": _cbrt,
     "mod": _mod,
     "atan2": _atan2,
