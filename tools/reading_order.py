@@ -30,11 +30,10 @@ READING_ORDER = """
     runtime.features
     mxnet.util mxnet.nd_extras mxnet.sym_extras
     gluon.init gluon.autograd
-    codegen.cache codegen.device_math
+    codegen.cache codegen.device_math codegen.gpu codegen.gpu.cuda
     simt.errors simt.numbers simt.rewrite simt.floats simt.lockstep simt.watcher simt.memory
-    simt.record simt.counts simt.checked simt.plain simt.device simt.program simt.fast
+    simt.record simt.counts simt.checked simt.program simt.fast
     simt.cuda simt.picture simt.traffic simt.heap simt.driver simt
-    codegen.gpu codegen.gpu.cuda
     runtime.device runtime.dlpack runtime.numbered_cpus runtime.device_array
     runtime.device_checks runtime.interop
     passes.lower passes.reduction_schedule passes.scan passes.branches passes.foreach passes.control

@@ -14,50 +14,46 @@ import inspect
 import math
 import textwrap
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from minihybrid.core.op import HybridError
-from minihybrid.ops.loops import copied
 from minihybrid.simt.checked import run_checked, shared_arrays
 from minihybrid.simt.counts import Counts
 from minihybrid.simt.errors import KernelError, LaunchError
-from minihybrid.simt.lockstep import Run, execute
+from minihybrid.simt.lockstep import Run
 from minihybrid.simt.numbers import EXTREMES
 from minihybrid.simt.numbers import math as gpu_math
-from minihybrid.simt.rewrite import SUPPORTED, Rewritten, find_kernel, maker, rewrite
+from minihybrid.simt.program import Source
+from minihybrid.simt.rewrite import SUPPORTED, Rewritten
 
 
-class Kernel:
+class Kernel(Source):
     """A kernel made by `jit`; `kernel[grid, block](arrays)` runs it for every thread.
 
     counts: the `Counts` of the last launch.
     """
 
     def __init__(self, function: Callable) -> None:
-        self.python, self.name = function, function.__name__
+        self.python = function
         try:
             lines, first = inspect.getsourcelines(function)
         except (OSError, TypeError):  # typed at Python's prompt, or not a function
             raise KernelError(
-                f"kernel '{self.name}': its source cannot be read; "
+                f"kernel '{function.__name__}': its source cannot be read; "
                 "write it into a file or a notebook's cell"
             ) from None
         tree = ast.increment_lineno(ast.parse(textwrap.dedent("".join(lines))), first - 1)
-        self.text = dict(enumerate(lines, first))
-        self.definition = find_kernel(tree)
+        super().__init__(tree, dict(enumerate(lines, first)))
         self.counts: Counts | None = None
-        self.compiled: tuple[Rewritten, Callable] | None = None
 
-    def refuse(self, line: int, why: str) -> NoReturn:
-        """Raise KernelError for a line of the source that kernels don't support."""
-        raise KernelError(
-            f"kernel '{self.name}', line {line} (`{self.text[line].strip()}`): {why}",
-            self.name,
-            line,
-        )
+    @cached_property
+    def checked(self) -> tuple[Rewritten, Callable]:
+        """The rewritten kernel with checked accesses, and its thread factory."""
+        return self.made(self.names())
 
     def __call__(self, *_: Any) -> NoReturn:
         """Raise LaunchError: a kernel needs a grid and a block."""
@@ -79,19 +75,8 @@ class Kernel:
     ) -> Run:
         """Run the kernel; for `record`, see `run_checked`."""
         run = Run(self.name, self.text, grid, block, strict=False)
-        params = [arg.arg for arg in self.definition.args.args]
-        if len(arguments) != len(params):
-            raise LaunchError(
-                f"kernel '{self.name}' takes {len(params)} arguments "
-                f"({', '.join(params)}), but got {len(arguments)}"
-            )
-        values = {
-            name: self.argument(name, value) for name, value in zip(params, arguments, strict=True)
-        }
-        if self.compiled is None:
-            rewritten = rewrite(copied(self.definition), True, self.refuse)
-            self.compiled = rewritten, execute(maker(rewritten), self.name, self.text, self.names())
-        rewritten, make = self.compiled
+        values = self.arguments(arguments)
+        rewritten, make = self.checked
         shared = shared_arrays(self.name, rewritten, self.names())
         self.counts = run_checked(run, rewritten, make, values, shared, record)
         return run
@@ -103,7 +88,7 @@ class Kernel:
         return {name: gpu_math if value is math else value for name, value in names.items()}
 
     def argument(self, name: str, value: Any) -> Any:
-        """Check and convert one argument: a contiguous array or a scalar."""
+        """Check and convert a contiguous array or a scalar."""
         if isinstance(value, float):
             return np.float64(value)
         if isinstance(value, (int, np.number, np.bool_)):

@@ -11,25 +11,49 @@ Limits:  no checks or counters; out-of-bounds accesses aren't detected, and `max
 
 import ast
 import math
+import operator
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from minihybrid.codegen.gpu.cuda import load4, store4
 from minihybrid.core.op import HybridError
-from minihybrid.ops.loops import copied
 from minihybrid.simt.checked import fresh, shared_arrays
-from minihybrid.simt.device import device_names
 from minihybrid.simt.errors import Endless
 from minihybrid.simt.lockstep import Run, endless, execute, run_blocks
 from minihybrid.simt.numbers import CONSTRUCTORS
-from minihybrid.simt.plain import PLAIN
-from minihybrid.simt.program import Program
-from minihybrid.simt.rewrite import AXES, BLOCK, THREAD, Rewritten, rewrite
+from minihybrid.simt.program import Program, device_names
+from minihybrid.simt.rewrite import AXES, BLOCK, THREAD, Rewritten
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 PLACES = BLOCK + THREAD[1:]
+
+
+def updating(combine: Callable) -> Callable:
+    """Return a function that updates an element of an array, and returns its old value.
+
+    >>> a = [1, 2]
+    >>> updating(max)(a, 1, 10), a
+    (2, [1, 10])
+    """
+
+    def update(array: Any, index: int, value: Any) -> Any:
+        old = array[index]
+        array[index] = combine(old, value)
+        return old
+
+    return update
+
+
+ACCESSES = {
+    "atomic_add": updating(operator.add),
+    "atomic_max": updating(max),
+    "atomic_min": updating(min),
+    "load4": load4,
+    "store4": store4,
+}
 
 
 class FloatFloor(ast.NodeTransformer):
@@ -75,14 +99,14 @@ class FastProgram(Program):
                 name: getattr(numba, constructor.__name__, constructor)
                 for name, constructor in CONSTRUCTORS.items()
             }
-            | {name: self.jit(function) for name, function in PLAIN.items()}
+            | {name: self.jit(function) for name, function in ACCESSES.items()}
             | device_names(ast.parse(text), self.jit)
         )
 
     @cached_property
     def kernel(self) -> tuple[Rewritten, Callable]:
         """The rewritten kernel, and its compiled per-thread function."""
-        rewritten = rewrite(copied(self.function), False, self.refuse)
+        rewritten = self.rewritten(checked=False)
         params = ", ".join(rewritten.params + [*rewritten.shared] + PLACES)
         tree = ast.parse(f"def {rewritten.name}({params}): pass")
         (thread,) = tree.body
@@ -108,9 +132,7 @@ class FastProgram(Program):
         exec("\n".join(lines), names)
         return self.jit(names["launch"])
 
-    def run(  # type: ignore[override]  # compiled kernels have no checks to enable
-        self, grid: int | tuple, block: int | tuple, args: Sequence
-    ) -> None:
+    def run(self, grid: int | tuple, block: int | tuple, args: Sequence) -> None:
         """Run the kernel for every thread of a grid of blocks; see `Program.run`."""
         run = Run(self.name, self.text, grid, block)
         values = list(self.arguments(args).values())

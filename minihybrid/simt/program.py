@@ -2,10 +2,12 @@
 
 Uses:    the source of a kernel, as generated for the target "gpu": one function, whose
          annotations define the dtype and size of each array.
-Defines: `Program`, which runs it on NumPy arrays, with checks and counters.
+Defines: `Program`, which runs it on NumPy arrays, with checks and counters; `Source`, which it
+         shares with `simt.cuda`; `device_names`, what a kernel imports.
 
 The source's imports aren't executed: its names are bound to the simulator's, so neither
-Numba nor a GPU is needed.
+Numba nor a GPU is needed. Those from `minihybrid.codegen.device_math` are rebuilt with another
+`math`.
 Not supported: compilation; see `simt.fast`.
 """
 
@@ -16,21 +18,79 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+import minihybrid.codegen.device_math as device
 from minihybrid.ops.loops import copied
-from minihybrid.simt.checked import fresh, run_checked, shared_arrays
+from minihybrid.simt.checked import run_checked, shared_arrays
 from minihybrid.simt.counts import Counts
-from minihybrid.simt.device import device_names
 from minihybrid.simt.errors import KernelError, LaunchError
 from minihybrid.simt.floats import find_hidden, kind_of
-from minihybrid.simt.lockstep import Run, execute, run_blocks
+from minihybrid.simt.lockstep import Run, execute
 from minihybrid.simt.numbers import CONSTRUCTORS, EXTREMES, math
-from minihybrid.simt.plain import PLAIN, plain
 from minihybrid.simt.rewrite import Rewritten, find_kernel, maker, rewrite
 
-NAMES = CONSTRUCTORS | EXTREMES | PLAIN | {"math": math}
+NAMES = CONSTRUCTORS | EXTREMES | {"math": math}
 
 
-class Program:
+def device_names(tree: ast.Module, make: Callable, **names: Any) -> dict:
+    """Return what a kernel's source imports from the device functions, by name.
+
+    make, names: as for `compiled` of that module: a transform of each function, and
+                 substitutes for names that they use.
+
+    >>> tree = ast.parse("from minihybrid.codegen.device_math import INF, cbrt")
+    >>> device_names(tree, lambda function: function)
+    {'INF': inf, 'cbrt': <function cbrt at ...>}
+    """
+    imported = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == device.__name__
+        for alias in node.names
+    }
+    functions = vars(device) | device.compiled(make, **names) if imported else {}
+    return {name: functions[name] for name in sorted(imported)}
+
+
+class Source:
+    """The definition of a kernel: its syntax tree, and the text of its lines by number."""
+
+    def __init__(self, tree: ast.Module, text: dict[int, str], name: str | None = None) -> None:
+        self.function, self.text = find_kernel(tree, name), text
+        self.name = self.function.name
+
+    def refuse(self, line: int, why: str) -> NoReturn:
+        """Raise KernelError for a line of the source that kernels don't support."""
+        raise KernelError(f"kernel '{self.name}', {self.line(line)}: {why}", self.name, line)
+
+    def line(self, number: int) -> str:
+        """Describe a line of the source for messages."""
+        return f"line {number} (`{self.text[number].strip()}`)"
+
+    def rewritten(self, checked: bool) -> Rewritten:
+        """Rewrite a copy of the definition."""
+        return rewrite(copied(self.function), checked, self.refuse)
+
+    def made(self, names: dict) -> tuple[Rewritten, Callable]:
+        """Return the rewritten kernel with checked accesses, and its thread factory."""
+        rewritten = self.rewritten(checked=True)
+        return rewritten, execute(maker(rewritten), self.name, self.text, names)
+
+    def arguments(self, args: Sequence) -> dict[str, Any]:
+        """Return the arguments by name, checked and converted."""
+        names = [arg.arg for arg in self.function.args.args]
+        if len(args) != len(names):
+            raise LaunchError(
+                f"kernel '{self.name}' takes {len(names)} arguments "
+                f"({', '.join(names)}), but got {len(args)}"
+            )
+        return {name: self.argument(name, arg) for name, arg in zip(names, args, strict=True)}
+
+    def argument(self, name: str, value: Any) -> Any:
+        """Check and convert one argument."""
+        raise NotImplementedError
+
+
+class Program(Source):
     """A kernel, parsed from its source.
 
     text: the module's source;
@@ -55,9 +115,7 @@ class Program:
 
     def __init__(self, text: str, name: str | None = None) -> None:
         tree = ast.parse(text)
-        self.function = find_kernel(tree, name)
-        self.name = self.function.name
-        self.text = dict(enumerate(text.splitlines(), 1))
+        super().__init__(tree, dict(enumerate(text.splitlines(), 1)), name)
         self.params = [self.param(arg) for arg in self.function.args.args]
         self.names = NAMES | device_names(
             tree, lambda function: function, math=math, floor=math.floor
@@ -78,18 +136,10 @@ class Program:
             "a number, or float32[1000] for an array of 1000 elements",
         )
 
-    def refuse(self, line: int, why: str) -> NoReturn:
-        """Raise KernelError for a line of the source that kernels don't support."""
-        raise KernelError(f"kernel '{self.name}', {self.line(line)}: {why}", self.name, line)
-
-    def line(self, number: int) -> str:
-        """Describe a line of the source for messages."""
-        return f"line {number} (`{self.text[number].strip()}`)"
-
     @cached_property
     def checked(self) -> tuple[Rewritten, Callable]:
         """The rewritten kernel with checked accesses, and its thread factory."""
-        rewritten, make = self.compiled(True)
+        rewritten, make = self.made(self.names)
         kinds = {name: kind_of(dtype) for name, dtype, _ in self.params}
         shared = {
             name: kind_of(dtype)
@@ -99,61 +149,28 @@ class Program:
         return rewritten, make
 
     @cached_property
-    def plain(self) -> tuple[Rewritten, Callable]:
-        """The rewritten kernel without checks, and its thread factory."""
-        return self.compiled(False)
-
-    @cached_property
     def vectors(self) -> set[str]:
         """The names of arrays with vector accesses of four elements."""
-        return rewrite(copied(self.function), False, self.refuse).vectors
-
-    def compiled(self, checked: bool) -> tuple[Rewritten, Callable]:
-        """Rewrite and compile a copy of the definition."""
-        rewritten = rewrite(copied(self.function), checked, self.refuse)
-        return rewritten, execute(maker(rewritten), self.name, self.text, self.names)
+        return self.rewritten(checked=False).vectors
 
     # -- running -----------------------------------------------------------------------
-    def run(
-        self, grid: int | tuple, block: int | tuple, args: Sequence, check: bool = True
-    ) -> Counts | None:
+    def run(self, grid: int | tuple, block: int | tuple, args: Sequence) -> Counts | None:
         """Run the kernel for every thread of a grid of blocks.
 
         grid, block: integers or tuples of up to three;
-        args:    a NumPy array or scalar for every parameter; arrays are modified;
-        check:   whether to check and count accesses, which is slower.
-        Returns: the `Counts`, or None without checks.
+        args:    a NumPy array or scalar for every parameter; arrays are modified.
+        Returns: the `Counts`; None from a `FastProgram`, which doesn't count.
         Raises:  LaunchError, or an error of the kernel (see `simt.errors`).
         """
         run = Run(self.name, self.text, grid, block)
         values = self.arguments(args)
-        rewritten, make = self.checked if check else self.plain
+        rewritten, make = self.checked
         shared = shared_arrays(self.name, rewritten, self.names)
-        if check:
-            return run_checked(run, rewritten, make, values, shared)
-        run_blocks(
-            run,
-            make,
-            map(plain, values.values()),
-            lambda: [plain(fresh(shape, dtype)) for _, shape, dtype in shared],
-            (lambda: None) if rewritten.barriers else None,
-        )
-        return None
+        return run_checked(run, rewritten, make, values, shared)
 
-    def arguments(self, args: Sequence) -> dict[str, Any]:
-        """Return the arguments by name; arrays are cut to the annotated size."""
-        if len(args) != len(self.params):
-            raise LaunchError(
-                f"kernel '{self.name}' takes {len(self.params)} arguments "
-                f"({', '.join(name for name, *_ in self.params)}), but got {len(args)}"
-            )
-        return {
-            param[0]: self.argument(value, *param)
-            for value, param in zip(args, self.params, strict=True)
-        }
-
-    def argument(self, value: Any, name: str, dtype: np.dtype, size: int | None) -> Any:
-        """Convert one argument for the kernel."""
+    def argument(self, name: str, value: Any) -> Any:
+        """Convert one argument; an array is cut to the annotated size."""
+        _, dtype, size = next(param for param in self.params if param[0] == name)
         if size is None:
             return CONSTRUCTORS[dtype.name](value)
         if (

@@ -26,13 +26,9 @@ def one_of(expression, dtype="float32", **arrays):
     ]
     annotation = dtype.replace("bool", "boolean")
     text = f"def k({', '.join([*params, f'out: {annotation}[1]'])}):\n    out[0] = {expression}\n"
-    results = []
-    for check in (True, False):
-        out = np.zeros(1, dtype)
-        simt.Program(text).run(1, 1, [*arrays.values(), out], check=check)
-        results.append(out[0])
-    np.testing.assert_equal(results[0], results[1])
-    return results[0]
+    out = np.zeros(1, dtype)
+    simt.Program(text).run(1, 1, [*arrays.values(), out])
+    return out[0]
 
 
 @pytest.mark.parametrize("name", FLOATS)
