@@ -43,39 +43,50 @@ the file itself; run `git lfs pull` where it came from, or download the file it 
 
 
 MODELS = {  # suffix of a model file -> its description and a pattern that each matches
-    "-symbol.json": ("a graph", re.compile(rb'"nodes"')),
-    ".onnx": ("an ONNX model", re.compile(rb"\A\x08")),  # its first field, ir_version
+    "-symbol.json": ("a graph", rb'"nodes"'),
+    ".onnx": ("an ONNX model", rb"\A\x08"),  # its first field, ir_version
 }
 MARKS = {  # magic bytes of our data -> kind of file that it may replace, whatever its name
     b"\x12\x01": "a file of arrays",
     b"\x0a\x23\xd7\xce": "a RecordIO file",
+    b"minihyb1": "the weights of an exported net",
+    b"PK": "an .npz file of these arrays",
 }
 
 
+def first_array(data):
+    """Return the name of an .npz file's first array; empty if it has none.
+
+    >>> import io, numpy as np
+    >>> np.savez(file := io.BytesIO(), p0=1, p1=2)
+    >>> first_array(file.getvalue())
+    b'p0.npy'
+    """
+    return data[30 : 30 + int.from_bytes(data[26:28], "little")]
+
+
 def replaces(fname, data):
-    """Check by its first line or magic bytes that an existing file may be overwritten.
+    """Check by its first bytes that an existing file may be overwritten.
 
     Generated programs are marked in their first line, which is the same for each kind.
     Raises:  FileError for any other program, for other data under a model's name, and for
-             other data in place of arrays or records.
+             other data in place of arrays, weights or records.
     """
+    with open(fname, "rb") as file:
+        old = file.read(1 << 20)
     signs = [sign for ending, sign in MODELS.items() if fname.endswith(ending)]
     signs += [
-        (kind, re.compile(rb"\A" + re.escape(mark)))
-        for mark, kind in MARKS.items()
-        if data.startswith(mark)
+        (kind, rb"\A" + re.escape(mark)) for mark, kind in MARKS.items() if data.startswith(mark)
     ]
     for kind, sign in signs:
-        with open(fname, "rb") as file:
-            old = file.read(1 << 20)
-        if old and not sign.search(old):
+        other = data.startswith(b"PK") and first_array(old) not in (first_array(data), b"")
+        if old and (other or not re.search(sign, old)):
             raise FileError(
                 f"cannot write '{fname}': the file there is not {kind}; choose another name, "
                 "or move that file away"
             )
     if fname.lower().endswith(PROGRAMS):
-        with open(fname, "rb") as file:
-            first = file.readline().strip()
+        first = old.partition(b"\n")[0].strip()
         if first and first != data.partition(b"\n")[0].strip():
             raise FileError(
                 f"cannot write '{fname}': this program was not generated here, its first line is "

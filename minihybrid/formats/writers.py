@@ -7,12 +7,11 @@ Limits: shapes are static; a file serves one signature.
 """
 
 import io
-import os
 
 import numpy as np
 
 from minihybrid.codegen.numpy.alone import alone
-from minihybrid.core.files import FileError, write_together
+from minihybrid.core.files import write_together
 from minihybrid.core.hooks import FORMATS
 from minihybrid.core.op import HybridError, Spec
 from minihybrid.core.passes.expand import expand
@@ -34,36 +33,16 @@ def write_numpy(entry, path, *_):
     )
     file = io.BytesIO()
     np.savez(file, **{f"p{i}": array for i, array in enumerate(parts.weights)})
-    return write({f"{path}.py": text.encode(), f"{path}.npz": file.getvalue()})
+    return write_together({f"{path}.py": text.encode(), f"{path}.npz": file.getvalue()})
 
 
 def write_c(entry, path, *_):
     """Write `path.c` and `path.weights`: a program that needs only the C library."""
     parts = Parts(entry, "cpu")
     text = c_file(parts.plan, parts.inputs, parts.outputs, parts.weights)
-    return write({f"{path}.c": text.encode(), f"{path}.weights": weights_file(parts.weights)})
-
-
-EMPTY_ZIP = 22  # bytes of an .npz without arrays
-MARKS = {".npz": (b"PK\3\4", b"p0.npy"), ".weights": (b"minihyb1",)}  # suffix -> magic bytes
-
-
-def write(files):
-    """Write a program and its data, name -> bytes; return the names.
-
-    Raises:  FileError for an existing file that `export` didn't write, such as a user's `.npz`.
-    """
-    for name in files:
-        marks = MARKS.get(os.path.splitext(name)[1])
-        if marks and os.path.isfile(name) and os.path.getsize(name) > EMPTY_ZIP:
-            with open(name, "rb") as file:
-                head = file.read(64)
-            if not all(mark in head for mark in marks):
-                raise FileError(
-                    f"cannot write '{name}': its arrays are not those of an exported net; choose "
-                    "another name, or move that file away"
-                )
-    return write_together(files)
+    return write_together(
+        {f"{path}.c": text.encode(), f"{path}.weights": weights_file(parts.weights)}
+    )
 
 
 class Parts:

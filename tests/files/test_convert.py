@@ -154,7 +154,7 @@ MISTAKES = {
     "the file is cut off": "check {0} cut.params",
     "none of its 1 arrays, such as 'theirs'": "check {0} other.params",
     "name the .params file, or all shapes": "run {0} --shape data=3,7",
-    "isn't an .npz file of these outputs": "run {0} {1} --shape data=3,7 --output out.txt",
+    "choose a name that ends with .npz": "run {0} {1} --shape data=3,7 --output out.txt",
 }
 
 
