@@ -58,7 +58,7 @@ READING_ORDER = """
     np.public np.functions np.rearrange np.array np.creation np.host np.compound np np.npx
     gluon.lr_scheduler gluon.optimizer
     mxnet.kvstore
-    gluon.function gluon.transform gluon.activations gluon.conv_layers gluon.norm_layers gluon.nn
+    gluon.function gluon.transform gluon.conv_layers gluon.norm_layers gluon.nn
     gluon.rnn.steps gluon.rnn.rnn_cell gluon.rnn.rnn_layer gluon.rnn gluon.loss
     gluon.trainer gluon.data.vision.image
     mxnet.recordio

@@ -20,7 +20,7 @@ from minihybrid.core.graph import Graph, topological
 from minihybrid.core.hooks import own_names
 from minihybrid.core.name import NameManager
 from minihybrid.core.nd import array
-from minihybrid.core.op import AttrError, HybridError, Node, Spec, described
+from minihybrid.core.op import AttrError, HybridError, Node, Spec, unfit
 from minihybrid.core.placement import copy_to
 from minihybrid.core.sym import Symbol, opened, var
 from minihybrid.core.tape import modes
@@ -324,9 +324,8 @@ def _same_variables(what, step, seen, *results):
     variables = {n for n in topological([ref for s in symbols for ref in s.refs]) if n.op is None}
     if step == 2 and variables - seen:
         raise TraceError(
-            f"{what}: its body makes the variable "
-            f"'{min(n.name for n in variables - seen)}' anew in each step; make it "
-            "once before the loop, with sym.var, and pass it to the operator"
+            f"{what}: its body makes the variable '{min(n.name for n in variables - seen)}' anew "
+            "in each step; make it once before the loop, with sym.var, and pass it to the operator"
         )
     return variables
 
@@ -372,10 +371,8 @@ def isnan(data):
 def _of_value(name, data):
     """Return an array or a symbol; raise an AttrError for others."""
     if not isinstance(data, Value):
-        raise AttrError(
-            f"contrib.{name}: {described(data)} is given, but an NDArray or a Symbol is needed; "
-            "wrap it in nd.array(...)"
-        )
+        need = "an NDArray or a Symbol is needed; wrap it in nd.array(...)"
+        raise unfit(f"contrib.{name}", "", data, need)
     return data
 
 

@@ -8,6 +8,7 @@ along all axes may be a single integer.
 Not supported: channels-last layouts.
 """
 
+from functools import partial
 from numbers import Integral
 
 from minihybrid.core.block import HybridBlock
@@ -75,41 +76,24 @@ class _Conv(HybridBlock):
                 f"{layer}: channels={channels} and in_channels="
                 f"{in_channels} must be divisible by groups={groups}"
             )
-        lengths = {
-            "kernel": ("kernel_size", kernel_size, 1),
-            "stride": ("strides", strides, 1),
-            "dilate": ("dilation", dilation, 1),
-            "pad": ("padding", padding, 0),
-        }
         self._kwargs = {
-            key: _lengths(layer, name, value, self._n, lowest)
-            for key, (name, value, lowest) in lengths.items()
-        }
-        self._kwargs |= {
+            "kernel": _lengths(layer, "kernel_size", kernel_size, self._n, 1),
+            "stride": _lengths(layer, "strides", strides, self._n, 1),
+            "dilate": _lengths(layer, "dilation", dilation, self._n, 1),
+            "pad": _lengths(layer, "padding", padding, self._n, 0),
             "num_filter": channels,
             "num_group": groups,
             "no_bias": not use_bias,
             "layout": _layout(layer, layout, self._n),
         }
-        shape = (
-            (channels, in_channels // groups)
-            if self._op == "Convolution"
-            else (in_channels, channels // groups)
-        )
+        rows, columns = channels, in_channels
+        if self._op == "Deconvolution":
+            rows, columns = in_channels, channels
+        shape = (rows, columns // groups, *self._kwargs["kernel"])
+        get = partial(self.params.get, allow_deferred_init=True)
         with self.name_scope():
-            self.weight = self.params.get(
-                "weight",
-                shape=(*shape, *self._kwargs["kernel"]),
-                init=weight_initializer,
-                allow_deferred_init=True,
-            )
-            self.bias = (
-                self.params.get(
-                    "bias", shape=(channels,), init=bias_initializer, allow_deferred_init=True
-                )
-                if use_bias
-                else None
-            )
+            self.weight = get("weight", shape=shape, init=weight_initializer)
+            self.bias = get("bias", shape=(channels,), init=bias_initializer) if use_bias else None
             self.act = Activation(activation, prefix=f"{activation}_") if activation else None
 
     def _alias(self):
@@ -213,12 +197,10 @@ class _Pooling(HybridBlock):
         super().__init__(prefix, params)
         layer = type(self).__name__
         ceil_mode = checked(layer, "ceil_mode", ceil_mode, boolean)
-        kernel = _lengths(layer, "pool_size", pool_size, self._n, 1)
+        strides = pool_size if strides is None else strides
         self._kwargs = {
-            "kernel": kernel,
-            "stride": kernel
-            if strides is None
-            else _lengths(layer, "strides", strides, self._n, 1),
+            "kernel": _lengths(layer, "pool_size", pool_size, self._n, 1),
+            "stride": _lengths(layer, "strides", strides, self._n, 1),
             "pad": _lengths(layer, "padding", padding, self._n, 0),
             "global_pool": self._global,
             "pool_type": self._type,

@@ -10,7 +10,7 @@ import functools
 import sys
 
 from minihybrid.core.hybrid import Hybrid
-from minihybrid.core.op import AttrError, described
+from minihybrid.core.op import AttrError, unfit
 from minihybrid.core.pytree import Keywords
 from minihybrid.core.sym import Symbol, replay
 
@@ -86,7 +86,7 @@ class CachedOp:
 
     def __init__(self, sym, flags=()):
         if not isinstance(sym, Symbol):
-            raise AttrError(f"CachedOp: {described(sym)} is given, but a Symbol is needed")
+            raise unfit("CachedOp", "", sym, "a Symbol is needed")
         self._symbol, self._names, refs = sym, sym.list_inputs(), sym.refs
         nodes = [n for part in sym._variables() for n in part]
 

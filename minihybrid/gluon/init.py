@@ -15,7 +15,7 @@ from minihybrid.core import nd
 from minihybrid.core.hooks import own_names
 from minihybrid.core.initial import Constant, Initializer, One, Uniform, Zero, create, register
 from minihybrid.core.nd import load
-from minihybrid.core.op import AttrError, ShapeError, checked, choice, described, finite
+from minihybrid.core.op import AttrError, ShapeError, checked, choice, finite, unfit
 
 __all__ = [
     "Bilinear",
@@ -96,18 +96,13 @@ class Orthogonal(Initializer):
 
     def __init__(self, scale=1.414, rand_type="uniform"):
         super().__init__(scale=scale, rand_type=rand_type)
-        self.scale, self.rand_type = (
-            scale,
-            checked("Orthogonal", "rand_type", rand_type, choice("uniform", "normal")),
-        )
+        self.scale = scale
+        self.rand_type = checked("Orthogonal", "rand_type", rand_type, choice("uniform", "normal"))
 
     def _init_weight(self, name, array):
         shape = (array.shape[0], array.size // array.shape[0])
-        start = (
-            nd.random.uniform(-1, 1, shape)
-            if self.rand_type == "uniform"
-            else nd.random.normal(0, 1, shape)
-        )
+        uniform = self.rand_type == "uniform"
+        start = nd.random.uniform(-1, 1, shape) if uniform else nd.random.normal(0, 1, shape)
         left, _, right = np.linalg.svd(start.asnumpy(), full_matrices=False)
         chosen = left if left.shape == shape else right
         array[...] = self.scale * chosen.reshape(array.shape)
@@ -162,7 +157,7 @@ class Mixed(Initializer):
         super().__init__(patterns=patterns, initializers=initializers)
         for name, value in (("patterns", patterns), ("initializers", initializers)):
             if not isinstance(value, (list, tuple)):
-                raise AttrError(f"Mixed: {name}={described(value)}, but a list is needed")
+                raise unfit("Mixed", name, value, "a list is needed")
         if len(patterns) != len(initializers):
             raise AttrError(
                 f"Mixed: {len(patterns)} patterns for {len(initializers)} "
@@ -188,10 +183,8 @@ class Load(Initializer):
         super().__init__(default_init=default_init)
         arrays = load(param) if isinstance(param, str) else param
         if not hasattr(arrays, "items"):
-            raise AttrError(
-                f"Load: param={described(arrays)}, but a dict of arrays by "
-                "name is needed, or the name of a file with one"
-            )
+            need = "a dict of arrays by name is needed, or the name of a file with one"
+            raise unfit("Load", "param", arrays, need)
         self.param = {re.sub("^(arg|aux):", "", name): a for name, a in arrays.items()}
         self.default_init = create(default_init)
 

@@ -314,9 +314,8 @@ class LogisticLoss(Loss):
         label = self.like(F, label=label, pred=pred)
         if self._label_format == "signed":
             label = (label + 1) / 2
-        loss = F.Activation(-pred, act_type="softrelu") * label + F.Activation(
-            pred, act_type="softrelu"
-        ) * (1 - label)
+        hit = F.Activation(-pred, act_type="softrelu") * label
+        loss = hit + F.Activation(pred, act_type="softrelu") * (1 - label)
         return self.per_sample(F, loss, sample_weight)
 
 

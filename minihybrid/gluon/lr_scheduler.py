@@ -96,12 +96,8 @@ class MultiFactorScheduler(LRScheduler):
 
     def __init__(self, step, factor=1, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        rises = (
-            isinstance(step, list)
-            and step
-            and all(isinstance(s, Integral) for s in step)
-            and all(a < b for a, b in zip([0, *step], step, strict=False))
-        )
+        counts = isinstance(step, list) and all(isinstance(s, Integral) and s > 0 for s in step)
+        rises = counts and step and step == sorted(set(step))
         self.require(rises, f"step={step!r}, but a list of rising whole numbers from 1 on")
         self.step, self.factor, self.cur_step_ind = step, factor, 0
         self.require(self.factor <= 1, f"factor={factor}, but at most 1")

@@ -22,8 +22,8 @@ from minihybrid.core.op import (
     HybridError,
     ShapeError,
     checked,
-    described,
     integer,
+    unfit,
 )
 
 REGISTRY = {}  # name in lower case -> class
@@ -198,10 +198,8 @@ def must_be_arrays(owner, *values):
     """Raise an AttrError unless all values are arrays or lists."""
     for value in values:
         if not isinstance(value, (NDArray, list, tuple, numpy.ndarray, numpy.flatiter)):
-            raise AttrError(
-                f"{owner}: {described(value)} is given, but arrays of labels and of "
-                "predictions, or lists of them, are needed"
-            )
+            need = "arrays of labels and of predictions, or lists of them, are needed"
+            raise unfit(owner, "", value, need)
 
 
 def _pairs(name, value):
@@ -225,10 +223,8 @@ class CompositeEvalMetric(EvalMetric):
     def __init__(self, metrics=None, name="composite", output_names=None, label_names=None):
         metrics = [] if metrics is None else metrics
         if not isinstance(metrics, (list, tuple)):
-            raise AttrError(
-                f"CompositeEvalMetric: metrics={described(metrics)}, but a "
-                "list of metrics or of their names is needed"
-            )
+            need = "a list of metrics or of their names is needed"
+            raise unfit("CompositeEvalMetric", "metrics", metrics, need)
         self.metrics = [create(m) for m in metrics]
         super().__init__(name, output_names, label_names)
 
@@ -623,10 +619,8 @@ class CustomMetric(EvalMetric):
         self, feval, name=None, allow_extra_outputs=False, output_names=None, label_names=None
     ):
         if not callable(feval):
-            raise AttrError(
-                f"CustomMetric: feval={described(feval)}, but a function "
-                "of labels and predictions is needed"
-            )
+            need = "a function of labels and predictions is needed"
+            raise unfit("CustomMetric", "feval", feval, need)
         if name is None:
             name = getattr(feval, "__name__", "<function>")
             name = f"custom({name})" if "<" in name else name

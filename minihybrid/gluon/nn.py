@@ -1,7 +1,8 @@
 """Layers: reusable blocks.
 
 Defines: `Sequential`, `HybridSequential`, `Dense`, `Embedding`, `Flatten`, `Dropout`,
-         `Lambda`, `HybridLambda`, and re-exports the layers of the neighboring modules.
+         `Lambda`, `HybridLambda`, `LeakyReLU`, `PReLU`, `ELU`, `SELU`, `GELU`, `Swish`, and
+         re-exports the layers of the neighboring modules.
 
 The first call infers the number of inputs if it isn't given. Recurrent layers are in
 `gluon.rnn`.
@@ -10,85 +11,43 @@ The first call infers the number of inputs if it isn't given. Recurrent layers a
 import sys
 
 from minihybrid.core import hooks, nd, sym
-from minihybrid.core.block import Block, HybridBlock, SymbolBlock
+from minihybrid.core.block import Block as Block
+from minihybrid.core.block import HybridBlock as HybridBlock
+from minihybrid.core.block import SymbolBlock as SymbolBlock
 from minihybrid.core.hooks import own_names
-from minihybrid.core.layers import Activation, Dense, HybridSequential, Sequential
-from minihybrid.core.op import AttrError, checked, count, shape
+from minihybrid.core.layers import Activation as Activation
+from minihybrid.core.layers import Dense as Dense
+from minihybrid.core.layers import HybridSequential as HybridSequential
+from minihybrid.core.layers import Sequential as Sequential
+from minihybrid.core.op import AttrError, checked, count, finite, not_negative, shape
 from minihybrid.core.op import rate as probability
-from minihybrid.gluon.activations import ELU, GELU, SELU, LeakyReLU, PReLU, Swish
-from minihybrid.gluon.conv_layers import (
-    AvgPool1D,
-    AvgPool2D,
-    AvgPool3D,
-    Conv1D,
-    Conv1DTranspose,
-    Conv2D,
-    Conv2DTranspose,
-    Conv3D,
-    Conv3DTranspose,
-    GlobalAvgPool1D,
-    GlobalAvgPool2D,
-    GlobalAvgPool3D,
-    GlobalMaxPool1D,
-    GlobalMaxPool2D,
-    GlobalMaxPool3D,
-    MaxPool1D,
-    MaxPool2D,
-    MaxPool3D,
-    ReflectionPad2D,
-)
-from minihybrid.gluon.norm_layers import (
-    BatchNorm,
-    BatchNormReLU,
-    GroupNorm,
-    InstanceNorm,
-    LayerNorm,
-)
+from minihybrid.gluon.conv_layers import AvgPool1D as AvgPool1D
+from minihybrid.gluon.conv_layers import AvgPool2D as AvgPool2D
+from minihybrid.gluon.conv_layers import AvgPool3D as AvgPool3D
+from minihybrid.gluon.conv_layers import Conv1D as Conv1D
+from minihybrid.gluon.conv_layers import Conv1DTranspose as Conv1DTranspose
+from minihybrid.gluon.conv_layers import Conv2D as Conv2D
+from minihybrid.gluon.conv_layers import Conv2DTranspose as Conv2DTranspose
+from minihybrid.gluon.conv_layers import Conv3D as Conv3D
+from minihybrid.gluon.conv_layers import Conv3DTranspose as Conv3DTranspose
+from minihybrid.gluon.conv_layers import GlobalAvgPool1D as GlobalAvgPool1D
+from minihybrid.gluon.conv_layers import GlobalAvgPool2D as GlobalAvgPool2D
+from minihybrid.gluon.conv_layers import GlobalAvgPool3D as GlobalAvgPool3D
+from minihybrid.gluon.conv_layers import GlobalMaxPool1D as GlobalMaxPool1D
+from minihybrid.gluon.conv_layers import GlobalMaxPool2D as GlobalMaxPool2D
+from minihybrid.gluon.conv_layers import GlobalMaxPool3D as GlobalMaxPool3D
+from minihybrid.gluon.conv_layers import MaxPool1D as MaxPool1D
+from minihybrid.gluon.conv_layers import MaxPool2D as MaxPool2D
+from minihybrid.gluon.conv_layers import MaxPool3D as MaxPool3D
+from minihybrid.gluon.conv_layers import ReflectionPad2D as ReflectionPad2D
+from minihybrid.gluon.init import Constant
+from minihybrid.gluon.norm_layers import BatchNorm as BatchNorm
+from minihybrid.gluon.norm_layers import BatchNormReLU as BatchNormReLU
+from minihybrid.gluon.norm_layers import GroupNorm as GroupNorm
+from minihybrid.gluon.norm_layers import InstanceNorm as InstanceNorm
+from minihybrid.gluon.norm_layers import LayerNorm as LayerNorm
 
-__all__ = [
-    "ELU",
-    "GELU",
-    "SELU",
-    "Activation",
-    "AvgPool1D",
-    "AvgPool2D",
-    "AvgPool3D",
-    "BatchNorm",
-    "BatchNormReLU",
-    "Block",
-    "Conv1D",
-    "Conv1DTranspose",
-    "Conv2D",
-    "Conv2DTranspose",
-    "Conv3D",
-    "Conv3DTranspose",
-    "Dense",
-    "Dropout",
-    "Embedding",
-    "Flatten",
-    "GlobalAvgPool1D",
-    "GlobalAvgPool2D",
-    "GlobalAvgPool3D",
-    "GlobalMaxPool1D",
-    "GlobalMaxPool2D",
-    "GlobalMaxPool3D",
-    "GroupNorm",
-    "HybridBlock",
-    "HybridLambda",
-    "HybridSequential",
-    "InstanceNorm",
-    "Lambda",
-    "LayerNorm",
-    "LeakyReLU",
-    "MaxPool1D",
-    "MaxPool2D",
-    "MaxPool3D",
-    "PReLU",
-    "ReflectionPad2D",
-    "Sequential",
-    "Swish",
-    "SymbolBlock",
-]
+QUARTER = Constant(0.25)
 
 
 class Embedding(HybridBlock):
@@ -168,6 +127,95 @@ class Dropout(HybridBlock):
         return f"Dropout(p = {self._rate}, axes={self._axes})"
 
 
+# -- activations -----------------------------------------------------------------------
+class LeakyReLU(HybridBlock):
+    """x if positive, else alpha x.
+
+    >>> LeakyReLU(0.1)
+    LeakyReLU(0.1)
+    """
+
+    def __init__(self, alpha, prefix=None, params=None):
+        super().__init__(prefix, params)
+        self._alpha = checked("LeakyReLU", "alpha", alpha, not_negative)
+
+    def hybrid_forward(self, F, x):
+        """Apply the function."""
+        return F.LeakyReLU(x, act_type="leaky", slope=self._alpha, name="fwd")
+
+    def __repr__(self):
+        return f"LeakyReLU({self._alpha})"
+
+
+class PReLU(HybridBlock):
+    """x if positive, else alpha x, with one learned alpha or one per channel.
+
+    Source:  He et al., ICCV 2015.
+    """
+
+    def __init__(self, alpha_initializer=QUARTER, in_channels=1, prefix=None, params=None):
+        super().__init__(prefix, params)
+        in_channels = checked("PReLU", "in_channels", in_channels, count)
+        self.alpha = self.params.get("alpha", shape=(in_channels,), init=alpha_initializer)
+
+    def hybrid_forward(self, F, x, alpha):
+        """Apply the function."""
+        return F.LeakyReLU(x, gamma=alpha, act_type="prelu", name="fwd")
+
+
+class ELU(HybridBlock):
+    """x if positive, else alpha (e^x - 1).
+
+    Source:  Clevert, Unterthiner and Hochreiter, ICLR 2016.
+    """
+
+    def __init__(self, alpha=1.0, prefix=None, params=None):
+        super().__init__(prefix, params)
+        self._alpha = checked("ELU", "alpha", alpha, finite)
+
+    def hybrid_forward(self, F, x):
+        """Apply the function."""
+        return F.LeakyReLU(x, act_type="elu", slope=self._alpha)
+
+
+class SELU(HybridBlock):
+    """ELU, scaled so that layers preserve mean 0 and standard deviation 1.
+
+    Source:  Klambauer et al., NeurIPS 2017.
+    """
+
+    def hybrid_forward(self, F, x):
+        """Apply the function."""
+        return F.LeakyReLU(x, act_type="selu", name="fwd")
+
+
+class GELU(HybridBlock):
+    """x Phi(x), where Phi is the cumulative distribution function of the standard normal.
+
+    Source:  Hendrycks and Gimpel, arXiv 1606.08415.
+    """
+
+    def hybrid_forward(self, F, x):
+        """Apply the function."""
+        return F.LeakyReLU(x, act_type="gelu", name="fwd")
+
+
+class Swish(HybridBlock):
+    """x sigmoid(beta x).
+
+    Source:  Ramachandran, Zoph and Le, arXiv 1710.05941.
+    """
+
+    def __init__(self, beta=1.0, prefix=None, params=None):
+        super().__init__(prefix, params)
+        self._beta = checked("Swish", "beta", beta, finite)
+
+    def hybrid_forward(self, F, x):
+        """Apply the function."""
+        return x * F.sigmoid(self._beta * x, name="fwd")
+
+
+# -- functions -------------------------------------------------------------------------
 def _named_function(function, *spaces):
     if callable(function):
         return function, getattr(function, "__name__", "function")
@@ -224,4 +272,6 @@ def __getattr__(name):
     raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
+LAYERS = {name: kind for name, kind in globals().items() if isinstance(kind, type)}
+__all__ = [name for name, kind in LAYERS.items() if issubclass(kind, Block)]
 __dir__ = own_names(globals())

@@ -88,9 +88,8 @@ use_global_stats=False, in_channels=3)
         )
         self._scale_and_shift(in_channels, scale, center, gamma_initializer, beta_initializer)
         self.running_mean = self._make("running_mean", in_channels, running_mean_initializer, False)
-        self.running_var = self._make(
-            "running_var", in_channels, running_variance_initializer, False
-        )
+        init = running_variance_initializer
+        self.running_var = self._make("running_var", in_channels, init, False)
 
     def cast(self, dtype):
         """Change the dtype. For float16 and bfloat16, the statistics stay float32."""

@@ -26,7 +26,6 @@ from minihybrid.core.op import (
     checked,
     choice,
     count,
-    described,
     finite,
     length,
     not_negative,
@@ -34,6 +33,7 @@ from minihybrid.core.op import (
     positive,
     rate,
     share,
+    unfit,
 )
 from minihybrid.ops.elementwise import abs_, clip, ones_like, sign, sqrt, square, where, zeros_like
 from minihybrid.ops.infix import FUNCTIONS, absent
@@ -46,9 +46,14 @@ maximum, minimum = FUNCTIONS["maximum"], FUNCTIONS["minimum"]
 
 def _names(value):
     """A dict from index to name."""
-    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value.values()):
+    if not all(isinstance(name, str) for name in dict(value).values()):
         raise ValueError
     return dict(value)
+
+
+def moving_mean(mean, new, share):
+    """Return the updated moving mean of values, of which the old one has this share."""
+    return mean * share + new * (1 - share)
 
 
 class Optimizer(Settings):
@@ -84,8 +89,9 @@ class Optimizer(Settings):
         "rho": share,
         "epsilon": not_negative,
         "begin_num_update": length,
+        "idx2name": _names,
     }
-    CALLED = {"lr": "learning_rate"}
+    CALLED = {"lr": "learning_rate", "idx2name": "param_idx2name"}
     __getattr__ = absent
 
     def __init__(
@@ -109,8 +115,7 @@ class Optimizer(Settings):
         self.multi_precision = multi_precision
         self.begin_num_update = self.num_update = begin_num_update
         self._index_update_count = {}
-        idx2name = {} if param_idx2name is None else param_idx2name
-        self.idx2name = checked("Optimizer", "param_idx2name", idx2name, _names)
+        self.idx2name = {} if param_idx2name is None else param_idx2name
         self.param_dict = param_dict or {}
         self._symbol_attrs = sym.attr_dict() if sym is not None else {}
         self.set_lr_mult({})
@@ -297,7 +302,7 @@ class Optimizer(Settings):
     def register(klass):
         """Register a class under its lower-case name (a decorator)."""
         if not isinstance(klass, type):
-            raise AttrError(f"optimizer.register: {described(klass)} is no class")
+            raise unfit("optimizer.register", "", klass, "a class is needed")
         Optimizer.opt_registry[klass.__name__.lower()] = klass
         return klass
 
@@ -340,10 +345,8 @@ def states_in(state):
     if state is None or isinstance(state, NDArray):
         return () if state is None else (state,)
     if not isinstance(state, (list, tuple)):
-        raise AttrError(
-            f"an optimizer's state is {described(state)}, but None, an "
-            "NDArray or a tuple of them is needed"
-        )
+        need = "None, an NDArray or a tuple of them is needed"
+        raise unfit("an optimizer", "state", state, need)
     return tuple(array for part in state for array in states_in(part))
 
 
@@ -378,9 +381,6 @@ class NAG(SGD):
     Source:  Sutskever, Martens, Dahl and Hinton, ICML 2013. MXNet 1.9.1 overwrites w
              before it computes m, so m decays by the new w; here, by the old one.
     """
-
-    def __init__(self, momentum=0.0, **kwargs):
-        super().__init__(momentum, **kwargs)
 
     def rule(self, weight, grad, *mom, lr, wd):
         """Compute one step."""
@@ -421,10 +421,8 @@ class Adam(Optimizer):
 
     def moments(self, grad, mean, var):
         """Return the updated running means of the gradients and of their squares."""
-        return (
-            mean * self.beta1 + grad * (1 - self.beta1),
-            var * self.beta2 + square(grad) * (1 - self.beta2),
-        )
+        mean = moving_mean(mean, grad, self.beta1)
+        return mean, moving_mean(var, square(grad), self.beta2)
 
     def rule(self, weight, grad, mean, var, lr):
         """Compute one step."""
@@ -492,15 +490,11 @@ class RMSProp(Optimizer):
 
     n_states, decay_first = property(lambda self: 3 if self.centered else 1), True
 
-    def mean(self, old, new):
-        """Return the updated running mean."""
-        return new * (1 - self.gamma1) + old * self.gamma1
-
     def rule(self, weight, grad, n, *rest, lr):
         """Compute one step."""
-        n = self.mean(n, square(grad))
+        n = moving_mean(n, square(grad), self.gamma1)
         if rest:
-            g = self.mean(rest[0], grad)
+            g = moving_mean(rest[0], grad, self.gamma1)
             # For constant gradients, the difference is 0, or negative by rounding.
             spread = sqrt(maximum(n - square(g), 0.0) + self.epsilon)
             step = rest[1] * self.gamma2 - grad * lr / spread
@@ -554,9 +548,9 @@ class AdaDelta(Optimizer):
 
     def rule(self, weight, grad, acc_g, acc_delta, wd):
         """Compute one step."""
-        acc_g = acc_g * self.rho + square(grad) * (1 - self.rho)
+        acc_g = moving_mean(acc_g, square(grad), self.rho)
         step = sqrt(acc_delta + self.epsilon) / sqrt(acc_g + self.epsilon) * grad
-        acc_delta = acc_delta * self.rho + square(step) * (1 - self.rho)
+        acc_delta = moving_mean(acc_delta, square(step), self.rho)
         return weight - (step + weight * wd), acc_g, acc_delta
 
 
@@ -582,7 +576,7 @@ class Adamax(Optimizer):
 
     def rule(self, weight, grad, mean, top, lr):
         """Compute one step."""
-        mean = mean * self.beta1 + grad * (1 - self.beta1)
+        mean = moving_mean(mean, grad, self.beta1)
         top = maximum(top * self.beta2, abs_(grad))
         # Without a gradient so far, both are 0, and the quotient would be NaN from then on.
         step = where(top, mean * lr / top, zeros_like(top))
@@ -659,7 +653,7 @@ class FTML(Optimizer):
 
     def rule(self, weight, grad, d, v, z, per_lr, of_var):
         """Compute one step."""
-        v = v * self.beta2 + square(grad) * (1 - self.beta2)
+        v = moving_mean(v, square(grad), self.beta2)
         new = (sqrt(v * of_var) + self.epsilon) * per_lr
         z = z * self.beta1 + grad * (1 - self.beta1) - (new - d * self.beta1) * weight
         return -z / new, new, v, z
@@ -1006,8 +1000,8 @@ class Updater:
 
 def _moved(state, context):
     """Copy a state to another device."""
-    if isinstance(state, tuple):
-        return tuple(_moved(part, context) for part in state)
+    if isinstance(state, (list, tuple)):
+        return type(state)(_moved(part, context) for part in state)
     return state if state is None else state.as_in_context(context)
 
 

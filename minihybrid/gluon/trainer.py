@@ -10,6 +10,7 @@ batch. A step sums these gradients (all-reduce), so that the copies stay equal. 
 Not supported: communication that overlaps with the backward pass.
 """
 
+import copy
 import re
 import warnings
 from dataclasses import replace
@@ -23,7 +24,7 @@ from minihybrid.core.files import FileError
 from minihybrid.core.hooks import own_names
 from minihybrid.core.lru_cache import LRUCache
 from minihybrid.core.nd import load, save
-from minihybrid.core.op import AttrError, HybridError, Spec, checked, described, positive
+from minihybrid.core.op import AttrError, HybridError, Spec, checked, positive, unfit
 from minihybrid.core.parameter import Parameter
 from minihybrid.core.pipeline import Job
 from minihybrid.core.placement import copy_to
@@ -185,16 +186,12 @@ class Trainer(metaclass=CheckedCall):
         if not isinstance(params, (list, tuple)) or not all(
             isinstance(p, Parameter) for p in params
         ):
-            raise AttrError(
-                f"Trainer: params={described(params)}, but parameters are "
-                "needed, as net.collect_params() gives"
-            )
+            need = "parameters are needed, as net.collect_params() gives"
+            raise unfit("Trainer", "params", params, need)
         self._params = list(params)
         if not isinstance(optimizer_params, (dict, type(None))):
-            raise AttrError(
-                f"Trainer: optimizer_params={described(optimizer_params)}, "
-                "but a dict is needed, such as {'learning_rate': 0.1}"
-            )
+            need = "a dict is needed, such as {'learning_rate': 0.1}"
+            raise unfit("Trainer", "optimizer_params", optimizer_params, need)
         if isinstance(optimizer, Optimizer):
             if optimizer_params:
                 raise AttrError(
@@ -459,19 +456,12 @@ class Trainer(metaclass=CheckedCall):
                 )
             for array, value in zip(arrays, values, strict=True):
                 array[...] = value
-        self._updater.states, self._counts = states, [counts]
-        for k in range(1, max((len(p.list_ctx()) for p in self._params), default=1)):
-            self._updaters[k:] = []
-            self._grow(k)
-            for i, state in states.items():
-                copies = self._params[i].list_data()
-                if k < len(copies):
-                    clone = opt.create_state_multi_precision(i, copies[k])
-                    for array, value in zip(states_in(clone), states_in(state), strict=True):
-                        array[...] = value
-                    self._updaters[k].states[i] = clone
-            self._counts[k] = dict(counts)
-        opt._index_update_count = counts
+        n_copies = max([1, *(len(p.list_ctx()) for p in self._params)])
+        self._counts = [dict(counts) for _ in range(n_copies)]
+        self._updaters[1:] = [Updater(opt) for _ in range(n_copies - 1)]
+        for updater in self._updaters:  # which moves states to its copy's device
+            updater.states = copy.deepcopy(states)
+        opt._index_update_count = self._counts[0]
         opt.num_update, opt.lr = num_update, learning_rate
 
 

@@ -24,9 +24,9 @@ from minihybrid.core.op import (
     boolean,
     checked,
     count,
-    described,
     integer,
     length,
+    unfit,
 )
 from minihybrid.core.parameter import in_world
 from minihybrid.ops.shapes import axis_of
@@ -67,10 +67,8 @@ def split_and_load(data, ctx_list, batch_axis=0, even_split=True):
     """
     data = data if isinstance(data, NDArray) else in_world(nd.array(data))
     if not isinstance(ctx_list, (list, tuple)) or not ctx_list:
-        raise AttrError(
-            f"split_and_load: ctx_list={described(ctx_list)}, but a list "
-            "of devices is needed, such as [mx.cpu()]"
-        )
+        need = "a list of devices is needed, such as [mx.cpu()]"
+        raise unfit("split_and_load", "ctx_list", ctx_list, need)
     if len(ctx_list) == 1:
         return [data.as_in_context(ctx_list[0])]
     parts = split_data(data, len(ctx_list), batch_axis, even_split)
@@ -119,9 +117,7 @@ def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_
     Raises:     FileError without a network, for an invalid URL, or for a wrong checksum.
     """
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-        raise AttrError(
-            f"download: url={described(url)}, but an address with http:// or https:// is needed"
-        )
+        raise unfit("download", "url", url, "an address with http:// or https:// is needed")
     overwrite = checked("download", "overwrite", overwrite, boolean)
     retries = checked("download", "retries", retries, length)
     path = os.path.expanduser("." if path is None else path_of(path))

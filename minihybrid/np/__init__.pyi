@@ -147,7 +147,7 @@ def cov(*args, **kwargs) -> ndarray:
     """NumPy's `cov`, outside of tapes and traces."""
 
 def cumsum(a, axis=None, dtype=None) -> ndarray:
-    """Return the cumulative sum along an axis, by default of the flattened array."""
+    """The sum of all numbers up to each one; without an axis, of the flattened array."""
 
 def deg2rad(x, dtype=None) -> ndarray:
     """An angle in radians."""
@@ -168,7 +168,7 @@ def divide(x1, x2, dtype=None) -> ndarray:
     """y = a / b; of whole numbers cut towards zero, and 0 where b is 0."""
 
 def dot(a, b) -> ndarray:
-    """Return the dot product, over a's last and b's only or second-to-last axis."""
+    """The product over the last axis of a and the last but one of b."""
 
 def dstack(arrays) -> ndarray:
     """Join arrays along the third axis."""
@@ -391,7 +391,7 @@ def logspace(
     """Return `num` powers of a base with evenly spaced exponents."""
 
 def matmul(a, b) -> ndarray:
-    """Multiply matrices in the last two axes. The other axes broadcast."""
+    """Products of the matrices in the last two axes; others broadcast."""
 
 def max(a, axis=None, keepdims: Any = False) -> ndarray:
     """The largest over the axes."""

@@ -94,7 +94,7 @@ class Numpy:
     def argmin(a: Same, axis=None, keepdims: Any = False) -> Same:
         """Return the index of the smallest element, int64, by default in the flattened array."""
     def dot(a: Same, b) -> Same:
-        """Return the dot product, over a's last and b's only or second-to-last axis."""
+        """The product over the last axis of a and the last but one of b."""
     def squeeze(a: Same, axis=None) -> Same:
         """Remove axes of length 1, by default all."""
     def swapaxes(a: Same, axis1, axis2) -> Same:
@@ -108,7 +108,7 @@ class Numpy:
     def argsort(a: Same, axis: Any = -1, kind=None, order=None) -> Same:
         """Return the indices that would sort along an axis, int64."""
     def cumsum(a: Same, axis=None, dtype=None) -> Same:
-        """Return the cumulative sum along an axis, by default of the flattened array."""
+        """The sum of all numbers up to each one; without an axis, of the flattened array."""
     def round(x: Same, decimals: Any = 0) -> Same:
         """Round to `decimals` decimal places, with halves to even."""
     def flip(m: Same, axis=None) -> Same:

@@ -41,16 +41,6 @@ def compound(name, inputs, function, **attrs):
     register(name, inputs=inputs, infer=infer, expand=expand, attrs=attrs, doc=function.__doc__)
 
 
-def around(x, decimals):
-    """Round to `decimals` decimal places."""
-    return FUNCTIONS["around"](x, decimals)
-
-
-def trace_of(data, offset, axis1, axis2):
-    """Return the sum of a diagonal."""
-    return FUNCTIONS["trace"](data, offset, axis1, axis2)
-
-
 def average(a, weights=None, *, axis, weighted):
     """Return the mean or the weighted mean."""
     return FUNCTIONS["average"](a, axis=axis, weights=weights)
@@ -115,18 +105,12 @@ def where_scalar2(condition, x, y):
     return FUNCTIONS["where"](condition, first + x, first + y)
 
 
-compound("_npi_around", ("x",), around, decimals=(integer, 0))
-compound(
-    "_np_trace", ("data",), trace_of, offset=(integer, 0), axis1=(integer, 0), axis2=(integer, 1)
-)
+compound("_npi_around", ("x",), FUNCTIONS["around"], decimals=(integer, 0))
+places = {"offset": (integer, 0), "axis1": (integer, 0), "axis2": (integer, 1)}
+compound("_np_trace", ("data",), FUNCTIONS["trace"], **places)
 compound("_npi_average", _averaged, average, axis=(axes, None), weighted=(boolean, True))
-compound(
-    "_npi_tensordot",
-    ("a", "b"),
-    tensordot,
-    a_axes_summed=(shape, REQUIRED),
-    b_axes_summed=(shape, REQUIRED),
-)
+summed = {"a_axes_summed": (shape, REQUIRED), "b_axes_summed": (shape, REQUIRED)}
+compound("_npi_tensordot", ("a", "b"), tensordot, **summed)
 compound("_npi_tensordot_int_axes", ("a", "b"), tensordot_int_axes, axes=(integer, REQUIRED))
 compound("_npi_diff", ("a",), diff, n=(integer, 1), axis=(integer, -1))
 compound(

@@ -256,11 +256,8 @@ class Random:
 
     def permutation(self, x):
         """Return a random permutation of an array's rows, or of 0 to x - 1."""
-        order = self.choice(
-            x if isinstance(x, int) else len(x),
-            size=x if isinstance(x, int) else len(x),
-            replace=False,
-        )
+        n = x if isinstance(x, int) else len(x)
+        order = self.choice(n, size=n, replace=False)
         return order if isinstance(x, int) else x[order]
 
     def shuffle(self, x):

@@ -8,6 +8,8 @@ NumPy's own functions are used.
 Not supported: NumPy's `where=`.
 """
 
+import math
+
 import numpy as onp
 
 from minihybrid.core.convert import dtype_of
@@ -22,9 +24,12 @@ from minihybrid.ops.signatures import Called
 # -- unary -----------------------------------------------------------------------------
 ALIASES = {
     "absolute": ("abs", "fabs"),
-    "rint": (),
     "degrees": ("rad2deg",),
     "radians": ("deg2rad",),
+    "true_divide": ("divide",),
+    "mod": ("remainder",),
+    "max": ("amax",),
+    "min": ("amin",),
 }
 
 
@@ -143,7 +148,7 @@ def promote(value, *numbers):
     return value
 
 
-def _binary(name, *names):
+def _binary(name):
     apply, apply_reversed = pair(name)
     plain = getattr(onp, name)
 
@@ -156,19 +161,11 @@ def _binary(name, *names):
         return both(x1, x2) if dtype is None else in_dtype(name, both, dtype, x1, x2)
 
     call.__name__, call.__doc__ = name, OPS[f"_npi_{name}"].doc
-    public(call, names=names)
+    public(call, names=ALIASES.get(name, ()))
 
 
-_binary("add")
-_binary("subtract")
-_binary("multiply")
-_binary("true_divide", "divide")
-_binary("mod", "remainder")
-_binary("power")
-_binary("bitwise_and")
-_binary("bitwise_or")
-_binary("bitwise_xor")
-for _name in """maximum minimum equal not_equal greater greater_equal less less_equal
+for _name in """add subtract multiply true_divide mod power bitwise_and bitwise_or
+        bitwise_xor maximum minimum equal not_equal greater greater_equal less less_equal
         hypot arctan2""".split():
     _binary(_name)
 
@@ -190,23 +187,26 @@ for _name in ("and", "or", "xor"):
     _logical(f"logical_{_name}", FUNCTIONS[f"bitwise_{_name}"])
 
 
-# -- reductions ------------------------------------------------------------------------
-def _reduction(name, op, *names):
+# -- the operator itself ---------------------------------------------------------------
+def _operator(name, op):
+    """Define a function with the operator's own arguments."""
+
     def call(*args, **kwargs):
         return op.applied(args, kwargs)
 
     call.__name__, call.__doc__ = name, op.doc
     call.__wrapped__ = Called(op, more=())
-    public(call, names=names)
+    public(call, names=ALIASES.get(name, ()))
 
 
-_reduction("sum", OPS["_np_sum"])
-_reduction("prod", OPS["_np_prod"])
-_reduction("mean", OPS["_npi_mean"])
-for _name, *_names in (("max", "amax"), ("min", "amin"), ("any",), ("all",)):
-    _reduction(_name, OPS[f"_np_{_name}"], *_names)
+for _name in "sum prod max min any all dot cumsum".split():
+    _operator(_name, OPS[f"_np_{_name}"])
+for _name in "mean matmul".split():
+    _operator(_name, OPS[f"_npi_{_name}"])
+dot, mean = FUNCTIONS["dot"], FUNCTIONS["mean"]
 
 
+# -- reductions ------------------------------------------------------------------------
 @public
 def var(a, axis=None, dtype=None, ddof=0, keepdims=False):
     """Return the variance over the axes."""
@@ -271,41 +271,23 @@ def broadcast_to(array, shape):
     return OPS["_npi_broadcast_to"](array, shape=shape)
 
 
-mean = FUNCTIONS["mean"]
-
-
 # -- products --------------------------------------------------------------------------
-@public
-def dot(a, b):
-    """Return the dot product, over a's last and b's only or second-to-last axis."""
-    return OPS["_np_dot"](a, b)
-
-
-@public
-def matmul(a, b):
-    """Multiply matrices in the last two axes. The other axes broadcast."""
-    return OPS["_npi_matmul"](a, b)
-
-
 @public
 def tensordot(a, b, axes=2):
     """Contract pairs of axes: the last `axes` of a and the first of b, or two lists."""
     old_a, old_b = lengths(a), lengths(b)
     na, nb = len(old_a), len(old_b)
     if isinstance(axes, int):
-        left, right = list(range(na - axes, na)), list(range(axes))
-    else:
-        left, right = ([x] if isinstance(x, int) else list(x) for x in axes)
+        axes = range(na - axes, na), range(axes)
+    left, right = ([x] if isinstance(x, int) else list(x) for x in axes)
     left, right = [i % na for i in left], [i % nb for i in right]
     kept_a = [i for i in range(na) if i not in left]
     kept_b = [i for i in range(nb) if i not in right]
-    shape = tuple([old_a[i] for i in kept_a] + [old_b[i] for i in kept_b])
-    inner = int(onp.prod([old_a[i] for i in left], dtype=int))
-    rows = int(onp.prod([old_a[i] for i in kept_a], dtype=int))
-    cols = int(onp.prod([old_b[i] for i in kept_b], dtype=int))
-    one = a.transpose(*kept_a, *left).reshape(rows, inner)
-    two = b.transpose(*right, *kept_b).reshape(inner, cols)
-    return dot(one, two).reshape(shape)
+    inner = math.prod([old_a[i] for i in left])
+    rows, cols = [old_a[i] for i in kept_a], [old_b[i] for i in kept_b]
+    one = a.transpose(*kept_a, *left).reshape(math.prod(rows), inner)
+    two = b.transpose(*right, *kept_b).reshape(inner, math.prod(cols))
+    return dot(one, two).reshape((*rows, *cols))
 
 
 @public
@@ -335,12 +317,6 @@ def einsum(subscripts, *operands, optimize=False):
     `...` means axes that broadcast, as in '...ij,...jk->...ik'.
     """
     return OPS["_npi_einsum"](*operands, subscripts=subscripts, optimize=int(optimize))
-
-
-@public
-def cumsum(a, axis=None, dtype=None):
-    """Return the cumulative sum along an axis, by default of the flattened array."""
-    return OPS["_np_cumsum"](a, axis=axis, dtype=dtype)
 
 
 @public(names=("round", "round_"))

@@ -40,10 +40,11 @@ __all__ = [
 ]
 
 # name in npx -> the operator's name in files
-NAMES = {
+SAME = """batch_dot erf erfinv gamma gammaln gather_nd log_softmax one_hot pick reshape_like
+    scaled_dot_product_attention shape_array slice smooth_l1 softmax topk"""
+NAMES = {name: name for name in SAME.split()} | {
     "activation": "Activation",
     "arange_like": "_contrib_arange_like",
-    "batch_dot": "batch_dot",
     "batch_flatten": "Flatten",
     "batch_norm": "BatchNorm",
     "cast": "Cast",
@@ -51,32 +52,17 @@ NAMES = {
     "deconvolution": "Deconvolution",
     "dropout": "Dropout",
     "embedding": "Embedding",
-    "erf": "erf",
-    "erfinv": "erfinv",
     "fully_connected": "FullyConnected",
-    "gamma": "gamma",
-    "gammaln": "gammaln",
-    "gather_nd": "gather_nd",
     "group_norm": "GroupNorm",
     "instance_norm": "InstanceNorm",
     "layer_norm": "LayerNorm",
     "leaky_relu": "LeakyReLU",
-    "log_softmax": "log_softmax",
-    "one_hot": "one_hot",
-    "pick": "pick",
     "pooling": "Pooling",
     "relu": "_npx_relu",
     "reshape": "_npx_reshape",
-    "reshape_like": "reshape_like",
-    "scaled_dot_product_attention": "scaled_dot_product_attention",
     "sequence_mask": "SequenceMask",
-    "shape_array": "shape_array",
     "sigmoid": "_npx_sigmoid",
-    "slice": "slice",
-    "smooth_l1": "smooth_l1",
-    "softmax": "softmax",
     "stop_gradient": "BlockGrad",
-    "topk": "topk",
 }
 
 

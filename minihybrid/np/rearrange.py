@@ -131,42 +131,34 @@ for _name in ("vstack", "hstack", "dstack", "column_stack"):
     _stacking(_name, OPS[f"_npi_{_name}"].doc)
 
 
-def _cuts(n, indices_or_sections, equal, name):
-    """Return the (begin, end) pairs that split an axis of length n."""
-    if not isinstance(indices_or_sections, int):
+def _parts(name, ary, indices_or_sections, axis, equal):
+    """Split an axis into a number of parts, or at the given indices."""
+    axis = axis_of(name, axis, len(lengths(ary)))
+    n = lengths(ary)[axis]
+    if isinstance(indices_or_sections, int):
+        parts = checked(name, "indices_or_sections", indices_or_sections, integer)
+        if parts < 1 or equal and n % parts:
+            raise ShapeError(
+                f"{name}: an axis of length {n} does not divide into {parts} "
+                "equal parts; array_split makes unequal ones"
+            )
+        ends = [i * (n // parts) + min(i, n % parts) for i in range(1, parts)]
+    else:
         ends = [slice(0, i).indices(n)[1] for i in indices_or_sections]
-        return list(zip([0, *ends], [*ends, n], strict=True))
-    parts = checked(name, "indices_or_sections", indices_or_sections, integer)
-    if parts < 1 or equal and n % parts:
-        raise ShapeError(
-            f"{name}: an axis of length {n} does not divide into {parts} "
-            "equal parts; array_split makes unequal ones"
-        )
-    sizes = [n // parts + (i < n % parts) for i in range(parts)]
-    ends = onp.cumsum(sizes).tolist()
-    return list(zip([0, *ends[:-1]], ends, strict=True))
-
-
-def _split(ary, cuts, axis):
+    cuts = zip([0, *ends], [*ends, n], strict=True)
     return [OPS["slice_axis"](ary, axis=axis, begin=a, end=max(a, b)) for a, b in cuts]
 
 
 @public
 def split(ary, indices_or_sections, axis=0):
     """Split into equal parts, or at the given indices."""
-    old = lengths(ary)
-    axis = axis_of("split", axis, len(old))
-    cuts = _cuts(old[axis], indices_or_sections, True, "split")
-    return _split(ary, cuts, axis)
+    return _parts("split", ary, indices_or_sections, axis, True)
 
 
 @public
 def array_split(ary, indices_or_sections, axis=0):
     """Like split, but the first parts may be longer by one."""
-    old = lengths(ary)
-    axis = axis_of("array_split", axis, len(old))
-    cuts = _cuts(old[axis], indices_or_sections, False, "array_split")
-    return _split(ary, cuts, axis)
+    return _parts("array_split", ary, indices_or_sections, axis, False)
 
 
 @public

@@ -18,7 +18,6 @@ def check_places(title: str, entry: CacheEntry, arrays: Sequence[NDArray]) -> No
     for name, other in zip(entry.names, arrays, strict=True):
         if other.context != entry.context:
             raise HybridError(
-                f"{title}: its input '{entry.names[0]}' is on {arrays[0].context}, but "
-                f"'{name}' is on {other.context}; bring both to one device, for "
-                "example by x.as_in_context(...)"
+                f"{title}: its input '{entry.names[0]}' is on {arrays[0].context}, but '{name}' is "
+                f"on {other.context}; bring both to one device, for example by x.as_in_context(...)"
             )

@@ -1,8 +1,3 @@
 """Gluon's additional layers: `contrib.nn`."""
 
-from minihybrid.core.hooks import own_names
-from minihybrid.gluon.contrib import nn
-
-__all__ = ["nn"]
-
-__dir__ = own_names(globals())
+from minihybrid.gluon.contrib import nn as nn

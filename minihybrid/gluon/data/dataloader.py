@@ -23,10 +23,10 @@ from minihybrid.core.op import (
     HybridError,
     checked,
     count,
-    described,
     integer,
     optional,
     positive,
+    unfit,
 )
 from minihybrid.core.op import length as lengths
 from minihybrid.core.parameter import in_world
@@ -41,9 +41,7 @@ def default_batchify_fn(data):
     [(3, 2), (3,)]
     """
     if not isinstance(data, (list, tuple)) or not data:
-        raise AttrError(
-            f"default_batchify_fn: {described(data)} is given, but a list of samples is needed"
-        )
+        raise unfit("default_batchify_fn", "", data, "a list of samples is needed")
     if isinstance(data[0], NDArray):
         return in_world(nd.stack(*data))
     if isinstance(data[0], tuple):
@@ -91,10 +89,8 @@ class DataLoader(metaclass=CheckedCall):
         timeout = checked("DataLoader", "timeout", timeout, positive)
         batch_size = checked("DataLoader", "batch_size", batch_size, optional(count))
         if batchify_fn is not None and not callable(batchify_fn):
-            raise AttrError(
-                f"DataLoader: batchify_fn={described(batchify_fn)}, but a "
-                "function of a list of samples is needed"
-            )
+            need = "a function of a list of samples is needed"
+            raise unfit("DataLoader", "batchify_fn", batchify_fn, need)
         if batch_sampler is None:
             if batch_size is None or shuffle and sampler is not None:
                 raise AttrError("DataLoader: a batch_size is needed, and with a sampler no shuffle")

@@ -9,7 +9,7 @@ from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.files import path_of
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
-from minihybrid.core.op import AttrError, checked, described, integer, optional
+from minihybrid.core.op import AttrError, checked, integer, optional, unfit
 from minihybrid.core.op import length as lengths
 from minihybrid.gluon.data.sampler import FilterSampler, Sampler, SequentialSampler, each, indexed
 
@@ -127,7 +127,7 @@ class RecordFileDataset(Dataset):
 
 def _function(owner, fn):
     if not callable(fn):
-        raise AttrError(f"{owner}: fn={described(fn)}, but a function of a sample is needed")
+        raise unfit(owner, "fn", fn, "a function of a sample is needed")
     return fn
 
 

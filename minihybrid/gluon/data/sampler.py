@@ -11,7 +11,7 @@ import numpy as np
 
 from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.hooks import own_names
-from minihybrid.core.op import AttrError, checked, choice, count, described, integer
+from minihybrid.core.op import checked, choice, count, integer, unfit
 from minihybrid.core.op import length as lengths
 from minihybrid.ops.random import STREAM
 
@@ -22,10 +22,7 @@ def indexed(owner, data):
     Raises:  AttrError for other objects.
     """
     if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
-        raise AttrError(
-            f"{owner}: {described(data)} has no length or no index; "
-            "needed: a dataset, an array or a list"
-        )
+        raise unfit(owner, "", data, "a dataset, an array or a list is needed")
     return data
 
 
@@ -78,9 +75,7 @@ class FilterSampler(Sampler):
 
     def __init__(self, fn, dataset):
         if not callable(fn):
-            raise AttrError(
-                f"FilterSampler: fn={described(fn)}, but a function of a sample is needed"
-            )
+            raise unfit("FilterSampler", "fn", fn, "a function of a sample is needed")
         indexed("FilterSampler", dataset)
         self._indices = [i for i, sample in enumerate(each(dataset)) if fn(sample)]
 
@@ -105,10 +100,8 @@ class BatchSampler(Sampler):
         kinds = choice("keep", "discard", "rollover")
         last_batch = checked("BatchSampler", "last_batch", last_batch, kinds)
         if not hasattr(sampler, "__iter__"):
-            raise AttrError(
-                f"BatchSampler: {described(sampler)} isn't a sampler; "
-                "needed: a gluon.data.Sampler, or a list of indices"
-            )
+            need = "a gluon.data.Sampler, or a list of indices is needed"
+            raise unfit("BatchSampler", "sampler", sampler, need)
         self._sampler = sampler
         self._batch_size = checked("BatchSampler", "batch_size", batch_size, count)
         self._last_batch, self._left = last_batch, []

@@ -136,21 +136,16 @@ class BasicBlockV1(HybridBlock):
 
     def __init__(self, channels, stride, downsample=False, in_channels=0, **kwargs):
         super().__init__(**kwargs)
-        self.body = chain(*self.layers(channels, stride, in_channels))
-        self.downsample = (
-            chain(conv1x1(channels, stride, in_channels), BatchNorm()) if downsample else None
-        )
+        self.body, self.downsample = chain(), None
+        for conv in self.convolutions(channels, stride, in_channels):
+            self.body.add(*([Activation("relu")] if len(self.body) else []), conv, BatchNorm())
+        if downsample:
+            self.downsample = chain(conv1x1(channels, stride, in_channels), BatchNorm())
 
     @staticmethod
-    def layers(channels, stride, in_channels):
-        """Return the layers of f."""
-        return (
-            conv3x3(channels, stride, in_channels),
-            BatchNorm(),
-            Activation("relu"),
-            conv3x3(channels, 1, channels),
-            BatchNorm(),
-        )
+    def convolutions(channels, stride, in_channels):
+        """Return the convolutions of f."""
+        return conv3x3(channels, stride, in_channels), conv3x3(channels, 1, channels)
 
     def hybrid_forward(self, F, x):
         """Apply the block."""
@@ -162,19 +157,11 @@ class BottleneckV1(BasicBlockV1):
     """A basic block with three convolutions, the middle one narrow."""
 
     @staticmethod
-    def layers(channels, stride, in_channels):
-        """Return the layers of f."""
+    def convolutions(channels, stride, in_channels):
+        """Return the convolutions of f."""
         narrow = channels // 4
-        return (
-            conv1x1(narrow, stride, use_bias=True),
-            BatchNorm(),
-            Activation("relu"),
-            conv3x3(narrow, 1, narrow),
-            BatchNorm(),
-            Activation("relu"),
-            conv1x1(channels, use_bias=True),
-            BatchNorm(),
-        )
+        first = conv1x1(narrow, stride, use_bias=True)
+        return first, conv3x3(narrow, 1, narrow), conv1x1(channels, use_bias=True)
 
 
 class BasicBlockV2(HybridBlock):
@@ -219,18 +206,6 @@ class BottleneckV2(BasicBlockV2):
         return self.conv3(F.relu(self.bn3(super().rest(F, x))))
 
 
-def _first(channels, thumbnail):
-    """Return the first layers, which don't downsample small images (thumbnail)."""
-    if thumbnail:
-        return [conv3x3(channels, 1, 0)]
-    return [
-        Conv2D(channels, 7, 2, 3, use_bias=False),
-        BatchNorm(),
-        Activation("relu"),
-        MaxPool2D(3, 2, 1),
-    ]
-
-
 def _stages(block, layers, channels):
     """Return stages of residual blocks. All except the first halve height and width."""
     for i, count in enumerate(layers):
@@ -253,30 +228,32 @@ class ResNetV1(Classifier):
     def __init__(self, block, layers, channels, classes=1000, thumbnail=False, **kwargs):
         super().__init__(**kwargs)
         with self.name_scope():
-            self.features = chain(
-                *_first(channels[0], thumbnail),
-                *_stages(block, layers, channels),
-                GlobalAvgPool2D(),
-            )
+            self.features = chain(*self.first(channels[0], thumbnail))
+            self.features.add(*_stages(block, layers, channels), *self.last())
             self.output = Dense(classes, in_units=channels[-1])
 
+    def first(self, channels, thumbnail):
+        """Return the layers before the stages."""
+        if thumbnail:
+            return [conv3x3(channels, 1, 0)]
+        conv = Conv2D(channels, 7, 2, 3, use_bias=False)
+        return [conv, BatchNorm(), Activation("relu"), MaxPool2D(3, 2, 1)]
 
-class ResNetV2(Classifier):
+    def last(self):
+        """Return the layers after the stages."""
+        return [GlobalAvgPool2D()]
+
+
+class ResNetV2(ResNetV1):
     """ResNetV1 with normalization first."""
 
-    def __init__(self, block, layers, channels, classes=1000, thumbnail=False, **kwargs):
-        super().__init__(**kwargs)
-        with self.name_scope():
-            self.features = chain(
-                BatchNorm(scale=False, center=False),
-                *_first(channels[0], thumbnail),
-                *_stages(block, layers, channels),
-                BatchNorm(),
-                Activation("relu"),
-                GlobalAvgPool2D(),
-                Flatten(),
-            )
-            self.output = Dense(classes, in_units=channels[-1])
+    def first(self, channels, thumbnail):
+        """Return the layers before the stages."""
+        return [BatchNorm(scale=False, center=False), *super().first(channels, thumbnail)]
+
+    def last(self):
+        """Return the layers after the stages."""
+        return [BatchNorm(), Activation("relu"), GlobalAvgPool2D(), Flatten()]
 
 
 RESNETS = {

@@ -15,7 +15,7 @@ from minihybrid.core.block import Block, HybridBlock
 from minihybrid.core.hooks import own_names
 from minihybrid.core.op import AttrError, checked, count, described, length, shape
 from minihybrid.core.op import rate as probability
-from minihybrid.gluon.activations import LeakyReLU
+from minihybrid.gluon.nn import LeakyReLU
 from minihybrid.gluon.rnn.steps import (
     backwards,
     is_whole,

@@ -20,10 +20,10 @@ from minihybrid.core.op import (
     checked,
     choice,
     count,
-    described,
     length,
     optional,
     rate,
+    unfit,
 )
 from minihybrid.core.sym import Symbol
 from minihybrid.gluon.rnn.steps import is_whole, made_states
@@ -165,10 +165,8 @@ class _Layer(HybridBlock):
         self._tell_inputs(inputs)
         alone = states is None
         if not (alone or is_whole(states) or isinstance(states, (list, tuple))):
-            raise AttrError(
-                f"{type(self).__name__} '{self.name}': states={described(states)}, but an array or "
-                "a list of arrays is needed; begin_state(batch_size) makes them"
-            )
+            need = "an array or a list of arrays is needed; begin_state(batch_size) makes them"
+            raise unfit(f"{type(self).__name__} '{self.name}'", "states", states, need)
         states = self._begun(inputs) if alone else [states] if is_whole(states) else list(states)
         if len(states) != CELLS[self._mode][1]:
             raise AttrError(

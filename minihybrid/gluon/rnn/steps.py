@@ -11,7 +11,7 @@ import inspect
 
 from minihybrid.core import nd, sym
 from minihybrid.core.nd import NDArray
-from minihybrid.core.op import AttrError, ShapeError, described
+from minihybrid.core.op import AttrError, ShapeError, unfit
 from minihybrid.core.sym import Symbol
 
 
@@ -44,10 +44,8 @@ def listed(inputs, length, layout):
     axis = axis_of_time(layout)
     if not is_whole(inputs):
         if not isinstance(inputs, (list, tuple)) or not inputs or not all(map(is_whole, inputs)):
-            raise AttrError(
-                f"unroll: inputs={described(inputs)}, but an array, or a list of the steps' "
-                "arrays is needed"
-            )
+            need = "an array, or a list of the steps' arrays is needed"
+            raise unfit("unroll", "inputs", inputs, need)
         if length is not None and len(inputs) != length:
             raise ShapeError(f"unroll: length={length}, but there are {len(inputs)} steps")
         return list(inputs)

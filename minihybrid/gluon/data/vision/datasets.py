@@ -19,7 +19,7 @@ import numpy as np
 from minihybrid.core import nd
 from minihybrid.core.files import FileError, path_of, read_whole
 from minihybrid.core.hooks import own_names
-from minihybrid.core.op import AttrError, boolean, checked, described
+from minihybrid.core.op import boolean, checked, unfit
 from minihybrid.core.parameter import in_world
 from minihybrid.core.switches import is_np_array
 from minihybrid.gluon.data.dataset import Dataset, RecordFileDataset
@@ -77,9 +77,7 @@ class _FileDataset(Dataset):
 def checked_transform(owner, transform):
     """Return the transform if it's a function or None."""
     if transform is not None and not callable(transform):
-        raise AttrError(
-            f"{owner}: transform={described(transform)}, but a function of data and label is needed"
-        )
+        raise unfit(owner, "transform", transform, "a function of data and label is needed")
     return transform
 
 

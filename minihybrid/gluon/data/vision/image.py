@@ -19,7 +19,7 @@ from minihybrid.core import lazy, nd
 from minihybrid.core.files import FileError, read_whole
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
-from minihybrid.core.op import AttrError, ShapeError, checked, count, described, integer, items
+from minihybrid.core.op import AttrError, ShapeError, checked, count, integer, items, unfit
 from minihybrid.core.parameter import in_world
 from minihybrid.ops.random import STREAM
 
@@ -56,10 +56,8 @@ def imdecode(buf, flag=1, to_rgb=True):
     elif isinstance(buf, np.ndarray):
         buf = buf.astype(np.uint8).tobytes()
     elif not isinstance(buf, (bytes, bytearray, memoryview)):
-        raise AttrError(
-            f"imdecode: {described(buf)} is given, but the bytes of a file are needed; "
-            "mx.image.imread reads a file"
-        )
+        need = "the bytes of a file are needed; mx.image.imread reads a file"
+        raise unfit("imdecode", "", buf, need)
     return _decoded(bytes(buf), "the bytes", flag, to_rgb)
 
 
@@ -141,7 +139,7 @@ def picture(owner, src, axes=(3,)):
     Raises:  ShapeError for another number of axes, or without pixels.
     """
     if not isinstance(src, NDArray):
-        raise AttrError(f"{owner}: {described(src)} is given, but an array of a picture is needed")
+        raise unfit(owner, "", src, "an array of a picture is needed")
     if src.ndim not in axes or 0 in src.shape:
         raise ShapeError(
             f"{owner}: the array has shape {src.shape}; needed: a picture of shape "
@@ -284,15 +282,15 @@ def draws():
     return np.random.default_rng(STREAM.take(1))
 
 
+def _sides(size):
+    """(width, height), whole numbers of at least 1, or one for both."""
+    width, height = items(size) if np.iterable(size) else (size, size)
+    return count(width), count(height)
+
+
 def pair(owner, size):
     """Return (width, height) of a size; a single integer means a square."""
-    try:
-        width, height = items(size) if np.iterable(size) else (size, size)
-    except (TypeError, ValueError):
-        raise AttrError(
-            f"{owner}: size={described(size)} does not fit; needed: (width, height)"
-        ) from None
-    return checked(owner, "size", width, count), checked(owner, "size", height, count)
+    return checked(owner, "size", size, _sides)
 
 
 def scale_down(src_size, size):

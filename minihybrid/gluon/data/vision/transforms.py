@@ -20,16 +20,15 @@ from minihybrid.core.convert import dtype_of
 from minihybrid.core.hooks import own_names
 from minihybrid.core.layers import HybridSequential, Sequential
 from minihybrid.core.op import (
-    AttrError,
     boolean,
     checked,
-    described,
     finite,
     items,
     length,
     not_negative,
     optional,
     share,
+    unfit,
 )
 from minihybrid.gluon.data.vision.image import (
     center_crop,
@@ -67,9 +66,7 @@ class Compose(Sequential):
     def __init__(self, transforms):
         super().__init__()
         if not isinstance(transforms, (list, tuple)):
-            raise AttrError(
-                f"Compose: {described(transforms)} is given, but a list of transforms is needed"
-            )
+            raise unfit("Compose", "", transforms, "a list of transforms is needed")
         for hybrid, some in itertools.groupby(transforms, lambda t: isinstance(t, HybridBlock)):
             row = list(some)
             if hybrid and len(row) > 1:
@@ -87,9 +84,7 @@ class RandomApply(Block):
         self.transforms = transforms
         self.p = checked("RandomApply", "p", p, share)
         if not callable(transforms):
-            raise AttrError(
-                f"RandomApply: {described(transforms)} is given, but a transform is needed"
-            )
+            raise unfit("RandomApply", "", transforms, "a transform is needed")
 
     def forward(self, x):
         """Return the image, possibly transformed."""
@@ -120,6 +115,11 @@ class ToTensor(HybridBlock):
         return F.swapaxes(F.swapaxes(F.cast(x, dtype="float32"), -1, -3), -1, -2) / 255
 
 
+def numbers(value):
+    """A number, or one for each channel."""
+    return tuple([finite(v) for v in items(value)])
+
+
 class Normalize(HybridBlock):
     """Return (x - mean) / std for each channel.
 
@@ -129,22 +129,14 @@ class Normalize(HybridBlock):
 
     def __init__(self, mean=0.0, std=1.0):
         super().__init__()
-        self._mean, self._std = self._numbers("mean", mean), self._numbers("std", std)
-
-    def _numbers(self, name, value):
-        try:
-            return tuple([finite(v) for v in items(value)])
-        except (TypeError, ValueError):
-            raise AttrError(
-                f"Normalize: {name}={described(value)} does not fit; "
-                "needed: a number, or one for each channel"
-            ) from None
+        self._mean = checked("Normalize", "mean", mean, numbers)
+        self._std = checked("Normalize", "std", std, numbers)
 
     def hybrid_forward(self, F, x):
         """Return the normalized array."""
         mean, std = (
-            F.concat(*(F.full((1, 1, 1), v) for v in numbers), dim=0)
-            for numbers in (self._mean, self._std)
+            F.concat(*(F.full((1, 1, 1), v) for v in values), dim=0)
+            for values in (self._mean, self._std)
         )
         return F.broadcast_div(F.broadcast_sub(x, mean), std)
 
