@@ -44,6 +44,8 @@ def zeros(draft, shape, dtype):
 
 def stretched(draft, value, old, new):
     """Broadcast a value; in ONNX, 1 leaves the length of an axis unchanged."""
+    if tuple(old) == tuple(new):
+        return value
     if 0 in new:  # ONNX Runtime doesn't broadcast 1 to 0
         return zeros(draft, new, value.dtype)
     old = (0,) * (len(new) - len(old)) + tuple(old)
@@ -72,7 +74,7 @@ def slice_(draft, node, data):
     for i, (start, stop) in enumerate(zip(begin, end, strict=True)):
         by = (step[i] if i < len(step) else None) or 1
         if not start and stop is None and by == 1:
-            continue  # ONNX Runtime fails to optimize some slices of everything
+            continue
         edges = (0, INT64_MAX) if by > 0 else (INT64_MAX, -INT64_MAX)
         parts.append(
             (edges[0] if start is None else start, edges[1] if stop is None else stop, i, by)
