@@ -866,7 +866,7 @@ KNOWN = (
         "value",
         lambda d: not np.isfinite(arrays(d)[0]).all() and np.isnan(d.theirs[d.apart]).all(),
         "A weight of 0 makes NaN of infinity and NaN.",
-        "What has no weight isn't read.",
+        "Elements with a weight of 0 aren't read.",
     ),
     Known(
         NANS,
@@ -1301,7 +1301,7 @@ KNOWN = (
         CTC,
         "elsewhere",
         lambda step, different: in_gradients(different),
-        "So are the gradients of everything the scores were computed from.",
+        "The gradients of everything before the scores are also uninitialized memory.",
         "They're correct.",
     ),
     Known(

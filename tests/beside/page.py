@@ -14,17 +14,16 @@ RESULTS = Path(__file__).parents[1] / "golden" / "beside.json"
 HEAD = """\
 # Where we differ from MXNet, and why
 
-Programs written for MXNet 1.9.1 should run here and give the same answers. To find the
-exceptions, random programs of up to 14 operators ran in both, on the same inputs. Outputs,
-gradients, states, shapes, dtypes and errors were compared. `make soak MXNET=1` repeats this.
+Programs written for MXNet 1.9.1 should run here and give the same answers. To find the exceptions,
+we ran random programs of up to 14 operators in both, on the same inputs, and compared outputs,
+gradients, states, shapes, dtypes and errors. `make soak MXNET=1` repeats this.
 
 {verdicts}
 
-If a program differs, each of its steps runs alone in both libraries. A step that differs must be
-in the tables below. Such steps are then replaced by our results, and the rest of the program is
-compared again. This page is generated from these tables. The last column counts in how many of
-the {programs} programs of {date} the entry was needed. Entries without a count come from other
-runs.
+If a program differs, each of its steps runs alone in both libraries, and each step that differs
+must be in the tables below. Our results then replace those of these steps in MXNet, and the rest of
+the program is compared again. The last column counts how many of the {programs} programs of {date}
+needed the entry. Entries without a count come from other runs.
 """
 
 NUMBERS = """

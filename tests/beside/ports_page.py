@@ -13,33 +13,32 @@ PAGE = Path(__file__).parents[2] / "book" / "mxnet_ports.md"
 HEAD = """\
 # Programs and models of others
 
-We ran published MXNet programs and graphs here and in MXNet 1.9.1, each in a process of its own,
-with the same random numbers and the same data. Their source is unchanged except for the import
-and the edits listed below. (For edits of a single program, see `tests/beside/ports.toml`.)
+We ran published MXNet programs and graphs here and in MXNet 1.9.1, each in its own process, with
+the same random numbers and the same data. We changed only the import and made the edits listed
+below. (For edits of a single program, see `tests/beside/ports.toml`.)
 
 {programs}
 
 {graphs}
 
-For a program, we compare its output, every array that it takes out of the engine, and its final
-parameters. For a graph, we compare its outputs and the shapes of everything it reads. The
+For a program, we compare its printed output, every array that it converts to NumPy, and its final
+parameters. For a graph, we compare its outputs and the shapes of its inputs and parameters. The
 reported difference is the largest one, relative to the largest element of its array (or, for
-programs, to 1 if that's more). Words must be the same, and differences at most {agrees:g}.
-MXNet's own fusion (oneDNN's subgraphs) is switched off, because it changes the results of three
-networks. Nothing is downloaded: the data sets are small ones in the published formats. The
-sources aren't included. `python -m beside.ports CLONES`, in the folder `tests`, reads them from
-your clones.
+programs, to 1 if that's more). Words must be the same, and differences at most {agrees:g}. MXNet's
+own fusion (oneDNN's subgraphs) is switched off, because it changes the results of three networks.
+Nothing is downloaded: the data sets are small ones in the published formats. The sources aren't
+included. `python -m beside.ports CLONES`, in the folder `tests`, reads them from your clones.
 
-Int8 graphs contain oneDNN's layers. Each also runs alone, on the inputs that MXNet computed for
-it, and its integers are compared. A step is 1, or for sums in int32, what becomes 1 when they are
-scaled to int8. MXNet ran on a processor without VNNI.
+Int8 graphs contain oneDNN's layers. Each layer also runs alone, on the inputs that MXNet computed
+for it, and we compare its integers. They may differ by one step: 1, or for sums in int32, the
+amount that's scaled to 1 in int8. MXNet ran on a processor without VNNI.
 
 If a program differs, MXNet ran it {shakes} more times, with its random numbers and the results of
-its layers perturbed by a single-precision rounding. The table then shows MXNet's largest distance
-from itself next to the difference.
+its layers perturbed by a single-precision rounding. Next to the difference, the table then shows
+MXNet's largest distance from itself.
 
-The counts describe this table, not all programs. We tried others and left them out. Most of them
-need libraries or data that weren't available, and stop in MXNet as well. MXNet does run
+The counts describe this table, not all programs. We left out others that we tried. Most of them
+need libraries or data that weren't available, and also stop in MXNet. MXNet does run
 `bayes-by-backprop-gluon` from the Straight Dope, which reads a parameter's private `_data`.
 """
 

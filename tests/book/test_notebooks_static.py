@@ -565,7 +565,7 @@ def test_a_recipe_is_short_and_names_pitfalls(path):
     recipe = saved(path)
     lines, words = size_of(recipe)
     assert lines < MAX_RECIPE_LINES and words < MAX_RECIPE_WORDS
-    assert recipe.cells[-1].source.startswith("**Pitfalls.** ")
+    assert recipe.cells[-1].source.startswith("**Pitfalls.**\n\n- ")
     assert any("".join(shown(cell)).strip() for cell in code_cells(recipe))
 
 
