@@ -16,36 +16,15 @@ from minihybrid.core.hooks import own_names
 from minihybrid.core.name import Prefix
 from minihybrid.core.op import AttrError, HybridError, Node, Op, boolean, checked
 from minihybrid.core.sym import Symbol, as_symbol, var
-from minihybrid.core.tape import (
-    array_of,
-    backward,
-    free,
-    modes,
-    pause,
-    predict_mode,
-    record,
-    seeds_of,
-    train_mode,
-)
+from minihybrid.core.tape import array_of, free, modes, seeds_of
+from minihybrid.core.tape import backward as backward
+from minihybrid.core.tape import pause as pause
+from minihybrid.core.tape import predict_mode as predict_mode
+from minihybrid.core.tape import record as record
+from minihybrid.core.tape import train_mode as train_mode
 from minihybrid.ops import OPS
 from minihybrid.ops.elementwise import zeros_like
 from minihybrid.ops.random import STREAM
-
-__all__ = [
-    "Function",
-    "backward",
-    "get_symbol",
-    "grad",
-    "is_recording",
-    "is_training",
-    "mark_variables",
-    "pause",
-    "predict_mode",
-    "record",
-    "set_recording",
-    "set_training",
-    "train_mode",
-]
 
 
 def is_recording():
@@ -275,4 +254,5 @@ def __getattr__(name):
     raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
-__dir__ = own_names(globals())
+__dir__ = own_names(globals(), "backward", "pause", "predict_mode", "record", "train_mode")
+__all__ = __dir__()

@@ -132,10 +132,9 @@ def _traced_while(cond, func, now, max_iterations, name):
     inputs = [x.refs[0] for x in now]
     graphs, locs = _joined([test, body], inputs, len(now))
     op = While(graphs, locs, range(len(now)), max_iterations)
-    loop = Symbol.interpret(op, [Symbol([ref]) for ref in inputs], {}, name)
-    flat = [*arrays_in((out,)), *new]
-    results = [type(x)([ref]) for x, ref in zip(flat, loop.refs, strict=True)]
-    return restore(out, iter(results)), results[len(flat) - len(new) :]
+    outs = arrays_in((out,))
+    results = _applied(op, inputs, name, [*outs, *new])
+    return restore(out, iter(results)), results[len(outs) :]
 
 
 def _step(func, now):
@@ -183,9 +182,13 @@ def cond(pred, then_func, else_func, name=None):
     holds = Node(None, name="pred")
     graphs, locs = _joined([first, second], inputs, 0)
     op = Cond([Graph([holds], [(holds, 0)]), *graphs], [[0], *locs])
-    branch = Symbol.interpret(op, [Symbol([ref]) for ref in inputs], {}, name)
-    results = [type(x)([ref]) for x, ref in zip(pairs[0], branch.refs, strict=True)]
-    return restore(then, iter(results))
+    return restore(then, iter(_applied(op, inputs, name, pairs[0])))
+
+
+def _applied(op, inputs, name, like):
+    """Return the outputs of one node, as symbols of the classes of these."""
+    node = Symbol.interpret(op, [Symbol([ref]) for ref in inputs], {}, name)
+    return [type(x)([ref]) for x, ref in zip(like, node.refs, strict=True)]
 
 
 def _side(func, name, arguments=()):
@@ -263,8 +266,7 @@ def traced(body, data, init_states, name):
     variables = [x.refs[0] for x in (*rows, *states)]
     graph, ins, others = captured(inside, variables, refs, _unmarked, lambda ref: None)
     op = Foreach(graph, ins, len(rows), len(states))
-    loop = Symbol.interpret(op, [*arrays, *init, *(Symbol([ref]) for ref in others)], {}, name)
-    results = [type(x)([ref]) for x, ref in zip((*outs, *news), loop.refs, strict=True)]
+    results = _applied(op, [x.refs[0] for x in (*arrays, *init)] + others, name, [*outs, *news])
     if all(x.spec.known and not x.spec.shape[0] for x in arrays):  # no rows: the loop doesn't run
         results = [OPS["zeros_like"](x) for x in results[: len(outs)]] + init
     return restore(out, iter(results)), restore(new, iter(results[len(outs) :]))

@@ -17,24 +17,6 @@ from minihybrid.core.initial import Constant, Initializer, One, Uniform, Zero, c
 from minihybrid.core.nd import load
 from minihybrid.core.op import AttrError, ShapeError, checked, choice, finite, unfit
 
-__all__ = [
-    "Bilinear",
-    "Constant",
-    "Initializer",
-    "LSTMBias",
-    "Load",
-    "MSRAPrelu",
-    "Mixed",
-    "Normal",
-    "One",
-    "Orthogonal",
-    "Uniform",
-    "Xavier",
-    "Zero",
-    "create",
-    "register",
-]
-
 
 class Normal(Initializer):
     """Normal distribution with mean 0 and standard deviation sigma."""
@@ -202,4 +184,6 @@ class Load(Initializer):
         array[...] = self.param[name]
 
 
-__dir__ = own_names(globals())
+CORE = Constant, Initializer, One, Uniform, Zero, create, register
+__dir__ = own_names(globals(), *(value.__name__ for value in CORE))
+__all__ = __dir__()

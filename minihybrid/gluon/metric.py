@@ -215,7 +215,6 @@ def as_numpy(array, owner="metric"):
     return numpy.asarray(array)
 
 
-@register
 @alias("composite")
 class CompositeEvalMetric(EvalMetric):
     """Several metrics as one; `get` returns a list of names and a list of values."""
@@ -278,7 +277,6 @@ def _lists(pairs):
 
 
 # -- classification --------------------------------------------------------------------
-@register
 @alias("acc")
 class Accuracy(EvalMetric):
     """The fraction of correct predictions: classes, or scores along `axis`."""
@@ -296,7 +294,6 @@ class Accuracy(EvalMetric):
         return (label == pred).sum(), len(label)
 
 
-@register
 @alias("top_k_accuracy", "top_k_acc")
 class TopKAccuracy(EvalMetric):
     """The fraction of samples whose label is among the k highest scores, (N, C)."""
@@ -386,7 +383,6 @@ class _TwoClasses(_Table):
         return super().count(label == 1, pred.argmax(axis=1) == 1)
 
 
-@register
 class F1(_TwoClasses):
     """The F1 score, 2 precision recall / (precision + recall), from scores (N, 2).
 
@@ -400,7 +396,6 @@ class F1(_TwoClasses):
         return 2 * hits / (2 * hits + alarms + misses) if hits else 0.0
 
 
-@register
 class MCC(_TwoClasses):
     """Matthews correlation coefficient, scores (N, 2): 1 all correct, 0 chance, -1 all wrong.
 
@@ -421,7 +416,6 @@ class MCC(_TwoClasses):
         return (right * hits - misses * alarms) / math.sqrt(sums[sums != 0].prod())
 
 
-@register
 class PCC(_Table):
     """The multiclass Matthews correlation; for two classes, it equals MCC.
 
@@ -437,7 +431,6 @@ class PCC(_Table):
         return (table.trace() * n - predicted @ right) / math.sqrt(spread) if spread else math.nan
 
 
-@register
 @alias("ce")
 class CrossEntropy(EvalMetric):
     """The mean of -log(probability of the label), predictions (N, C)."""
@@ -453,7 +446,6 @@ class CrossEntropy(EvalMetric):
         return -numpy.log(pred[numpy.arange(len(label)), label] + self.eps).sum(), len(label)
 
 
-@register
 @alias("nll_loss")
 class NegativeLogLikelihood(CrossEntropy):
     """CrossEntropy under another name."""
@@ -462,7 +454,6 @@ class NegativeLogLikelihood(CrossEntropy):
         super().__init__(eps, name, output_names, label_names)
 
 
-@register
 class Perplexity(EvalMetric):
     """The exponential of the mean cross-entropy; labels equal to `ignore_label` are skipped."""
 
@@ -497,7 +488,6 @@ class _Distance(EvalMetric):
         return self.distance(label - pred), 1
 
 
-@register
 class MAE(_Distance):
     """The mean of |label - pred|, averaged over batches."""
 
@@ -506,7 +496,6 @@ class MAE(_Distance):
         return numpy.abs(difference).mean()
 
 
-@register
 class MSE(_Distance):
     """The mean of (label - pred)^2, averaged over batches."""
 
@@ -515,7 +504,6 @@ class MSE(_Distance):
         return (difference**2).mean()
 
 
-@register
 class RMSE(_Distance):
     """The root mean square of label - pred, averaged over batches."""
 
@@ -545,7 +533,6 @@ class _Moments:
         return ab / math.sqrt(aa * bb) if aa * bb else math.nan
 
 
-@register
 @alias("pearsonr")
 class PearsonCorrelation(EvalMetric):
     """Pearson's correlation of labels and predictions.
@@ -587,7 +574,6 @@ class PearsonCorrelation(EvalMetric):
             self.global_sum_metric = self.global_moments.correlation() * self.global_num_inst
 
 
-@register
 class Loss(EvalMetric):
     """The mean of the predictions, which are losses; labels are ignored."""
 
@@ -599,14 +585,18 @@ class Loss(EvalMetric):
             self.add_up(float(pred.sum()), pred.size)
 
 
-@register
 class Torch(Loss):
     """Loss under another name."""
 
 
-@register
 class Caffe(Loss):
     """Loss under another name."""
+
+
+for _name, _kind in list(globals().items()):
+    is_metric = isinstance(_kind, type) and issubclass(_kind, EvalMetric)
+    if is_metric and not _name.startswith("_") and _kind is not EvalMetric:
+        register(_kind)
 
 
 class CustomMetric(EvalMetric):

@@ -351,7 +351,6 @@ def states_in(state):
 
 
 # -- the rules -------------------------------------------------------------------------
-@register
 class SGD(Optimizer):
     """Stochastic gradient descent: w -= lr (g + wd w).
 
@@ -373,7 +372,6 @@ class SGD(Optimizer):
         return weight + m, m
 
 
-@register
 class NAG(SGD):
     """Nesterov's accelerated gradient: SGD with a look-ahead of one momentum step.
 
@@ -391,7 +389,6 @@ class NAG(SGD):
         return weight + (m * self.momentum - step), m
 
 
-@register
 class Adam(Optimizer):
     """Steps by the mean of the gradients over the root of the mean of their squares.
 
@@ -430,7 +427,6 @@ class Adam(Optimizer):
         return weight - mean * lr / (sqrt(var) + self.epsilon), mean, var
 
 
-@register
 class AdamW(Adam):
     """Adam with decoupled weight decay: w -= lr (step + wd w).
 
@@ -462,7 +458,6 @@ class AdamW(Adam):
         return weight - (step + weight * wd) * lr, mean, var
 
 
-@register
 class RMSProp(Optimizer):
     """Steps by the gradient over the root of the mean of its squares.
 
@@ -506,7 +501,6 @@ class RMSProp(Optimizer):
         return weight, n, *rest
 
 
-@register
 class AdaGrad(Optimizer):
     """Steps by the gradient over the root of the sum of all its squares.
 
@@ -527,7 +521,6 @@ class AdaGrad(Optimizer):
         return weight - (step + weight * wd) * lr, history
 
 
-@register
 class AdaDelta(Optimizer):
     """Steps of the size of earlier steps, so that no learning rate is needed.
 
@@ -554,7 +547,6 @@ class AdaDelta(Optimizer):
         return weight - (step + weight * wd), acc_g, acc_delta
 
 
-@register
 class Adamax(Optimizer):
     """Adam with the largest gradient in place of the root of the mean of squares.
 
@@ -583,7 +575,6 @@ class Adamax(Optimizer):
         return weight - step, mean, top
 
 
-@register
 class Nadam(Adam):
     """Adam with Nesterov momentum, which increases over time.
 
@@ -627,7 +618,6 @@ class Nadam(Adam):
         return weight - step / (sqrt(var * of_var) + self.epsilon), mean, var
 
 
-@register
 class FTML(Optimizer):
     """Steps that follow the best weight for all gradients so far.
 
@@ -659,7 +649,6 @@ class FTML(Optimizer):
         return -z / new, new, v, z
 
 
-@register
 class Ftrl(Optimizer):
     """Follow the regularized leader: small accumulated gradients set weights to exactly 0.
 
@@ -683,7 +672,6 @@ class Ftrl(Optimizer):
         return where(maximum(abs_(z) - self.lamda1, 0.0), step, zeros_like(step)), z, new
 
 
-@register
 class Signum(Optimizer):
     """Steps of constant size: lr times the sign of the mean gradient.
 
@@ -708,7 +696,6 @@ class Signum(Optimizer):
         return weight + (sign(m) - weight * self.wd_lh) * lr, m
 
 
-@register
 class LAMB(Adam):
     """Adam with steps proportional to each weight's norm, for large batches.
 
@@ -765,7 +752,6 @@ def norm_of(array):
     return sqrt(sum_(square(reshape(array, shape=(-1,))), axis=0, keepdims=True))
 
 
-@register
 class LARS(SGD):
     """SGD with steps proportional to each weight's norm, for large batches.
 
@@ -814,7 +800,6 @@ class LARS(SGD):
         return super().apply(weight, grad, [state * change for state in states], numbers)
 
 
-@register
 class DCASGD(Optimizer):
     """Delay-compensated SGD, for gradients of an older weight.
 
@@ -843,7 +828,6 @@ class DCASGD(Optimizer):
         return weight + m, weight, m
 
 
-@register
 class SGLD(Optimizer):
     """Stochastic gradient Langevin dynamics: the weights are samples from the posterior.
 
@@ -853,17 +837,14 @@ class SGLD(Optimizer):
 
     def update(self, index, weight, grad, state):
         """Update one weight, uncompiled because it draws random numbers."""
-        self._update_count(index)
-        lr, wd = self._get_lr(index), self._get_wd(index)
-        grad = self._gradient(weight, grad) * self.rescale_grad
-        if self.clip_gradient:
-            grad = clip(grad, -self.clip_gradient, self.clip_gradient)
-        step = (grad + weight.detach() * wd) * (lr / 2)
-        noise = nd.random.normal(0, math.sqrt(lr), weight.shape, weight.dtype, weight.context)
-        overwrite(weight, (weight.detach() - step + noise).data)
+        super().update(index, weight, grad, state)
+
+    def rule(self, weight, grad, lr, wd):
+        """Compute one step."""
+        noise = nd.random.normal(0, 1, weight.shape, weight.dtype, weight.context) * sqrt(lr)
+        return (weight - (grad + weight * wd) * (lr / 2) + noise,)
 
 
-@register
 class GroupAdaGrad(AdaGrad):
     """AdaGrad with one rate per row of a weight, such as a word's embedding.
 
@@ -897,7 +878,6 @@ class GroupAdaGrad(AdaGrad):
         return rates
 
 
-@register
 class LBSGD(SGD):
     """SGD for large batches: accumulate the gradients of several updates, with a warm-up.
 
@@ -961,11 +941,13 @@ class LBSGD(SGD):
         return 1 + (self.batch_scale - 1) * (n / last) ** power
 
 
-@register
 class ccSGD(SGD):
     """`SGD` under its old name."""
 
 
+for _kind in list(globals().values()):
+    if isinstance(_kind, type) and issubclass(_kind, Optimizer) and _kind is not Optimizer:
+        register(_kind)
 contrib = SimpleNamespace(GroupAdaGrad=GroupAdaGrad)  # as in MXNet
 
 

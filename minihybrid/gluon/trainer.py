@@ -366,7 +366,9 @@ class Trainer(metaclass=CheckedCall):
     def _step(self, k, copies):
         """Update the copies with index k, in one compiled call if the optimizer is a rule."""
         opt, indices = self._optimizer, list(copies)
-        self._grow(k)
+        while len(self._updaters) <= k:
+            self._updaters.append(Updater(opt))
+            self._counts.append({})
         opt._index_update_count = self._counts[k]
         updater = self._updaters[k]
         weights = [
@@ -385,12 +387,6 @@ class Trainer(metaclass=CheckedCall):
         for weight, *_ in weights:
             weight._preserve()  # for a retained tape
         self._update_for((k, *indices), weights, numbers)(numbers)
-
-    def _grow(self, k):
-        """Create states and counts for the copies with index k."""
-        while len(self._updaters) <= k:
-            self._updaters.append(Updater(self._optimizer))
-            self._counts.append({})
 
     def _update_for(self, key, weights, numbers):
         """Return the compiled update for these weights and the current settings."""

@@ -9,6 +9,7 @@ Defines: `split_data`, `split_and_load`, `clip_global_norm`, `download`, `check_
 import hashlib
 import os
 import warnings
+from itertools import pairwise
 
 import numpy as np
 
@@ -50,12 +51,9 @@ def split_data(data, num_slice, batch_axis=0, even_split=True):
             f"split_data: {size} samples of shape {data.shape} can't be split into {num_slice} "
             f"equal parts; use a batch size that {num_slice} divides, or even_split=False"
         )
-    parts = np.array_split(np.arange(size), num_slice)
-    ends = np.cumsum([len(part) for part in parts])
-    return [
-        data.slice_axis(axis=batch_axis, begin=int(end) - len(part), end=int(end))
-        for part, end in zip(parts, ends, strict=True)
-    ]
+    step, rest = divmod(size, num_slice)
+    cuts = [i * step + min(i, rest) for i in range(num_slice + 1)]
+    return [data.slice_axis(axis=batch_axis, begin=a, end=b) for a, b in pairwise(cuts)]
 
 
 def split_and_load(data, ctx_list, batch_axis=0, even_split=True):

@@ -25,7 +25,7 @@ import numpy as np
 from minihybrid.core.checked_call import CheckedCall, signed
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
-from minihybrid.core.op import AttrError, HybridError, ShapeError, described
+from minihybrid.core.op import AttrError, HybridError, ShapeError, described, unfit
 from minihybrid.gluon.optimizer import Optimizer, get_updater
 
 # Single-process kinds: MXNet sums on different devices, with the same results.
@@ -142,10 +142,8 @@ class KVStore(metaclass=CheckedCall):
     def set_optimizer(self, optimizer):
         """Treat pushed values as gradients from now on: each is a step of the optimizer."""
         if not isinstance(optimizer, Optimizer):
-            raise AttrError(
-                f"KVStore.set_optimizer: optimizer={described(optimizer)}, but an optimizer is "
-                "needed, such as mx.optimizer.SGD()"
-            )
+            need = "an optimizer is needed, such as mx.optimizer.SGD()"
+            raise unfit("KVStore.set_optimizer", "optimizer", optimizer, need)
         self._updater = get_updater(optimizer)
 
     @staticmethod
@@ -308,9 +306,7 @@ def _pairs(method, key, value):
     for name, entry in zip(keys, values, strict=True):
         arrays = list(entry) if isinstance(entry, (list, tuple)) else [entry]
         if not isinstance(name, (str, int)):
-            raise AttrError(
-                f"KVStore.{method}: key={described(name)}, but a text or a number is needed"
-            )
+            raise unfit(f"KVStore.{method}", "key", name, "a text or a number is needed")
         if not arrays or not all(isinstance(a, NDArray) for a in arrays):
             raise AttrError(
                 f"KVStore.{method}: {described(entry)} is given for the key {name!r}, but an "

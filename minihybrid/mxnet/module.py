@@ -28,7 +28,7 @@ from minihybrid.core.files import FileError, parsed_json
 from minihybrid.core.hooks import INITIALIZERS, own_names
 from minihybrid.core.initial import Uniform
 from minihybrid.core.nd import NDArray
-from minihybrid.core.op import AttrError, HybridError, ShapeError, checked, described, length
+from minihybrid.core.op import AttrError, HybridError, ShapeError, checked, described, length, unfit
 from minihybrid.core.sym import Symbol
 from minihybrid.gluon.metric import EvalMetric
 from minihybrid.gluon.metric import create as create_metric
@@ -87,10 +87,8 @@ class Module(metaclass=CheckedCall):
         fixed_param_names=None,
     ):
         if not isinstance(symbol, Symbol):
-            raise AttrError(
-                f"Module: symbol={described(symbol)}, but a symbol is needed, as sym.SoftmaxOutput "
-                "gives it, or a net that is called with one"
-            )
+            need = "a symbol is needed, such as sym.SoftmaxOutput's, or a net called with one"
+            raise unfit("Module", "symbol", symbol, need)
         self.symbol, self.logger = symbol, logger
         contexts = context if isinstance(context, (list, tuple)) else [context]
         self._contexts = [check_context(c) for c in contexts]
@@ -212,9 +210,7 @@ class Module(metaclass=CheckedCall):
         n, share = len(self._contexts), round(self._batch_size / len(self._contexts))
         ends = [min(share * (k + 1), self._batch_size) for k in range(n - 1)]
         begins = [0, *ends]
-        self._slices = [
-            slice(*pair) for pair in zip(begins, [*ends, self._batch_size], strict=True)
-        ]
+        self._slices = list(map(slice, begins, [*ends, self._batch_size]))
         if any(part.stop <= part.start for part in self._slices):
             raise ShapeError(
                 f"Module: a batch of {self._batch_size} samples does not reach for {n} devices; "
@@ -603,10 +599,8 @@ class Module(metaclass=CheckedCall):
         """Yield (index, batch) after computing its outputs."""
         self._need(method, "binded", "params_initialized")
         if not isinstance(data, DataIter):
-            raise AttrError(
-                f"Module.{method}: {described(data)} is given, but an iterator is needed, such as "
-                "mx.io.NDArrayIter"
-            )
+            need = "an iterator is needed, such as mx.io.NDArrayIter"
+            raise unfit(f"Module.{method}", "", data, need)
         if reset:
             data.reset()
         for nbatch, batch in enumerate(data):

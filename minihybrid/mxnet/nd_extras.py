@@ -15,7 +15,7 @@ from minihybrid.core.array import arrays as given_arrays
 from minihybrid.core.checked_call import signed
 from minihybrid.core.convert import OneElement
 from minihybrid.core.hooks import FACES
-from minihybrid.core.op import AttrError, ShapeError, boolean, checked, described
+from minihybrid.core.op import AttrError, ShapeError, boolean, checked, unfit
 from minihybrid.ops import OPS
 
 
@@ -47,9 +47,7 @@ def from_numpy(ndarray, zero_copy=True):
     if type(ndarray) is OneElement:
         ndarray = ndarray.view(np.ndarray)
     if type(ndarray) is not np.ndarray or ndarray.dtype.kind not in "biuf":
-        raise AttrError(
-            f"nd.from_numpy: {described(ndarray)} is given, but a NumPy array of numbers is needed"
-        )
+        raise unfit("nd.from_numpy", "", ndarray, "a NumPy array of numbers is needed")
     if zero_copy and not ndarray.flags.c_contiguous:
         raise AttrError("nd.from_numpy: the memory has gaps; pass zero_copy=False")
     return NDArray(ndarray if zero_copy else ndarray.copy())

@@ -32,7 +32,7 @@ from minihybrid.core.files import FileError, path_of, read_whole
 from minihybrid.core.fork_safe import ForkSafe
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
-from minihybrid.core.op import AttrError, HybridError, checked, described, integer
+from minihybrid.core.op import AttrError, HybridError, checked, described, integer, unfit
 from minihybrid.formats.foreign import replaces
 from minihybrid.gluon.data.vision.image import import_pillow, pixels
 
@@ -62,10 +62,7 @@ class MXRecordIO(metaclass=CheckedCall):
         self.is_open = False
         self.uri, self.flag = os.fspath(path_of(uri)), flag
         if flag not in ("r", "w"):
-            raise AttrError(
-                f"{type(self).__name__}: flag={described(flag)}, but 'r' (read) or 'w' (write) is "
-                "needed"
-            )
+            raise unfit(type(self).__name__, "flag", flag, "'r' (read) or 'w' (write) is needed")
         self.writable = flag == "w"
         self._locked = ForkSafe()  # a DataLoader's threads share the file
         self.open()
@@ -138,7 +135,7 @@ class MXRecordIO(metaclass=CheckedCall):
         """
         self._ready("write", True)
         if not isinstance(buf, BYTES):
-            raise AttrError(f"MXRecordIO.write: buf={described(buf)}, but bytes are needed")
+            raise unfit("MXRecordIO.write", "buf", buf, "bytes are needed")
         self._file.write(_framed(bytes(buf)))
 
     def read(self):

@@ -10,8 +10,11 @@ array([[1., 2., 3.],
 Not supported: functions that MXNet itself forwards to NumPy.
 """
 
-from builtins import bool  # np.bool is Python's
-from math import e, inf, nan, pi
+from builtins import bool as bool  # np.bool is Python's
+from math import e as e
+from math import inf as inf
+from math import nan as nan
+from math import pi as pi
 
 import numpy as _onp
 
@@ -19,34 +22,14 @@ from minihybrid.np.array import _Symbol, ndarray
 from minihybrid.np.compound import FUNCTIONS
 from minihybrid.np.creation import Creation, Random, array, reader
 from minihybrid.np.host import Linalg
-from minihybrid.np.rearrange import norm as _norm
 from minihybrid.ops.infix import Unknown as _Unknown
 
 newaxis = None
 float16, float32, float64 = _onp.float16, _onp.float32, _onp.float64
 uint8, int8, int32, int64 = _onp.uint8, _onp.int8, _onp.int32, _onp.int64
 bool_ = _onp.bool_
-
-__all__ = [
-    "FUNCTIONS",
-    "Space",
-    "array",
-    "bool",
-    "bool_",
-    "e",
-    "float16",
-    "float32",
-    "float64",
-    "inf",
-    "int32",
-    "int64",
-    "int8",
-    "nan",
-    "ndarray",
-    "newaxis",
-    "pi",
-    "uint8",
-]
+CONSTANTS = "e inf nan newaxis pi bool bool_ float16 float32 float64 uint8 int8 int32 int64"
+__all__ = ["FUNCTIONS", "Space", "array", "ndarray", *CONSTANTS.split()]
 
 
 class Space:
@@ -56,7 +39,7 @@ class Space:
 
     def __init__(self, reader, name):
         self._creation, self._name = Creation(reader), name
-        self.random, self.linalg = Random(reader), Linalg(_norm)
+        self.random, self.linalg = Random(reader), Linalg()
 
     def __getattr__(self, name):
         if name.startswith("__"):

@@ -20,9 +20,9 @@ from minihybrid.core.convert import dtype_of, to_numpy
 from minihybrid.core.op import AttrError, DTypeError, PlaceError, ShapeError
 from minihybrid.core.placement import copy_to
 from minihybrid.core.sym import Symbol, constant
-from minihybrid.np.functions import pair
-from minihybrid.np.public import as_method, guarded, kind_of, refuse_narrower
-from minihybrid.np.rearrange import FUNCTIONS, row_major
+from minihybrid.np.operands import pair
+from minihybrid.np.public import as_method, guarded, kind_of, refuse_narrower, row_major
+from minihybrid.np.rearrange import FUNCTIONS
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import naming
 
@@ -45,8 +45,8 @@ COMPARE = {
     "lt": ("less", "<"),
     "le": ("less_equal", "<="),
 }
-METHODS = """sum prod mean max min any all var std argmax argmin dot squeeze swapaxes
-    repeat take sort argsort cumsum round flip tile diag diagonal trace
+METHODS = """sum prod mean max min any all var std argmax argmin dot copy expand_dims squeeze
+    swapaxes repeat take sort argsort cumsum round flip tile diag diagonal trace
     broadcast_to""".split()
 
 
@@ -116,17 +116,9 @@ class Numpy:
         """Clip the elements to [min, max]."""
         return FUNCTIONS["clip"](self, min, max, out=out)
 
-    def copy(self, order="C"):
-        """Return a copy."""
-        return FUNCTIONS["copy"](self, order)
-
     def nonzero(self):
         """Return the indices of nonzero elements: one array per axis."""
         return FUNCTIONS["nonzero"](self)
-
-    def expand_dims(self, axis):
-        """Insert an axis of length 1."""
-        return FUNCTIONS["expand_dims"](self, axis)
 
     def part(self, key, shape):
         """Return `x[key]`, built of operators, with np's shapes and index arrays."""

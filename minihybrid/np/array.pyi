@@ -37,12 +37,8 @@ class Numpy:
         """Convert to a dtype. With copy=False, return this array if it has that dtype."""
     def clip(self: Same, min=None, max=None, out=None) -> Same:
         """Clip the elements to [min, max]."""
-    def copy(self: Same, order: Any = "C") -> Same:
-        """Return a copy."""
     def nonzero(self) -> tuple[Any, ...]:
         """Return the indices of nonzero elements: one array per axis."""
-    def expand_dims(self: Same, axis) -> Same:
-        """Insert an axis of length 1."""
     def part(self: Same, key, shape) -> Same:
         """Return `x[key]`, built of operators, with np's shapes and index arrays."""
     def __add__(self: Same, other) -> Same: ...
@@ -95,6 +91,10 @@ class Numpy:
         """Return the index of the smallest element, int64, by default in the flattened array."""
     def dot(a: Same, b) -> Same:
         """The product over the last axis of a and the last but one of b."""
+    def copy(a: Same, order: Any = "C") -> Same:
+        """Return a copy."""
+    def expand_dims(a: Same, axis) -> Same:
+        """Insert an axis of length 1."""
     def squeeze(a: Same, axis=None) -> Same:
         """Remove axes of length 1, by default all."""
     def swapaxes(a: Same, axis1, axis2) -> Same:

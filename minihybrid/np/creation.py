@@ -17,9 +17,8 @@ from minihybrid.core.op import AttrError, HybridError, ShapeError
 from minihybrid.core.placement import copy_to
 from minihybrid.core.tracing import is_direct
 from minihybrid.np.array import _Symbol, ndarray
-from minihybrid.np.functions import BOOLS
-from minihybrid.np.public import FUNCTIONS, guarded, lengths, on_tape, opened
-from minihybrid.np.rearrange import row_major
+from minihybrid.np.operands import BOOLS
+from minihybrid.np.public import FUNCTIONS, guarded, lengths, on_tape, opened, row_major
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import Unknown, Value, is_number, put
 from minihybrid.ops.np.names import filling
@@ -192,14 +191,6 @@ class Random:
         draws = draws if dtype is None else draws.astype(dtype)
         return put(name, draws, out)
 
-    def _arrays_only(self, name):
-        """Reject symbols, because the sample would be the same in every call."""
-        if self._reader() is _Symbol:
-            raise HybridError(
-                f"np.random.{name} inside a hybridized block: it draws once, now, not in every "
-                "call; draw outside and pass the array in, or use uniform or normal"
-            )
-
     def uniform(self, low=0.0, high=1.0, size=None, dtype=None, ctx=None, out=None):
         """Draw from the uniform distribution over [low, high)."""
         if (shape := self._size("uniform", size, low, high)) is not None:
@@ -230,7 +221,11 @@ class Random:
 
         Raises:  ShapeError if there aren't enough elements to draw without replacement.
         """
-        self._arrays_only("choice")
+        if self._reader() is _Symbol:
+            raise HybridError(
+                "np.random.choice inside a hybridized block: it draws once, now, not in every "
+                "call; draw outside and pass the array in, or use uniform or normal"
+            )
         n = a if isinstance(a, int) else len(a)
         if p is not None and len(p) != n:
             raise ShapeError(f"choice: {len(p)} probabilities are given for {n} elements")

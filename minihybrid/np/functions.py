@@ -12,56 +12,16 @@ import math
 
 import numpy as onp
 
-from minihybrid.core.convert import dtype_of
-from minihybrid.core.op import DTypeError, HybridError, ShapeError
-from minihybrid.np.public import FUNCTIONS, kind_of, lengths, public
+from minihybrid.core.op import ShapeError
+from minihybrid.np.operands import beside, in_dtype, pair, promote
+from minihybrid.np.public import FUNCTIONS, kind_of, lengths, public, publish
 from minihybrid.ops import OPS
-from minihybrid.ops.infix import Value, is_number, refuse_parameter, said_by
-from minihybrid.ops.np.names import is_whole, with_number
+from minihybrid.ops.infix import Value, is_number
 from minihybrid.ops.shapes import axes_of
 from minihybrid.ops.signatures import Called
 
+
 # -- unary -----------------------------------------------------------------------------
-ALIASES = {
-    "absolute": ("abs", "fabs"),
-    "degrees": ("rad2deg",),
-    "radians": ("deg2rad",),
-    "true_divide": ("divide",),
-    "mod": ("remainder",),
-    "max": ("amax",),
-    "min": ("amin",),
-}
-
-
-def in_dtype(name, function, dtype, *values):
-    """Return a function's result in a dtype: NumPy's `dtype=`.
-
-    Raises:  DTypeError if the values have another kind, or the function can't return
-             this dtype.
-    """
-    dtype = dtype_of(f"np.{name}", dtype)
-    for value in values:
-        kind = kind_of(value) if isinstance(value, Value) and dtype.kind != "b" else None
-        if kind is not None and not onp.can_cast(kind, dtype, "same_kind"):
-            raise DTypeError(
-                f"np.{name}: dtype={dtype} is of another kind than the {kind} of the input; "
-                f"convert it before, by astype('{dtype}')"
-            )
-    if dtype.kind == "b":  # a comparison: its inputs keep their dtypes
-        out = function(*values)
-    else:
-        out = function(
-            *(OPS["Cast"](v, dtype=dtype) if isinstance(v, Value) else v for v in values)
-        )
-    result_dtype = kind_of(out)
-    if result_dtype not in (None, dtype):
-        raise DTypeError(
-            f"np.{name}: dtype={dtype} is given, but the result is {result_dtype}; convert it "
-            f"afterwards, by astype('{dtype}')"
-        )
-    return out
-
-
 def _unary(name, op):
     plain = getattr(onp, name)
 
@@ -71,7 +31,7 @@ def _unary(name, op):
         return op.applied((x,), {}) if dtype is None else in_dtype(name, op, dtype, x)
 
     call.__name__, call.__doc__ = name, op.doc
-    public(call, names=ALIASES.get(name, ()))
+    public(call)
 
 
 for _name in """exp expm1 log log10 log2 log1p sqrt cbrt square reciprocal sin cos tan
@@ -82,72 +42,6 @@ for _name in """exp expm1 log log10 log2 log1p sqrt cbrt square reciprocal sin c
 
 
 # -- binary ----------------------------------------------------------------------------
-def pair(name, title=None):
-    """Return (apply, apply reversed) for a binary operation; an operand may be a scalar.
-
-    title:   the prefix of errors, by default the name.
-    """
-    title = title or name
-    both = OPS[f"_npi_{name}"]
-    by = OPS.get(f"_npi_{name}_scalar")
-    from_ = OPS.get(f"_npi_r{name}_scalar") or OPS.get(f"_npi_{MIRROR.get(name, name)}_scalar")
-
-    def method(with_scalar, is_reversed):
-        def apply(self, other):
-            try:
-                if not isinstance(other, Value):
-                    if with_scalar and is_number(other) and not isinstance(other, BOOLS):
-                        return with_scalar(self, scalar=other, is_int=is_whole(other))
-                    other = beside(self, other, title)
-                return both(other, self) if is_reversed else both(self, other)
-            except HybridError as error:
-                said_by(title, error)
-                raise
-
-        return apply
-
-    return method(by, False), method(from_, True)
-
-
-BOOLS = bool, onp.bool_
-MIRROR = {  # the comparison with swapped operands: x > 2 is 2 < x
-    "greater": "less",
-    "less": "greater",
-    "greater_equal": "less_equal",
-    "less_equal": "greater_equal",
-}
-
-
-def beside(value, other, name):
-    """Convert a scalar or a NumPy array to an operand for another value.
-
-    A scalar's dtype depends on that value (`with_number`).
-    """
-    if not is_number(other):
-        refuse_parameter(other, name)
-        return value.convert(other, name)
-    full, kind = OPS["_npi_full_like"], kind_of(value)
-    if isinstance(other, BOOLS):
-        return full(value, fill_value=other)
-    if kind is not None:
-        kind = with_number(kind, other, is_whole(other))
-        return full(value, fill_value=other, dtype=kind)
-    zeros = full(value, fill_value=0)  # a symbol; the sum infers its dtype at bind time
-    return OPS["_npi_add_scalar"](zeros, scalar=other, is_int=is_whole(other))
-
-
-def promote(value, *numbers):
-    """Promote the value to its result dtype with these scalars; `None` is ignored."""
-    for number in numbers:
-        kind = kind_of(value)
-        if number is None or isinstance(number, BOOLS) or kind is not None and kind.kind in "fV":
-            continue
-        is_int = is_whole(number)
-        if kind is None or with_number(kind, number, is_int) != kind:
-            value = OPS["_npi_multiply_scalar"](value, scalar=1, is_int=is_int)
-    return value
-
-
 def _binary(name):
     apply, apply_reversed = pair(name)
     plain = getattr(onp, name)
@@ -161,7 +55,7 @@ def _binary(name):
         return both(x1, x2) if dtype is None else in_dtype(name, both, dtype, x1, x2)
 
     call.__name__, call.__doc__ = name, OPS[f"_npi_{name}"].doc
-    public(call, names=ALIASES.get(name, ()))
+    public(call)
 
 
 for _name in """add subtract multiply true_divide mod power bitwise_and bitwise_or
@@ -196,48 +90,43 @@ def _operator(name, op):
 
     call.__name__, call.__doc__ = name, op.doc
     call.__wrapped__ = Called(op, more=())
-    public(call, names=ALIASES.get(name, ()))
+    public(call)
 
 
 for _name in "sum prod max min any all dot cumsum".split():
     _operator(_name, OPS[f"_np_{_name}"])
 for _name in "mean matmul".split():
     _operator(_name, OPS[f"_npi_{_name}"])
-dot, mean = FUNCTIONS["dot"], FUNCTIONS["mean"]
+_dot, _mean = FUNCTIONS["dot"], FUNCTIONS["mean"]
 
 
 # -- reductions ------------------------------------------------------------------------
-@public
 def var(a, axis=None, dtype=None, ddof=0, keepdims=False):
     """Return the variance over the axes."""
     return OPS["_npi_var"](a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
 
 
-@public
 def std(a, axis=None, dtype=None, ddof=0, keepdims=False):
     """Return the standard deviation over the axes."""
     return OPS["_npi_std"](a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
 
 
-@public
 def argmax(a, axis=None, keepdims=False):
     """Return the index of the largest element, int64, by default in the flattened array."""
     return OPS["_npi_argmax"](a, axis=axis, keepdims=keepdims)
 
 
-@public
 def argmin(a, axis=None, keepdims=False):
     """Return the index of the smallest element, int64, by default in the flattened array."""
     return OPS["_npi_argmin"](a, axis=axis, keepdims=keepdims)
 
 
-@public
 def average(a, axis=None, weights=None, returned=False):
     """Return the mean, weighted per element or along one axis. `returned` adds their sum."""
     old = lengths(a)
     axes_of("average", axis, len(old))
     if weights is None:
-        out = mean(a, axis=axis)
+        out = _mean(a, axis=axis)
         if not returned:
             return out
         ones = FUNCTIONS["full_like"](a, 1, dtype=kind_of(out))
@@ -265,14 +154,12 @@ def _along(axis, weights, old):
     return weights.reshape([n if i == axis % len(old) else 1 for i, n in enumerate(old)])
 
 
-@public
 def broadcast_to(array, shape):
     """Broadcast an array to a shape."""
     return OPS["_npi_broadcast_to"](array, shape=shape)
 
 
 # -- products --------------------------------------------------------------------------
-@public
 def tensordot(a, b, axes=2):
     """Contract pairs of axes: the last `axes` of a and the first of b, or two lists."""
     old_a, old_b = lengths(a), lengths(b)
@@ -287,30 +174,26 @@ def tensordot(a, b, axes=2):
     rows, cols = [old_a[i] for i in kept_a], [old_b[i] for i in kept_b]
     one = a.transpose(*kept_a, *left).reshape(math.prod(rows), inner)
     two = b.transpose(*right, *kept_b).reshape(inner, math.prod(cols))
-    return dot(one, two).reshape((*rows, *cols))
+    return _dot(one, two).reshape((*rows, *cols))
 
 
-@public
 def outer(a, b):
     """Return the outer product of two flattened arrays."""
     return a.reshape(-1, 1) * b.reshape(1, -1)
 
 
-@public
 def inner(a, b):
     """Return the inner product over the last axes, or the product with a scalar."""
     if () in (lengths(a), lengths(b)):
-        return dot(a, b)
+        return _dot(a, b)
     return tensordot(a, b, axes=([-1], [-1]))
 
 
-@public
 def vdot(a, b):
     """Return the inner product of two flattened arrays."""
-    return dot(a.reshape(-1), b.reshape(-1))
+    return _dot(a.reshape(-1), b.reshape(-1))
 
 
-@public
 def einsum(subscripts, *operands, optimize=False):
     """Sum products in Einstein notation: 'ij,jk->ik' is a matrix product.
 
@@ -319,7 +202,6 @@ def einsum(subscripts, *operands, optimize=False):
     return OPS["_npi_einsum"](*operands, subscripts=subscripts, optimize=int(optimize))
 
 
-@public(names=("round", "round_"))
 def around(x, decimals=0):
     """Round to `decimals` decimal places, with halves to even.
 
@@ -337,7 +219,6 @@ def around(x, decimals=0):
     return OPS["Cast"](near, dtype=kind) if kind is not None and kind.kind in "iu" else near
 
 
-@public
 def copysign(x1, x2):
     """Return |x1| with the sign of x2 (zeros are signed); integers become floats."""
     if not isinstance(x2, Value):
@@ -352,7 +233,9 @@ def copysign(x1, x2):
     return FUNCTIONS["where"](is_below, -size, size)
 
 
-@public
 def ldexp(x1, x2):
     """Return x1 * 2 ** x2."""
     return x1 * 2.0**x2
+
+
+publish(globals())

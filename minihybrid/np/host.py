@@ -278,13 +278,23 @@ def svd(a, full_matrices=False, compute_uv=True):
 _WHOLE_SVD = computed_by_numpy("np.linalg.svd", lambda a: tuple(onp.linalg.svd(a)))
 
 
+def norm(x, ord=None, axis=None, keepdims=False):
+    """Return the norm of a vector or matrix: `np.linalg.norm`."""
+    if axis is None and ord not in (None, "fro") and len(lengths(x)) != 1:
+        axis = tuple(range(len(lengths(x))))
+    flag = -1 if ord not in (None, "fro") else -2 if axis is None else 1
+    return OPS["_npi_norm"](
+        x, ord=2 if flag != -1 else ord, axis=axis, keepdims=keepdims, flag=flag
+    )
+
+
 class Linalg:
     """The functions of `np.linalg`."""
 
     def __getattr__(self, name):
         raise AttributeError(Unknown(name, "np.linalg", vars(self)))
 
-    def __init__(self, norm):
+    def __init__(self):
         for function in (norm, det, slogdet, inv, cholesky, solve, svd):
             name = function.__name__
             setattr(self, name, guarded(f"np.linalg.{name}", function))

@@ -1,7 +1,7 @@
 """Public functions of `mx.np`: names, arguments and errors.
 
-Defines: `FUNCTIONS`, all registered by `public`; `guarded`, which starts each error with the
-         public name; and properties of values: `lengths`, `kind_of`, `on_tape`.
+Defines: `FUNCTIONS`, all registered by `public` or `publish`; `guarded`, which starts each
+         error with the public name; and properties of values: `lengths`, `kind_of`, `on_tape`.
 
 Limits: NumPy arguments that a function doesn't support are rejected by name unless they
 have their default.
@@ -11,6 +11,7 @@ import functools
 import inspect
 import re
 from numbers import Real
+from types import FunctionType
 
 import numpy as onp
 
@@ -161,17 +162,36 @@ def _takes_out(function, out=None):
     """The signature of `out=`, which all these functions accept."""
 
 
-def public(function=None, *, names=()):
-    """Register a function under its name, and add `out=`."""
-    if function is None:
-        return functools.partial(public, names=names)
-    name = function.__name__.rstrip("_")
+ALIASES = {
+    "absolute": ("abs", "fabs"),
+    "degrees": ("rad2deg",),
+    "radians": ("deg2rad",),
+    "true_divide": ("divide",),
+    "mod": ("remainder",),
+    "around": ("round", "round_"),
+    "full_like": ("empty_like",),
+    "vstack": ("row_stack",),
+    "max": ("amax",),
+    "min": ("amin",),
+}
 
-    for public_name in (name, *names):
+
+def public(function):
+    """Register a function under its names, and add `out=`."""
+    name = function.__name__.rstrip("_")
+    for public_name in (name, *ALIASES.get(name, ())):
         call = guarded(f"np.{public_name}", function, parents=(_takes_out,), has_out=True)
         call.__name__ = call.__qualname__ = public_name
         FUNCTIONS[public_name] = call
     return FUNCTIONS[name]
+
+
+def publish(names):
+    """Register all functions that a module defines without an underscore, by its `globals()`."""
+    for name, value in list(names.items()):
+        is_own = isinstance(value, FunctionType) and value.__module__ == names["__name__"]
+        if is_own and not name.startswith("_"):
+            public(value)
 
 
 def as_method(name):
@@ -179,6 +199,12 @@ def as_method(name):
     call = guarded(f"ndarray.{name}", FUNCTIONS[name].__wrapped__, True, (_takes_out,), True)
     call.__name__ = call.__qualname__ = name
     return call
+
+
+def row_major(name, order):
+    """Reject memory orders other than row-major."""
+    if order not in ("C", "K", "A", None):
+        raise AttrError(f"{name}: order={order!r}, but memory is always row by row: order='C'")
 
 
 def lengths(a):

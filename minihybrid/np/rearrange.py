@@ -7,8 +7,9 @@ Not supported: lists of symbols as indices.
 import numpy as onp
 
 from minihybrid.core.op import AttrError, ShapeError, checked, integer, length
-from minihybrid.np.functions import BOOLS, beside, broadcast_to, promote
-from minihybrid.np.public import FUNCTIONS, kind_of, lengths, public
+from minihybrid.np.functions import broadcast_to
+from minihybrid.np.operands import BOOLS, beside, promote
+from minihybrid.np.public import FUNCTIONS, kind_of, lengths, public, publish, row_major
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value, is_number
 from minihybrid.ops.np.names import fitting
@@ -17,7 +18,6 @@ from minihybrid.ops.shapes import axis_of
 
 
 # -- shapes ----------------------------------------------------------------------------
-@public
 def reshape(a, newshape, reverse=False, order="C"):
     """Return the same elements with another shape; one length may be -1.
 
@@ -32,37 +32,31 @@ def reshape(a, newshape, reverse=False, order="C"):
     return transpose(op(transpose(a), newshape=newshape))
 
 
-@public
 def ravel(a, order="C"):
     """Flatten to one axis, in column-major order for order="F"."""
     return reshape(a, -1, order=order)
 
 
-@public
 def transpose(a, axes=None):
     """Permute the axes, by default in reverse."""
     return OPS["_np_transpose"](a, axes=axes)
 
 
-@public
 def swapaxes(a, axis1, axis2):
     """Exchange two axes."""
     return OPS["SwapAxis"](a, dim1=axis1, dim2=axis2)
 
 
-@public
 def moveaxis(a, source, destination):
     """Move axes to other positions. The others keep their order."""
     return OPS["_np_moveaxis"](a, source=source, destination=destination)
 
 
-@public
 def squeeze(a, axis=None):
     """Remove axes of length 1, by default all."""
     return OPS["_np_squeeze"](a, axis=axis)
 
 
-@public
 def expand_dims(a, axis):
     """Insert an axis of length 1."""
     return OPS["expand_dims"](a, axis=axis)
@@ -101,19 +95,16 @@ def _all_arrays(owner, seq):
     return [v if isinstance(v, Value) else like.convert(v, owner) for v in seq]
 
 
-@public
 def concatenate(seq, axis=0):
     """Concatenate arrays along an axis. `None` flattens them first."""
     return OPS["_npi_concatenate"](*_all_arrays("concatenate", seq), axis=axis)
 
 
-@public
 def append(arr, values, axis=None):
     """Append the second array to the first."""
     return OPS["_npi_concatenate"](*_all_arrays("append", (arr, values)), axis=axis)
 
 
-@public
 def stack(arrays, axis=0):
     """Join arrays along a new axis."""
     return OPS["_npi_stack"](*_all_arrays("stack", arrays), axis=axis)
@@ -124,7 +115,7 @@ def _stacking(name, doc):
         return OPS[f"_npi_{name}"](*_all_arrays(name, arrays))
 
     call.__name__, call.__doc__ = name, doc
-    public(call, names=("row_stack",) if name == "vstack" else ())
+    public(call)
 
 
 for _name in ("vstack", "hstack", "dstack", "column_stack"):
@@ -149,32 +140,27 @@ def _parts(name, ary, indices_or_sections, axis, equal):
     return [OPS["slice_axis"](ary, axis=axis, begin=a, end=max(a, b)) for a, b in cuts]
 
 
-@public
 def split(ary, indices_or_sections, axis=0):
     """Split into equal parts, or at the given indices."""
     return _parts("split", ary, indices_or_sections, axis, True)
 
 
-@public
 def array_split(ary, indices_or_sections, axis=0):
     """Like split, but the first parts may be longer by one."""
     return _parts("array_split", ary, indices_or_sections, axis, False)
 
 
-@public
 def vsplit(ary, indices_or_sections):
     """Split along the first axis."""
     return split(ary, indices_or_sections, 0)
 
 
-@public
 def hsplit(ary, indices_or_sections):
     """Split along the second axis, or a vector along its only axis."""
     return split(ary, indices_or_sections, min(len(lengths(ary)) - 1, 1))
 
 
 # -- selecting -------------------------------------------------------------------------
-@public
 def where(condition, x=None, y=None):
     """Select x where the condition isn't 0, else y. Each may be a scalar.
 
@@ -202,7 +188,6 @@ def where(condition, x=None, y=None):
     return OPS["_npi_where"](condition, x, y)
 
 
-@public
 def clip(a, a_min=None, a_max=None):
     """Clip a to [a_min, a_max]. `None` means no limit.
 
@@ -218,25 +203,16 @@ def clip(a, a_min=None, a_max=None):
     return OPS["clip"](a, a_min=low, a_max=onp.inf if a_max is None else a_max)
 
 
-def row_major(name, order):
-    """Reject memory orders other than row-major."""
-    if order not in ("C", "K", "A", None):
-        raise AttrError(f"{name}: order={order!r}, but memory is always row by row: order='C'")
-
-
-@public
 def zeros_like(a, dtype=None, order="C", ctx=None):
     """Return zeros with the shape of a."""
     return full_like(a, 0, dtype, order, ctx)
 
 
-@public
 def ones_like(a, dtype=None, order="C", ctx=None):
     """Return ones with the shape of a."""
     return full_like(a, 1, dtype, order, ctx)
 
 
-@public(names=("empty_like",))
 def full_like(a, fill_value=0, dtype=None, order="C", ctx=None):
     """Return a constant with the shape of a and, by default, its dtype."""
     row_major("full_like", order)
@@ -244,33 +220,28 @@ def full_like(a, fill_value=0, dtype=None, order="C", ctx=None):
     return out if ctx is None or a.level else out.as_in_context(ctx)
 
 
-@public
 def copy(a, order="C"):
     """Return a copy."""
     row_major("copy", order)
     return OPS["_np_copy"](a)
 
 
-@public
 def shape(a):
     """Return the length of each axis."""
     return a.shape
 
 
-@public
 def ndim(a):
     """Return the number of axes."""
     return a.ndim
 
 
-@public
 def size(a):
     """Return the number of elements."""
     return a.size
 
 
 # -- indexing and sorting --------------------------------------------------------------
-@public
 def take(a, indices, axis=None, mode="raise"):
     """Select elements at indices along an axis, by default of the flattened array."""
     if not isinstance(indices, Value):
@@ -288,87 +259,73 @@ def _sorting(name, kind, order):
         raise AttrError(f"{name}: order={order!r} names fields, which these arrays do not have")
 
 
-@public
 def sort(a, axis=-1, kind=None, order=None):
     """Sort along an axis. `axis=None` flattens first."""
     _sorting("sort", kind, order)
     return OPS["sort"](a, axis=axis)
 
 
-@public
 def argsort(a, axis=-1, kind=None, order=None):
     """Return the indices that would sort along an axis, int64."""
     _sorting("argsort", kind, order)
     return OPS["argsort"](a, axis=axis, dtype="int64")
 
 
-@public
 def flip(m, axis=None):
     """Reverse axes, by default all."""
     return OPS["_npi_flip"](m, axis=axis)
 
 
-@public
 def flipud(m):
     """Reverse the first axis."""
     return flip(m, 0)
 
 
-@public
 def fliplr(m):
     """Reverse the second axis."""
     return flip(m, 1)
 
 
-@public
 def roll(a, shift, axis=None):
     """Shift the elements cyclically by `shift`."""
     return OPS["_np_roll"](a, shift=shift, axis=axis)
 
 
-@public
 def repeat(a, repeats, axis=None):
     """Repeat each element along an axis, by default of the flattened array."""
     return OPS["repeat"](a, repeats=repeats, axis=axis)
 
 
-@public
 def tile(A, reps):
     """Tile the array along each axis."""
     return OPS["tile"](A, reps=reps)
 
 
-@public
 def diag(v, k=0):
     """Return the diagonal k of a matrix, or a matrix with a vector on its diagonal k."""
     return OPS["_np_diag"](v, k=k)
 
 
-@public
 def diagonal(a, offset=0, axis1=0, axis2=1):
     """Return the diagonal over two axes, as the last axis."""
     return OPS["_np_diagonal"](a, offset=offset, axis1=axis1, axis2=axis2)
 
 
-@public
 def trace(a, offset=0, axis1=0, axis2=1):
     """Return the sum of a diagonal."""
     return FUNCTIONS["sum"](diagonal(a, offset, axis1, axis2), axis=-1)
 
 
-@public
 def tril(m, k=0):
     """Return the lower triangle, with zeros elsewhere."""
     return OPS["_npi_tril"](m, k=k)
 
 
-@public
 def triu(m, k=0):
     """Return the upper triangle, with zeros elsewhere."""
     return swapaxes(tril(swapaxes(m, -1, -2), -k), -1, -2)  # MXNet's files have only tril
 
 
-@public
 def pad(x, pad_width, mode="constant", constant_values=0):
     """Pad the ends of axes with a constant, the edge or a reflection."""
     n = len(lengths(x))
@@ -380,7 +337,6 @@ def pad(x, pad_width, mode="constant", constant_values=0):
     return OPS["_npi_pad"](x, pad_width=pad_width, mode=mode, constant_value=constant_values)
 
 
-@public
 def meshgrid(*xi, indexing="xy"):
     """Return the coordinate arrays of a grid, one per vector, all of the same shape."""
     n = len(xi)
@@ -393,7 +349,6 @@ def meshgrid(*xi, indexing="xy"):
     return [broadcast_to(x, shape) for x in stood]
 
 
-@public
 def diff(a, n=1, axis=-1):
     """Return the n-th difference of adjacent elements."""
     n = checked("np.diff", "n", n, length)
@@ -406,11 +361,4 @@ def diff(a, n=1, axis=-1):
     return a if n else OPS["_np_copy"](a)
 
 
-def norm(x, ord=None, axis=None, keepdims=False):
-    """Return the norm of a vector or matrix: `np.linalg.norm`."""
-    if axis is None and ord not in (None, "fro") and len(lengths(x)) != 1:
-        axis = tuple(range(len(lengths(x))))
-    flag = -1 if ord not in (None, "fro") else -2 if axis is None else 1
-    return OPS["_npi_norm"](
-        x, ord=2 if flag != -1 else ord, axis=axis, keepdims=keepdims, flag=flag
-    )
+publish(globals())

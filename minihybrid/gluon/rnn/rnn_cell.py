@@ -13,6 +13,7 @@ import itertools
 from minihybrid.core import nd
 from minihybrid.core.block import Block, HybridBlock
 from minihybrid.core.hooks import own_names
+from minihybrid.core.layers import _Stack
 from minihybrid.core.op import AttrError, checked, count, described, length, shape
 from minihybrid.core.op import rate as probability
 from minihybrid.gluon.nn import LeakyReLU
@@ -249,18 +250,8 @@ class GRUCell(_Gates):
 
 
 # -- composite cells -------------------------------------------------------------------
-class _Stacked:
+class _Stacked(_Stack):
     """The base class of both stacks: the output of one cell is the input of the next."""
-
-    def add(self, cell):
-        """Append a cell."""
-        self.register_child(cell)
-
-    def __len__(self):
-        return len(self._children)
-
-    def __getitem__(self, i):
-        return list(self._children.values())[i]
 
     def state_info(self, batch_size=0):
         """Return the shape and layout of the states of all cells."""
