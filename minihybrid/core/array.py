@@ -211,7 +211,7 @@ class NDArray(Value):
         if isinstance(other, np.ndarray):
             return NDArray(copy_to(to_numpy(op, other, self.data.dtype), self.context))
         raise AttrError(
-            f"{op}: an NDArray and a {type(other).__name__} do not "
+            f"{op}: an NDArray and {described(other)} do not "
             "combine; make an array of it with nd.array(...)"
         )
 

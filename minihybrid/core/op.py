@@ -59,7 +59,7 @@ class HybridError(RuntimeError):
         while call := calls[-1].tb_next if calls else self.__traceback__:
             calls.append(call)
         for call in reversed(calls):
-            if not call.tb_frame.f_globals.get("__name__", "").startswith("minihybrid."):
+            if not re.match(r"minihybrid(_course)?\.", call.tb_frame.f_globals.get("__name__", "")):
                 filtered = TracebackType(filtered, call.tb_frame, call.tb_lasti, call.tb_lineno)
         shell = sys.modules["IPython"].get_ipython()
         return shell.InteractiveTB.structured_traceback(type(self), self, filtered)
@@ -720,7 +720,7 @@ def _short(value):
 def described(value):
     """Return a value and its type as text for an error message."""
     kind = "class" if isinstance(value, type) else type(value).__name__
-    return f"{_short(value)} ({'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind})"
+    return f"{_short(value)} ({'an' if re.match('[aeio]|nd', kind, re.I) else 'a'} {kind})"
 
 
 def unfit(owner, name, value, need):

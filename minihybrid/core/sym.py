@@ -196,7 +196,7 @@ class Symbol(Value):
     def convert(self, other, op):
         """Raise: a symbol combines only with symbols and Python scalars."""
         raise TraceError(
-            f"{op}: a Symbol and a {type(other).__name__} do not combine{user_line()}; hand "
+            f"{op}: a Symbol and {described(other)} do not combine{user_line()}; hand "
             "arrays to a hybrid block as parameters or constants (params.get_constant)"
         )
 

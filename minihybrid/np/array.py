@@ -17,7 +17,7 @@ import numpy as onp
 from minihybrid.core.array import STATE, NDArray, look_up, places
 from minihybrid.core.checked_call import signed
 from minihybrid.core.convert import dtype_of, to_numpy
-from minihybrid.core.op import AttrError, DTypeError, PlaceError, ShapeError
+from minihybrid.core.op import AttrError, DTypeError, PlaceError, ShapeError, described
 from minihybrid.core.placement import copy_to
 from minihybrid.core.sym import Symbol, constant
 from minihybrid.np.operands import pair
@@ -198,7 +198,7 @@ class ndarray(Numpy, NDArray):
             kind = other.dtype if other.dtype.kind in "biufV" else "float32"
             return self.on_device(to_numpy(op, other, kind))
         raise AttrError(
-            f"{op}: an np.ndarray and a {type(other).__name__} do not "
+            f"{op}: an np.ndarray and {described(other)} do not "
             "combine; make an array of it with np.array(...)"
         )
 

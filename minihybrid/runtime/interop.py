@@ -50,7 +50,7 @@ def from_dlpack(x: Any) -> NDArray:
         if not isinstance(x, type) and hasattr(x, "__cuda_array_interface__"):
             return NDArray(_from_cuda(x, x.__cuda_array_interface__))
         raise AttrError(
-            f"from_dlpack: a {type(x).__name__} has no __dlpack__ method; "
+            f"from_dlpack: {described(x)} has no __dlpack__ method; "
             "make an array of it with nd.array(...)"
         )
     kind, number = x.__dlpack_device__()

@@ -173,7 +173,7 @@ ANSWERS = {
             (pad_to(lambda n, sizes: min(s for s in (*sizes, 16) if s > n)), "for 2 rows"),
             (pad_to(fill=1), "aren't zero"),
             (pad_to(dtype="float32"), "the dtype is float32"),
-            (pad_to(limit=False), "there's no ValueError"),
+            (pad_to(limit=False), "a ValueError is needed"),
             (lambda x, sizes: x[:1], "for 1 row and the sizes [8, 2, 4], the shape is (1, 3)"),
         ],
     ),

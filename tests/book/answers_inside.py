@@ -432,7 +432,8 @@ ANSWERS = {
     "23.3": (
         (-(2**63), "wrap_add"),
         [
-            ((2**63 - 1, "wrap_add"), "one less than that"),
+            ((2**63, "wrap_add"), "one less than that"),
+            ((2**63 - 1, "wrap_add"), "saturate"),
             ((0, "wrap_add"), "wrap around"),
             ((-(2**63), "wrap"), "one for each operator"),
         ],

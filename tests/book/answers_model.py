@@ -56,7 +56,7 @@ ANSWERS = {
             (lambda net, x: False, "looks one character ahead, with 2 positions"),
             (lambda net, x: leaks(net, x, cut=None), "looks back only, with 2 positions"),
             (lambda net, x: leaks(net, x, copies=False), "change a copy"),
-            (lambda net, x: leaks(net, x, answer=str), "True or False is needed"),
+            (lambda net, x: leaks(net, x, answer=str), "must be True or False"),
         ],
     ),
     "35.3": (

@@ -198,7 +198,7 @@ WRONG = {  # what is changed in a step's text -> what is said
     (1, "return add(self, other)", "return add(other, self)"): "`x + y` passes",
     (1, "self, inputs, attrs)", "self, inputs, {})"): "attributes are lost",
     (1, "self, inputs, attrs)", "self, [*inputs], attrs)"): "gets a list of 1 instead of the tuple",
-    (1, "**attrs).shape", "**attrs)"): "Op.infer must return tuple, but it returns a ndarray",
+    (1, "**attrs).shape", "**attrs)"): "Op.infer must return tuple, but it returns an ndarray",
     (1, "else add_number(self, scalar=other)", "else add(self, other)"): "`x + 3` raises",
     (2, "STATE.recording = False", "pass"): "STATE.recording is still set",
     (2, "if STATE.recording and any(", "if any("): "outside of record(), x * 2 remembers",
@@ -237,7 +237,7 @@ WRONG = {  # what is changed in a step's text -> what is said
         5,
         "return [new[h] for h in graph.heads]",
         "return new[graph.heads[0]]",
-    ): "but it returns a NDArray",
+    ): "but it returns an NDArray",
     (6, "    return Graph(seen", "    graph.nodes[-1].inputs = ()\n    return Graph(seen"): (
         "cse changes its argument"
     ),
@@ -259,7 +259,7 @@ WRONG = {  # what is changed in a step's text -> what is said
     (8, "self.graph", "graph"): "`graph` of a block, its most recent trace",
     (8, "self.plans is None or x.level > 0", "self.plans is None"): "has no attribute 'data'",
     (8, 'return NDArray(y).made_by(plan_op, inputs, {"back": back})', "return y"): (
-        "but it returns a ndarray"
+        "but it returns an ndarray"
     ),
     (9, "json.dumps(v)", "str(v)"): None,
     (9, "k: json.dumps(v)", "k: v"): "their values must be strings",

@@ -563,7 +563,7 @@ ANSWERS = {
     "1.2": (
         trace_error,
         [
-            (lambda: mx.nd.ones(2) * mx.nd.ones(2), "it returned a NDArray"),
+            (lambda: mx.nd.ones(2) * mx.nd.ones(2), "it returned an NDArray"),
             (lambda: mx.sym.var("price") * mx.sym.var("b"), "it returned a Symbol"),
             (lambda: pricee * 2, "run the cells above"),
         ],
@@ -848,7 +848,7 @@ ANSWERS = {
                 "differ in the last bit, it returns True",
             ),
             (same_weights, "differ where x is 0, it returns False"),
-            (lambda *args: same_answers(*args, np.equal), "expected True or False"),
+            (lambda *args: same_answers(*args, np.equal), "must be True or False"),
             (lambda block, other, x: block is other, "for two equal layers, it returns False"),
         ],
     ),
@@ -1077,16 +1077,93 @@ ANSWERS |= answers_schedules.ANSWERS | answers_effects.ANSWERS | answers_devices
 NO_FUNCTIONS = {"12.3", "17.3", "24.1", "29.6"}  # an operator, a compiled kernel, a class
 
 
+def rewritten(number, old, new):
+    """The right answer to an exercise, a function, with its results in another form."""
+    right = ANSWERS[number][0]
+
+    def function(*args):
+        result = right(*args)
+        return new(result) if isinstance(result, old) else result
+
+    return function
+
+
+def by_texts(lines):
+    """Exercise 1.3 by replacing texts, which also finds `s` in `s1`."""
+    known = {}
+    for name, expression in (line.split(" = ") for line in lines):
+        for old, new in known.items():
+            expression = expression.replace(old, new)
+        known[name] = f"({expression})"
+    return known[name]
+
+
 @pytest.mark.parametrize(
-    "number, answer", [("8.5", (True, True, False)), ("16.1", (3, 1)), ("2.1", "48 bytes")]
+    "number, answer",
+    [
+        ("0.3", np.float32([1.5, 0.5])),
+        ("0.3", (mx.nd.array(1.5), np.float16(0.5))),
+        ("2.1", "48 bytes"),
+        ("3.3", rewritten("3.3", int, np.int64)),
+        ("8.1", rewritten("8.1", dict, lambda costs: {k: np.float32(costs[k]) for k in costs})),
+        ("8.4", rewritten("8.4", float, np.float32)),
+        ("8.5", (True, True, False)),
+        ("8.5", np.array([True, True, False])),
+        ("9.3", rewritten("9.3", bool, lambda same: mx.nd.array(same, dtype="bool"))),
+        ("11.3", rewritten("11.3", tuple, list)),
+        ("14.1", [np.array(shape) for shape in ((4, 15), (2, 4), (4, 5), (2, 3, 4))]),
+        ("16.1", (3, 1)),
+        ("29.1", (mx.nd.array(4), np.array(5))),
+        ("33.1", ("2,048", "256", "16777216")),
+        ("33.2", rewritten("33.2", float, mx.nd.array)),
+        ("33.4", rewritten("33.4", float, np.array)),
+        ("35.2", rewritten("35.2", bool, np.bool_)),
+    ],
 )
 def test_a_right_answer_may_come_in_another_form(number, answer):
-    assert mx.check(number, answer).right
+    verdict = mx.check(number, answer)
+    assert verdict.right, verdict
 
 
-@pytest.mark.parametrize("number, answer", [("8.5", (False, True, False)), ("2.1", "48 kernels")])
-def test_another_form_of_a_wrong_answer_is_still_wrong(number, answer):
-    assert not mx.check(number, answer).right
+def test_several_answers_are_a_tuple_and_a_number_may_have_spaces():
+    assert mx.check(" 29.1 ", 4, 5).right
+    assert mx.exercises() is mx.exercises
+
+
+@pytest.mark.parametrize(
+    "number, answer, words",
+    [
+        ("0.3", (True, False), "a loss must be a number, but is True"),
+        ("1.2", lambda: mx.sym.var("x") * np.ones(2), "is about another TraceError"),
+        ("1.3", by_texts, "isn't an expression"),
+        ("2.1", "48 kernels", "is the text '48 kernels': hand in the number without 'kernels'"),
+        ("2.1", {48}, "the number of bytes is a set, but must be a number or a text"),
+        ("3.2", lambda F, x: [x.sum(axis=0)], "must return an NDArray, but it returns a list of 1"),
+        ("8.5", (False, True, False), "is not False"),
+        ("29.1", "4, 5", "expected 2 values, in a tuple (how often"),
+        ("29.1", (4, None), "the number of plans is a NoneType, but must be a number or a text"),
+        ("29.4", lambda x, sizes: sizes.sort() or ANSWERS["29.4"][0](x, sizes), "list of sizes"),
+        ("30.3", lambda f, x, v: x.asnumpy(), "an ndarray of shape (3,), but one NDArray is"),
+        ("33.1", (2048, 256, 16777217), "for float32 is not 16777217"),
+        ("33.4", lambda batches, share: "0.5", "the scale must be a number, but is the text '0.5'"),
+        ("35.4", lambda *args: args, "an array of shape (4,), but is a tuple of 6"),
+        ("36.4", lambda steps, results: ["a.1"], "a set of names, but got a list of 1"),
+        ("37.3", lambda: 3, "the function returned 3; choose a number of rows"),
+        ("37.4", lambda *args: exit(3), "ends Python: SystemExit: 3"),
+    ],
+)
+def test_another_form_of_a_wrong_answer_is_still_wrong(number, answer, words):
+    verdict = mx.check(number, answer)
+    assert not verdict.right and words in verdict.sentence, verdict
+
+
+def long_error(*args):
+    raise ValueError("x" * 9999)
+
+
+@pytest.mark.parametrize("answer", ["x" * 9999, 10**999, long_error])
+def test_a_long_answer_has_a_short_verdict(answer):
+    assert all(len(mx.check(number, answer).sentence) < 1000 for number in ("2.1", "29.4", "1.2"))
 
 
 def raising(*args, **kwargs):

@@ -206,6 +206,11 @@ def test_a_function_takes_arguments_by_name():
         f(x, w=1)
 
 
+def test_only_a_function_can_be_hybridized():
+    with pytest.raises(mx.AttrError, match=r"function: 3 \(an int\) is given, but a Python fun"):
+        mx.function(3)
+
+
 def test_the_plans_that_calls_use_are_kept():
     f = mx.function(lambda x, size: nd.tile(x, reps=(size,)), target="numpy")
     x, y = ones(2), ones(3)

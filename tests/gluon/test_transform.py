@@ -157,7 +157,13 @@ def test_what_is_recorded_outside_stays_on_the_tape():
             HybridError,
             "jvp: the function's gradient ignores the cotangent, as that of an output layer does",
         ),
+        (
+            lambda: mx.jvp(lambda x: x, nd.ones(2), [nd.ones(2)]),
+            AttrError,
+            r"jvp: inputs=.* \(an NDArray\), but a list .* is needed, such as \[x\]",
+        ),
         (lambda: mx.vjp(lambda x: x, 2.0), AttrError, "vjp: .*2.0"),
+        (lambda: mx.vmap(lambda x: x)(3), AttrError, r"vmap: 3 \(an int\) .*in_axes=None"),
         (
             lambda: mx.vmap(lambda x: x, in_axes=(0, 0))(nd.ones(2)),
             AttrError,

@@ -47,7 +47,7 @@ def hints():
 
 def _key(text, known, what):
     """Return the number of an exercise, without leading zeros."""
-    chapter, _, rest = str(text).partition(".")
+    chapter, _, rest = str(text).strip().partition(".")
     number = f"{chapter.lstrip('0') or '0'}.{rest}"
     if number not in known:
         same = [n for n in known if n.partition(".")[0] == number.partition(".")[0]]
@@ -56,12 +56,12 @@ def _key(text, known, what):
     return number
 
 
-def check(number, answer=None):
+def check(number, answer=None, *more):
     """Explain what's wrong with the answer to an exercise, or confirm that it's right.
 
     number:  as "02.3": the third exercise of chapter 02. The file of an assignment, as
              "1_autograd.ipynb": its visible tests run with what you have defined.
-    answer:  your answer; without one, the check says what it needs.
+    answer:  your answer; without one, the check says what it needs. Several are a tuple.
     Returns: a `Verdict`, whose text is a sentence.
 
     >>> check("02.1", 24)
@@ -70,7 +70,7 @@ def check(number, answer=None):
     if str(number).endswith(".ipynb"):
         return assignment(number, sys._getframe(1).f_globals)
     key = _key(number, TABLE, "check")
-    verdict = TABLE[key](answer)
+    verdict = TABLE[key]((answer, *more) if more else answer)
     if verdict.right:
         exercises.note(key)
     return verdict
@@ -126,6 +126,10 @@ class Exercises:
             chapters.setdefault(number.partition(".")[0], []).append(number)
         for chapter, numbers in chapters.items():
             yield f"{int(chapter):02}", [(n, n in done) for n in numbers]
+
+    def __call__(self):
+        """Return the table itself."""
+        return self
 
     def __repr__(self):
         lines = [

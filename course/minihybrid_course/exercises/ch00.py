@@ -6,34 +6,34 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 
 import math
 
-from minihybrid_course.exercises.judging import Exercise, kind, need
+from minihybrid_course.exercises.judging import Exercise, kind, need, number, plain
 
 
 def two_losses(answer):
     """Check 0.3: lower with momentum, and not for a trivial reason."""
+    losses = plain(answer)
     need(
-        isinstance(answer, (tuple, list)) and len(answer) == 2,
+        isinstance(losses, tuple) and len(losses) == 2,
         f"expected two losses, without and with momentum, but got {kind(answer)}",
     )
-    numbers = all(isinstance(loss, (int, float)) and math.isfinite(loss) for loss in answer)
-    need(numbers, f"a loss is a finite number, but got {answer}")
-    plain, moving = answer
+    before, moving = (number(loss, "a loss") for loss in losses)
+    need(math.isfinite(before + moving), f"a loss is a finite number, but got {losses}")
     need(
-        plain != moving,
-        f"both losses are {plain}: the trainer didn't get the momentum, or you passed the same "
+        before != moving,
+        f"both losses are {before}: the trainer didn't get the momentum, or you passed the same "
         "loss twice",
     )
     need(
-        moving < plain,
-        f"{moving} with momentum is above {plain} without: they're in the wrong order, or "
+        moving < before,
+        f"{moving} with momentum is above {before} without: they're in the wrong order, or "
         "the second network didn't start from the same seed",
     )
     need(
-        plain < 2.5,
-        f"{plain} without momentum is worse than guessing, which gives 2.3: divide the summed "
+        before < 2.5,
+        f"{before} without momentum is worse than guessing, which gives 2.3: divide the summed "
         "loss by the number of images",
     )
-    return f"after five epochs the loss is {plain / max(moving, 1e-9):.1f} times lower"
+    return f"after five epochs the loss is {before / max(moving, 1e-9):.1f} times lower"
 
 
 EXERCISES = {

@@ -12,6 +12,7 @@ RECIPES = (  # small ones first
     (("s = a + b", "y = s * 2"), {"a": 3.0, "b": 4.0}),
     (("s = a + b", "t = s * s", "y = t * s"), {"a": 3.0, "b": 4.0}),
     (("a1 = a - b", "y = a - a1"), {"a": 3.0, "b": 4.0}),
+    (("s = a + b", "s1 = s * 2", "y = s1 - s"), {"a": 3.0, "b": 4.0}),
 )
 
 
@@ -39,7 +40,7 @@ def merged(function):
             f"for `{recipe}`, it returns `{text}`, which is {actual} rather than {expected['y']}: "
             "put each inserted expression in parentheses",
         )
-    return "one expression for each of five recipes, with the same result"
+    return "one expression for each of six recipes, with the same result"
 
 
 EXERCISES = {"1.3": Exercise("your function merge_lines(lines)", merged)}

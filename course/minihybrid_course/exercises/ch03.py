@@ -7,9 +7,10 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 import numpy as np
 
 from minihybrid.core import nd
+from minihybrid.core.array import NDArray
 from minihybrid.core.block import HybridBlock
 from minihybrid.gluon import nn
-from minihybrid_course.exercises.judging import Exercise, equal, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, equal, kind, need, number, tried
 
 
 def calls(function, value, active, times=1):
@@ -18,7 +19,10 @@ def calls(function, value, active, times=1):
     block = nn.HybridLambda(function)
     block.hybridize(active, backend="numpy")  # compiles nothing
     how = "hybridized" if active else "eager"
-    return [tried(f"{how}, the block", block, value).asnumpy() for _ in range(times)]
+    results = [tried(f"{how}, the block", block, value) for _ in range(times)]
+    for y in results:
+        need(isinstance(y, NDArray), f"{how}, it must return an NDArray, but it returns {kind(y)}")
+    return [y.asnumpy() for y in results]
 
 
 def draws_again(function):
@@ -123,7 +127,7 @@ def counts_traces(function):
             "you replaced hybrid_forward of the class Scaled, for all of its instances; "
             "set it on the instance instead",
         )
-        need(type(count) is int, f"with {text}, expected an integer, but got {kind(count)}")
+        count = number(count, f"with {text}, the result")
         expected = len({(x.shape, str(x.dtype)) for x in inputs})
         need(
             not (expected == ran + count == count),

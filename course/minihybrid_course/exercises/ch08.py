@@ -9,7 +9,7 @@ import io
 import math
 import time
 
-from minihybrid_course.exercises.judging import Exercise, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, kind, need, number, tried
 
 
 # -- timing --------------------------------------------------------------------------------
@@ -30,10 +30,11 @@ def averages(function):
             f"for {order!r}, expected the candidates {sorted(expected)}, but got {sorted(means)}",
         )
         for name, cost in expected.items():
+            mean = number(means[name], f"for {order!r}, the mean cost of {name}")
             need(
-                isinstance(means[name], (int, float)) and math.isclose(means[name], cost),
+                math.isclose(mean, cost, rel_tol=1e-6),
                 f"for {order!r}, the mean cost of {name} is {cost:g}, but you return "
-                f"{means[name]}: the call at position t costs 100 + t",
+                f"{mean}: the call at position t costs 100 + t",
             )
     return "ABC favors A by two calls, and ABCCBA is fair"
 
@@ -81,15 +82,15 @@ def pays(function):
         ((2.0, 1.5, 0.5), 2),
         ((0.5, 2.0, 1.0), 0.5),
     ):
-        actual = tried(f"pays_after{times}", function, *times)
-        need(isinstance(actual, (int, float)), f"expected a number, but got {kind(actual)}")
+        actual = number(tried(f"pays_after{times}", function, *times), f"pays_after{times}")
         need(
             math.isclose(actual, expected, rel_tol=1e-6),
             f"pays_after{times} is {actual:g} instead of {expected:g}: each later call saves "
             f"{times[1] - times[2]:g} of the {times[0]:g} seconds that the first one took",
         )
     for times in ((1.0, 1e-4, 1e-4), (1.0, 1e-4, 3e-4)):
-        actual = tried(f"pays_after{times}, where nothing is saved,", function, *times)
+        case = f"pays_after{times}, where nothing is saved,"
+        actual = number(tried(case, function, *times), case)
         need(
             actual == math.inf,
             f"pays_after{times} is {actual}, but nothing is saved there, so it never pays off: "

@@ -8,7 +8,7 @@ import numpy as np
 
 from minihybrid.core import nd
 from minihybrid.gluon import nn
-from minihybrid_course.exercises.judging import Exercise, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, need, tried, yes_or_no
 
 
 # -- the same, to the last bit -------------------------------------------------------------
@@ -37,10 +37,7 @@ def compares(function):
     for text, (*weights, expected) in WEIGHTS.items():
         block, other = map(dense, weights)
         answer = tried(f"for {text}, the function", function, block, other, x)
-        need(
-            isinstance(answer, (bool, np.bool_)),
-            f"for {text}, expected True or False, but got {kind(answer)}",
-        )
+        answer = yes_or_no(answer, f"for {text}, the result")
         need(
             answer == expected,
             f"for {text}, it returns {answer}, but their outputs for x are "

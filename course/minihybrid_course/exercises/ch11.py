@@ -25,7 +25,7 @@ def checkpoints(function):
     x.grad[:] = 7
     result = tried("checkpoint(f, x)", function, f, x)
     need(
-        isinstance(result, tuple) and len(result) == 2,
+        isinstance(result, (tuple, list)) and len(result) == 2,
         f"expected a pair of the result and a function, but checkpoint returns {kind(result)}",
     )
     y, gradient = result

@@ -4,6 +4,8 @@ Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 """
 
+from numbers import Integral
+
 from minihybrid.core.passes.memory import first_fit, neighbors
 from minihybrid_course.exercises.judging import Exercise, kind, need
 
@@ -17,7 +19,9 @@ def splits_the_arena(boxes):
     need(len(boxes) == 5, f"expected five boxes, but got {len(boxes)}")
     for name, box in boxes.items():
         need(
-            isinstance(box, (tuple, list)) and len(box) == 3 and all(type(v) is int for v in box),
+            isinstance(box, (tuple, list))
+            and len(box) == 3
+            and all(isinstance(v, Integral) for v in box),
             f"box {name!r} is {box}, but must be three integers, (birth, death, bytes)",
         )
         birth, death, nbytes = box

@@ -7,7 +7,8 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 import numpy as np
 
 from minihybrid.core import nd
-from minihybrid_course.exercises.judging import Exercise, need, tried
+from minihybrid.core.array import NDArray
+from minihybrid_course.exercises.judging import Exercise, kind, need, tried
 
 FUNCTIONS = {  # text -> (function, Hessian-vector product); small ones first
     "(x * x).sum()": (lambda x: (x * x).sum(), lambda x, v: 2 * v),
@@ -24,9 +25,9 @@ def curves(curvature):
         args = [nd.array(a, dtype="float64") for a in (X, V)]
         result = tried(f"curvature of `{text}`", curvature, f, *args)
         need(
-            hasattr(result, "asnumpy"),
-            f"for `{text}`, it returns a {type(result).__name__}, but one array is needed: choose "
-            "the entry of the pullback's tuple, or the second result of mx.jvp",
+            isinstance(result, NDArray),
+            f"for `{text}`, it returns {kind(result)}, but one NDArray is needed: choose the "
+            "entry of the pullback's tuple, or the second result of mx.jvp",
         )
         expected, numbers = product(X, V), result.asnumpy()
         where = f"for `{text}` at {X.tolist()} with v = {V.tolist()}"

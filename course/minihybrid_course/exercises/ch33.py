@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from minihybrid_course.exercises.judging import Exercise, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, kind, need, number, tried
 
 
 # -- 33.2 ----------------------------------------------------------------------------------
@@ -37,14 +37,11 @@ def decodes(e4m3):
     """Check 33.2 on all bytes, region by region."""
     for region, numbers in REGIONS.items():
         for byte in numbers:
-            actual, expected = tried(f"e4m3(0x{byte:02X})", e4m3, byte), float8(byte)
-            need(
-                isinstance(actual, (int, float, np.number)),
-                f"e4m3(0x{byte:02X}) must be a number, but is {kind(actual)}",
-            )
+            call, expected = f"e4m3(0x{byte:02X})", float8(byte)
+            actual = number(tried(call, e4m3, byte), call)
             need(
                 actual == expected or math.isnan(actual) and math.isnan(expected),
-                f"e4m3(0x{byte:02X}) is {actual}, but must be {expected}: it's {region}",
+                f"{call} is {actual}, but must be {expected}: it's {region}",
             )
     return "all 256 bytes are decoded"
 
@@ -97,10 +94,10 @@ def calibrates(calibrated):
         sizes = np.sort(np.concatenate([np.abs(b).ravel() for b in batches]))
         expected = sizes[math.ceil(share * len(sizes)) - 1] / 127
         actual = tried(f"calibrated for {case}", calibrated, batches, share)
-        need(np.shape(actual) == (), f"{case}: a scale is one number, but got {kind(actual)}")
+        actual = number(actual, f"{case}: the scale")
         need(
             math.isclose(actual, expected, rel_tol=1e-5),
-            f"{case}: the bound is 127 * {actual / 1:.5f} = {actual * 127:.3f}, but must be "
+            f"{case}: the bound is 127 * {actual:.5f} = {actual * 127:.3f}, but must be "
             f"{expected * 127:.3f}",
         )
     return "the outliers saturate, and the rest keeps its resolution"

@@ -8,7 +8,7 @@ What is left out: 35.5, which measures.
 import numpy as np
 
 from minihybrid.core.nd import array
-from minihybrid_course.exercises.judging import Exercise, equal, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, equal, need, tried, yes_or_no
 
 KINDS = 61  # of letters
 
@@ -36,13 +36,9 @@ def finds_leaks(leaks):
         cases = [("looks back only", 0, False), ("looks one character ahead", 1, True)]
         cases += [("sees the whole text", length, True)]
         for name, ahead, right in cases:
-            answer = tried("leaks(net, x)", leaks, looking(ahead), x)
+            answer = yes_or_no(tried("leaks(net, x)", leaks, looking(ahead), x), "leaks(net, x)")
             need(
-                isinstance(answer, bool | np.bool_),
-                f"leaks returns {kind(answer)}, but True or False is needed",
-            )
-            need(
-                bool(answer) == right,
+                answer == right,
                 f"for a network that {name}, with {length} positions, leaks returns {answer}, "
                 f"but must return {right}",
             )

@@ -5,7 +5,7 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 What is left out: 36.1, a step of nano, and 36.5, which measures.
 """
 
-from minihybrid_course.exercises.judging import Exercise, need, tried
+from minihybrid_course.exercises.judging import Exercise, kind, need, tried
 
 A, PART, NEW = ("a.0", "mul", "x.0", 2), ("v.0", "part", "a.0", (0, 2)), ("v.1", "add", "v.0", 1)
 PUT = ("a.1", "put", "a.0", (0, 2), "v.1")
@@ -26,7 +26,9 @@ def overwrites(in_place):
     """Check 36.4: exactly the steps whose operand is dead afterwards."""
     for case, steps, results, expected in CASES:
         answer = tried(f"in_place, where {case},", in_place, list(steps), list(results))
-        need(isinstance(answer, (set, frozenset)), "expected a set of names")
+        need(
+            isinstance(answer, (set, frozenset)), f"expected a set of names, but got {kind(answer)}"
+        )
         text = "; ".join(f"{out} = {op}({', '.join(map(str, a))})" for out, op, *a in steps)
         for names, what in (
             (answer - expected, "can't overwrite its operand"),

@@ -12,6 +12,7 @@ that the source doesn't reveal the answers.
 Limits:  style isn't checked.
 """
 
+import contextlib
 import hashlib
 import linecache
 import re
@@ -28,6 +29,7 @@ import numpy as np
 import minihybrid
 from minihybrid.core.array import NDArray
 from minihybrid.core.graph import Graph
+from minihybrid.core.op import legible
 from minihybrid.core.passes import expand
 from minihybrid.view.viz import scrolling
 
@@ -91,7 +93,7 @@ def judged(title, judge, *args):
             return result if isinstance(result, Verdict) else Verdict(True, f"{title}: {result}")
     except (NotYet, Endless) as error:
         return Verdict(False, f"not yet: {error}")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Verdict(False, f"not yet: {error_text(error)}")
 
 
@@ -151,7 +153,8 @@ def uncounted(function, *args):
 
 def error_text(error):
     """Describe an error with the reader's last line in its traceback."""
-    text, where = f"{type(error).__name__}: {' '.join(str(error).split())}", ""
+    text = legible(f"{type(error).__name__}: {' '.join(str(error).split())}", 600)
+    where = ""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.filename.startswith((*OURS, *LIBRARIES)):
             continue
@@ -169,6 +172,8 @@ def tried(what, function, *args, **kwargs):
         result = function(*args, **kwargs)
     except Endless as error:
         raise NotYet(f"{what}: {error}") from None
+    except SystemExit as error:
+        raise NotYet(f"{what} ends Python: {error_text(error)}; end it by `return`") from None
     except Exception as error:
         raise NotYet(f"{what} raises {error_text(error)}") from None
     there = result is not None and result is not ...
@@ -176,9 +181,33 @@ def tried(what, function, *args, **kwargs):
     return result
 
 
+def number(value, what):
+    """Return a number of any library as a Python number, or raise; an array of one is one."""
+    result = plain(value)
+    is_number = isinstance(result, (int, float)) and not isinstance(result, bool)
+    need(is_number, f"{what} must be a number, but is {kind(value)}")
+    return result
+
+
+def yes_or_no(value, what):
+    """Return a truth value of any library as Python's, or raise; an array of one is one."""
+    result = plain(value)
+    need(isinstance(result, bool), f"{what} must be True or False, but is {kind(value)}")
+    return result
+
+
 def equal(actual, expected, what):
     """Compare arrays, and name the first wrong element."""
-    actual, expected = np.asarray(actual), np.asarray(expected)
+    expected = np.asarray(expected)
+    try:
+        numbers = np.asarray(actual)
+    except ValueError:  # of different lengths
+        numbers = np.asarray(None)
+    need(
+        numbers.dtype.kind in "biufc",
+        f"{what} must be an array of shape {expected.shape}, but is {kind(actual)}",
+    )
+    actual = numbers
     need(
         actual.shape == expected.shape,
         f"{what} has shape {actual.shape} instead of {expected.shape}",
@@ -190,37 +219,64 @@ def equal(actual, expected, what):
         raise NotYet(f"{what} is {actual[k]:g}{where} instead of {expected[k]:g}")
 
 
+def with_article(noun):
+    """Return the name of a type after "a" or "an".
+
+    >>> with_article("list"), with_article("ndarray")
+    ('a list', 'an ndarray')
+    """
+    return f"{'an' if re.match('[aeio]|nd', noun, re.IGNORECASE) else 'a'} {noun}"
+
+
 def kind(answer):
     """Describe an answer's type for messages.
 
-    >>> kind("24"), kind([1, 2]), kind(len)
-    ("the text '24'", 'a list of 2', 'the function len')
+    >>> kind("24"), kind([1, 2]), kind(len), kind(np.ones((2, 3)))
+    ("the text '24'", 'a list of 2', 'the function len', 'an ndarray of shape (2, 3)')
     """
     match answer:
         case str():
-            return f"the text {answer!r}"
+            return f"the text {legible(repr(answer), 60)}"
         case list() | tuple():
             return f"a {type(answer).__name__} of {len(answer)}"
-        case bool() | int() | float():
-            return f"{answer}"
-        case NDArray() | np.ndarray():
-            return f"a {type(answer).__name__} of shape {answer.shape}"
+        case np.ndarray() | NDArray():
+            return f"{with_article(type(answer).__name__)} of shape {answer.shape}"
+        case bool() | int() | float() | np.generic():
+            return legible(str(answer), 60)
     if callable(answer) and hasattr(answer, "__name__"):
         return f"the function {answer.__name__}"
-    return f"a {type(answer).__name__}"
+    return with_article(type(answer).__name__)
+
+
+def plain(value):
+    """Return a value of NumPy, of the engine or of nano as Python's: a number or a tuple.
+
+    >>> plain(np.float32(0.5)), plain(np.array([[3]])), plain([1, np.int64(2)])
+    (0.5, 3, (1, 2))
+    """
+    if isinstance(value, NDArray):
+        value = value.asnumpy()
+    elif isinstance(data := getattr(value, "data", None), np.ndarray):  # an array of nano
+        value = data
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.item() if value.size == 1 else value.tolist()
+    return tuple(map(plain, value)) if isinstance(value, (list, tuple)) else value
 
 
 # -- numbers and words -------------------------------------------------------------------
 def normalized(value):
     """Normalize an answer for comparison: ignore type, case, spaces and quotes.
 
-    >>> normalized(4), normalized("4.0"), normalized((2, "ReLU"))
-    ('4', '4', '2,relu')
+    >>> normalized(4), normalized("4.0"), normalized(2**24 + 1), normalized((2, "ReLU"))
+    ('4', '4', '16777217', '2,relu')
     """
-    try:
-        return f"{float(value):.6g}"
-    except (TypeError, ValueError):
-        return re.sub(r"[^a-z0-9.,+*/=<>_-]", "", str(value).lower()).strip(",")
+    text = re.sub(r"[^a-z0-9.,+*/=<>_-]", "", str(value).lower()).strip(",")
+    with contextlib.suppress(ValueError):
+        return str(int(text))  # exactly, unlike a float
+    with contextlib.suppress(ValueError):
+        number = float(text)
+        return str(int(number)) if number.is_integer() else f"{number:.6g}"
+    return text
 
 
 def fingerprint(salt, value):
@@ -228,17 +284,24 @@ def fingerprint(salt, value):
     return hashlib.blake2s(f"{salt}:{normalized(value)}".encode(), digest_size=5).hexdigest()
 
 
-def forms(value, name):
-    """Return the possible readings of an answer: `True` is yes, "48 bytes" is 48 in bytes.
+# A number, with or without commas between thousands, and a unit.
+NUMBER = r"([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?<=[\d.])(?:e[-+]?\d+)?) *([^\W\d]*)$"
 
-    >>> forms("48 bytes", "the number of bytes"), forms(False, "the answer")
-    (['48 bytes', 48.0], [False, 'no'])
+
+def forms(value, name):
+    """Return the possible readings of an answer: `True` is yes, "2,048 bytes" is 2048 in bytes.
+
+    >>> forms("2,048 bytes", "the number of bytes"), forms(False, "the answer")
+    (['2,048 bytes', 2048], ['no', 0])
     """
     if isinstance(value, bool):
-        return [value, "yes" if value else "no"]
-    number, _, unit = str(value).partition(" ")
-    plain = unit and unit in name and re.fullmatch(r"[\d.,]+", number)
-    return [value, float(number.replace(",", ""))] if plain else [value]
+        return ["yes" if value else "no", int(value)]
+    if isinstance(value, str) and (match := re.match(NUMBER, value.strip())):
+        unit = match[2]
+        need(unit in name, f"{name} is the text {value!r}: hand in the number without {unit!r}")
+        digits = match[1].replace(",", "")
+        return [value, int(digits) if re.fullmatch(r"[-+]?\d+", digits) else float(digits)]
+    return [value]
 
 
 @dataclass(frozen=True)
@@ -271,28 +334,24 @@ class Parts(Exercise):
 
     def compare(self, answer):
         """Check one value, or one for each part."""
-        n = len(self.parts)
-        data = answer.asnumpy() if isinstance(answer, NDArray) else getattr(answer, "data", None)
-        if isinstance(answer, np.ndarray) or isinstance(data, np.ndarray):  # includes nano's arrays
-            answer = (answer if isinstance(answer, np.ndarray) else data).reshape(-1).tolist()
-        values = list(answer) if isinstance(answer, (list, tuple)) else [answer]
+        n, value = len(self.parts), plain(answer)
+        values = list(value) if isinstance(value, tuple) else [value]
         names = ", ".join(part.name for part in self.parts)
-        values = [tuple(v) if isinstance(v, list) else v for v in values]
-        fits = all(isinstance(v, (bool, int, float, str, tuple, np.number)) for v in values)
-        need(
-            fits and len(values) == n,
-            f"expected {n} value{'s' * (n != 1)} ({names}), but got {kind(answer)}",
-        )
+        many = "s, in a tuple" if n != 1 else ""
+        need(len(values) == n, f"expected {n} value{many} ({names}), but got {kind(answer)}")
+        for part, v in zip(self.parts, values, strict=True):
+            fits = isinstance(v, (bool, int, float, str, tuple))
+            need(fits, f"{part.name} is {kind(v)}, but must be a number or a text")
         values = values if self.ordered else sorted(values, key=str)
         key = ", ".join(map(normalized, values))
-        need(key not in self.whole, f"{answer}: {self.whole.get(key)}")
+        need(key not in self.whole, f"{value}: {self.whole.get(key)}")
         for part, value in zip(self.parts, values, strict=True):
             if part.right in {fingerprint(self.number, form) for form in forms(value, part.name)}:
                 continue
-            why = {normalized(v): text for v, text in part.wrong.items()}.get(
-                normalized(value), part.advice
-            )
-            raise NotYet(f"{part.name} is not {value}: {why}")
+            wrong = {normalized(v): text for v, text in part.wrong.items()}
+            known = [normalized(form) for form in forms(value, part.name)]
+            why = next((wrong[form] for form in known if form in wrong), part.advice)
+            raise NotYet(f"{part.name} is not {legible(str(value))}: {why}")
         return self.praise
 
 
@@ -322,7 +381,7 @@ class Refusal(Exercise):
         if callable(answer) and not isinstance(answer, type):
             try:
                 result = answer()
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 answer = error
             else:
                 need(result is not ..., "put the call that raises the error in place of the dots")
@@ -340,8 +399,9 @@ class Refusal(Exercise):
             return self.praise
         for words, why in self.others.items():
             need(not re.search(words, text), f"{error_text(answer)}; {why}")
+        other = f"another {self.error}" if self.error in types else self.error
         raise NotYet(
-            f"this is a different error, {error_text(answer)}; the exercise is about {self.error}"
+            f"this is a different error, {error_text(answer)}; the exercise is about {other}"
         )
 
 
