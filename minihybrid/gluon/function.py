@@ -71,7 +71,7 @@ def function(f=None, *, target=None, wait=None, dynamic=None):
     if f is None:
         return functools.partial(function, target=target, wait=wait, dynamic=dynamic)
     if not callable(f):
-        raise AttrError(f"function: {described(f)} is given, but a Python function is needed")
+        raise unfit("function", "", f, "a Python function is needed")
     return HybridFunction(f, target, wait, dynamic)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from minihybrid.core.arguments import arrays_in, restore
 from minihybrid.core.array import STATE, NDArray, arrays
 from minihybrid.core.backprop import gradient
-from minihybrid.core.op import AttrError, HybridError, Node, Op, ShapeError, Spec, described
+from minihybrid.core.op import AttrError, HybridError, Node, Op, ShapeError, Spec, unfit
 from minihybrid.core.sym import Symbol
 from minihybrid.core.tape import array_of, modes
 from minihybrid.ops import OPS
@@ -81,10 +81,8 @@ def jvp(f: Callable, inputs: Sequence, tangents: Sequence) -> tuple[Any, Any]:
     """
     for name, listed in (("inputs", inputs), ("tangents", tangents)):
         if not isinstance(listed, (list, tuple)):
-            raise AttrError(
-                f"jvp: {name}={described(listed)}, but a list with an array for each input of the "
-                "function is needed, such as [x]"
-            )
+            need = "a list with an array for each input of the function is needed, such as [x]"
+            raise unfit("jvp", name, listed, need)
     tangents = _like("jvp", "tangents", arrays("jvp", inputs), arrays("jvp", tangents))
     with modes(recording=True):
         outputs, pullback = vjp(f, *inputs)
@@ -188,10 +186,8 @@ def vmap(f: Callable, in_axes: Any = 0, out_axes: int = 0) -> Callable:
 
 def _shape(x: Any) -> tuple:
     if not isinstance(x, Value):
-        raise AttrError(
-            f"vmap: {described(x)} is given, but an NDArray is needed; make one with "
-            "nd.array(...), or pass in_axes=None for an input that isn't mapped"
-        )
+        need = "an NDArray is needed; make one with nd.array(...), or pass in_axes=None for it"
+        raise unfit("vmap", "", x, need)
     return x.spec.shape if isinstance(x, Symbol) else x.shape
 
 
