@@ -208,14 +208,8 @@ class Function:
         if not refs:
             return result
         outs = [v.copy() if any(v.data is w.data for w in inputs) else v for v in outs]
-        op = Op(
-            name=name,
-            variadic=True,
-            infer=None,
-            grad=self._grad,
-            n_outputs=len(outs),
-            doc=f"The Function {name}.",
-        )
+        fields = {"variadic": True, "infer": None, "grad": self._grad, "n_outputs": len(outs)}
+        op = Op(name=name, doc=f"The Function {name}.", **fields)
         node = Node(op, refs, values=tuple(v.data for v in outs))
         outs = [type(v)(v.data, node, i) for i, v in enumerate(outs)]
         return type(result)(outs) if isinstance(result, (list, tuple)) else outs[0]

@@ -41,12 +41,8 @@ class HybridFunction:
         """Pickle the function by name if possible, without its plans."""
         if getattr(sys.modules.get(self.__module__), self.__qualname__, None) is self:
             return self.__qualname__
-        return HybridFunction, (
-            self.__wrapped__,
-            self.hybrid.target,
-            self.hybrid.wait,
-            self.hybrid.marks,
-        )
+        hybrid = self.hybrid
+        return HybridFunction, (self.__wrapped__, hybrid.target, hybrid.wait, hybrid.marks)
 
     @property
     def plans(self):

@@ -24,14 +24,10 @@ class LRScheduler(Settings):
     """
 
     KINDS = {
-        "base_lr": finite,
-        "warmup_begin_lr": finite,
+        **dict.fromkeys("base_lr warmup_begin_lr final_lr factor stop_factor_lr".split(), finite),
+        "power": finite,
         "warmup_steps": length,
         "warmup_mode": choice("linear", "constant"),
-        "factor": finite,
-        "stop_factor_lr": finite,
-        "final_lr": finite,
-        "power": finite,
     }
     CALLED = {"power": "pwr"}
 

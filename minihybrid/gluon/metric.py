@@ -177,13 +177,8 @@ class EvalMetric(metaclass=CheckedCall):
 
     def get_config(self):
         """Return the arguments with which `create` recreates this metric."""
-        return {
-            "metric": type(self).__name__,
-            "name": self.name,
-            "output_names": self.output_names,
-            "label_names": self.label_names,
-            **self._kwargs,
-        }
+        names = {"output_names": self.output_names, "label_names": self.label_names}
+        return {"metric": type(self).__name__, "name": self.name, **names, **self._kwargs}
 
     def same_length(self, label, pred):
         """Raise a ShapeError unless there is one label per prediction."""

@@ -74,20 +74,11 @@ class Embedding(HybridBlock):
         super().__init__(prefix, params)
         input_dim = checked("Embedding", "input_dim", input_dim, count)
         output_dim = checked("Embedding", "output_dim", output_dim, count)
-        self._kwargs = {
-            "input_dim": input_dim,
-            "output_dim": output_dim,
-            "dtype": dtype,
-            "sparse_grad": sparse_grad,
-        }
+        self._kwargs = {"input_dim": input_dim, "output_dim": output_dim, "dtype": dtype}
+        self._kwargs["sparse_grad"] = sparse_grad
+        common = {"dtype": dtype, "init": weight_initializer, "allow_deferred_init": True}
         with self.name_scope():
-            self.weight = self.params.get(
-                "weight",
-                shape=(input_dim, output_dim),
-                init=weight_initializer,
-                dtype=dtype,
-                allow_deferred_init=True,
-            )
+            self.weight = self.params.get("weight", shape=(input_dim, output_dim), **common)
 
     def hybrid_forward(self, F, x, weight):
         """Look up the rows."""

@@ -25,14 +25,8 @@ class _Norm(HybridBlock):
 
     def _make(self, name, count, init, moves=True):
         count = checked(type(self).__name__, "in_channels", count, length)
-        return self.params.get(
-            name,
-            grad_req="write" if moves else "null",
-            shape=(count,),
-            init=init,
-            allow_deferred_init=True,
-            differentiable=moves,
-        )
+        kind = {"grad_req": "write" if moves else "null", "differentiable": moves}
+        return self.params.get(name, shape=(count,), init=init, allow_deferred_init=True, **kind)
 
     def _scale_and_shift(self, count, scale, center, gamma_init, beta_init):
         self.gamma = self._make("gamma", count, gamma_init, scale)

@@ -76,17 +76,11 @@ class Optimizer(Settings):
 
     n_states, decay_first = 0, False
     KINDS = {
-        "lr": finite,
-        "wd": finite,
-        "rescale_grad": finite,
+        **dict.fromkeys("lr wd rescale_grad".split(), finite),
         "momentum": share,
-        "clip_gradient": optional(positive),
-        "clip_weights": optional(positive),
-        "beta1": rate,
-        "beta2": rate,
-        "gamma1": share,
-        "gamma2": share,
-        "rho": share,
+        **dict.fromkeys("clip_gradient clip_weights".split(), optional(positive)),
+        **dict.fromkeys("beta1 beta2".split(), rate),
+        **dict.fromkeys("gamma1 gamma2 rho".split(), share),
         "epsilon": not_negative,
         "begin_num_update": length,
         "idx2name": _names,
@@ -707,10 +701,8 @@ class LAMB(Adam):
     Source:  You and others, ICLR 2020.
     """
 
-    KINDS = Optimizer.KINDS | {
-        "lower_bound": optional(not_negative),
-        "upper_bound": optional(not_negative),
-    }
+    BOUNDS = "lower_bound", "upper_bound"
+    KINDS = Optimizer.KINDS | dict.fromkeys(BOUNDS, optional(not_negative))
     decay_first = False
 
     def __init__(

@@ -61,28 +61,21 @@ class CompiledUpdate:
             arrays[f"weight{i}"], arrays[f"grad{i}"] = weight.data, grad.data
             arrays |= written
             arrays |= {f"{name}{i}": number for name, number in scalars.items()}
-        graph, _ = trace(
-            self.steps, {name: Spec(a.shape, a.dtype) for name, a in arrays.items()}, False
-        )
+        specs = {name: Spec(a.shape, a.dtype) for name, a in arrays.items()}
+        graph, _ = trace(self.steps, specs, False)
         self.names = tuple(sorted(names))  # of the settings that are constants of the plan
         self.settings, self.rule = optimizer.settings(self.names), None
         title = f"{type(optimizer).__name__} of {len(weights)} parameters"
-        job = Job(
-            graph,
-            (),
-            target=target_of(weights[0][0].data),
-            title=title,
-            into=dict(enumerate(self.targets)),
-        )
+        target, into = target_of(weights[0][0].data), dict(enumerate(self.targets))
+        job = Job(graph, (), target=target, title=title, into=into)
         if programs is None:
             tiers = active_plan(job)
         else:
             graph, inside = lift(expand(graph))
             context = weights[0][0].context
             key = same(graph), context
-            tiers = programs.lookup(key) or programs.put(
-                key, active_plan(replace(job, graph=graph, expanded=True))
-            )
+            job = replace(job, graph=graph, expanded=True)
+            tiers = programs.lookup(key) or programs.put(key, active_plan(job))
             arrays |= {name: copy_to(a, context) for name, a in inside.items()}
         self.bound = tiers.bind(arrays)
 
@@ -313,7 +306,6 @@ class Trainer(metaclass=CheckedCall):
                     f"differently on rank {self._processes.rank}, whose first gradient is of "
                     "values of its own; give sizes such as in_units, call the net once before, "
                     "or use one mx.random.seed on all ranks",
-                    UserWarning,
                     stacklevel=5,
                 )
                 warn = False
@@ -375,11 +367,8 @@ class Trainer(metaclass=CheckedCall):
             (array, array.grad, states_in(updater.state(i, array))) for i, array in copies.items()
         ]
         methods = type(opt).update, type(opt).update_multi_precision, type(opt).create_state
-        is_rule = (
-            methods == (Optimizer.update, Optimizer.update_multi_precision, Optimizer.create_state)
-            and not opt.multi_precision
-        )
-        if not is_rule:
+        ours = Optimizer.update, Optimizer.update_multi_precision, Optimizer.create_state
+        if methods != ours or opt.multi_precision:  # not a rule alone
             ws, gs, _ = zip(*weights, strict=True)
             return updater(indices, gs, ws)
         opt._update_count(indices)

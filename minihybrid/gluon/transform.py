@@ -166,10 +166,9 @@ def vmap(f: Callable, in_axes: Any = 0, out_axes: int = 0) -> Callable:
                 f"vmap: in_axes={in_axes} for {len(inputs)} inputs; an axis or None is needed for "
                 "each, and an axis at least once"
             )
-        moved = [
-            x if p is None else _moved(x, axis_of("vmap", p, len(_shape(x))), 0)
-            for x, p in zip(inputs, places, strict=True)
-        ]
+        moved = _where_mapped(
+            lambda x, p: _moved(x, axis_of("vmap", p, len(_shape(x))), 0), inputs, places
+        )
         lengths = {_shape(x)[0] for x, p in zip(moved, places, strict=True) if p is not None}
         if len(lengths) > 1:
             raise ShapeError(f"vmap: the mapped axes have lengths {sorted(lengths)}; make them one")
@@ -198,15 +197,15 @@ def _moved(x: Any, old: int, new: int) -> Any:
     return x if old == new else transpose(x, axes=tuple(order))
 
 
+def _where_mapped(change: Callable, inputs: Sequence, places: Sequence) -> list:
+    """Return the inputs, with those changed that have a mapped axis."""
+    return [x if p is None else change(x, p) for x, p in zip(inputs, places, strict=True)]
+
+
 def _at_once(f: Callable, inputs: Sequence, places: Sequence, n: int) -> Any:
     before, DEPTH.level = DEPTH.level, DEPTH.level + 1
     try:
-        out = f(
-            *(
-                x if p is None else Batched(x, DEPTH.level)
-                for x, p in zip(inputs, places, strict=True)
-            )
-        )
+        out = f(*_where_mapped(lambda x, p: Batched(x, DEPTH.level), inputs, places))
         results = arrays_in((out,))
         return restore(out, iter([_with_axis(y, DEPTH.level, n, _shape(y)) for y in results]))
     finally:
@@ -215,10 +214,7 @@ def _at_once(f: Callable, inputs: Sequence, places: Sequence, n: int) -> Any:
 
 def _one_by_one(f: Callable, inputs: Sequence, places: Sequence, n: int) -> Any:
     """Call `f` on each slice, and stack the results."""
-    outs = [
-        f(*(x if p is None else x[i] for x, p in zip(inputs, places, strict=True)))
-        for i in range(n)
-    ]
+    outs = [f(*_where_mapped(lambda x, p, i=i: x[i], inputs, places)) for i in range(n)]
     columns = zip(*(arrays_in((out,)) for out in outs), strict=True)
     return restore(outs[0], iter([stack(*column, axis=0) for column in columns]))
 

@@ -88,11 +88,8 @@ def clip_global_norm(arrays, max_norm, check_isfinite=True):
     flat = [a.detach().reshape((-1,)) for a in arrays]
     norm = nd.sqrt(nd.add_n(*(nd.dot(a, a) for a in flat)))
     if check_isfinite and not np.isfinite(norm.asscalar()):
-        warnings.warn(
-            "clip_global_norm: the norm is nan or inf; the result is undefined",
-            UserWarning,
-            stacklevel=2,
-        )
+        undefined = "clip_global_norm: the norm is nan or inf; the result is undefined"
+        warnings.warn(undefined, stacklevel=2)
     scale = nd.minimum(max_norm / (norm + 1e-8), 1.0)
     for array in arrays:
         array *= scale

@@ -113,15 +113,8 @@ summed = {"a_axes_summed": (shape, REQUIRED), "b_axes_summed": (shape, REQUIRED)
 compound("_npi_tensordot", ("a", "b"), tensordot, **summed)
 compound("_npi_tensordot_int_axes", ("a", "b"), tensordot_int_axes, axes=(integer, REQUIRED))
 compound("_npi_diff", ("a",), diff, n=(integer, 1), axis=(integer, -1))
-compound(
-    "_npi_nan_to_num",
-    ("data",),
-    nan_to_num,
-    copy=(boolean, True),
-    nan=(number, 0.0),
-    posinf=(optional(number), None),
-    neginf=(optional(number), None),
-)
+news = {"nan": (number, 0.0), **dict.fromkeys(("posinf", "neginf"), (optional(number), None))}
+compound("_npi_nan_to_num", ("data",), nan_to_num, copy=(boolean, True), **news)
 compound("_npi_where_lscalar", ("condition", "x"), where_lscalar, scalar=(number, 0.0))
 compound("_npi_where_rscalar", ("condition", "y"), where_rscalar, scalar=(number, 0.0))
 compound("_npi_where_scalar2", ("condition",), where_scalar2, x=(number, 0.0), y=(number, 0.0))

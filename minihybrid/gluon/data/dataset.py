@@ -131,17 +131,14 @@ def _function(owner, fn):
     return fn
 
 
-class _Transformed(Dataset):
+class _Transformed(SimpleDataset):
     """A dataset with a function applied to its samples."""
 
     def __init__(self, dataset, fn):
-        self._dataset, self._fn = dataset, _function("transform", fn)
-
-    def __len__(self):
-        return len(self._dataset)
+        self._data, self._fn = dataset, _function("transform", fn)
 
     def __getitem__(self, idx):
-        sample = self._dataset[idx]
+        sample = self._data[idx]
         return self._fn(*sample) if isinstance(sample, tuple) else self._fn(sample)
 
 

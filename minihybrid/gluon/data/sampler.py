@@ -41,19 +41,23 @@ class Sampler(metaclass=CheckedCall):
         raise NotImplementedError(f"{type(self).__name__}: write __len__(self)")
 
 
-class SequentialSampler(Sampler):
+class _Listed(Sampler):
+    """The base class of samplers whose indices are the same in each iteration."""
+
+    def __iter__(self):
+        return iter(self._indices)
+
+    def __len__(self):
+        return len(self._indices)
+
+
+class SequentialSampler(_Listed):
     """The `length` indices start, start + 1, ..."""
 
     def __init__(self, length, start=0):
         start = checked("SequentialSampler", "start", start, integer)
         last = start + checked("SequentialSampler", "length", length, lengths)
-        self._range = range(start, last)
-
-    def __iter__(self):
-        return iter(self._range)
-
-    def __len__(self):
-        return len(self._range)
+        self._indices = range(start, last)
 
 
 class RandomSampler(Sampler):
@@ -70,7 +74,7 @@ class RandomSampler(Sampler):
         return self._length
 
 
-class FilterSampler(Sampler):
+class FilterSampler(_Listed):
     """The indices of the samples for which `fn(sample)` is true."""
 
     def __init__(self, fn, dataset):
@@ -78,12 +82,6 @@ class FilterSampler(Sampler):
             raise unfit("FilterSampler", "fn", fn, "a function of a sample is needed")
         indexed("FilterSampler", dataset)
         self._indices = [i for i, sample in enumerate(each(dataset)) if fn(sample)]
-
-    def __iter__(self):
-        return iter(self._indices)
-
-    def __len__(self):
-        return len(self._indices)
 
 
 class BatchSampler(Sampler):

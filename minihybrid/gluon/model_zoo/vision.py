@@ -280,11 +280,8 @@ class Relu6(HybridBlock):
 
 def normal_conv(channels, kernel=1, stride=1, groups=1, act=None):
     """Return [convolution, normalization] and possibly an activation."""
-    return [
-        Conv2D(channels, kernel, stride, kernel // 2, groups=groups, use_bias=False),
-        BatchNorm(),
-        *([act()] if act else ()),
-    ]
+    conv = Conv2D(channels, kernel, stride, kernel // 2, groups=groups, use_bias=False)
+    return [conv, BatchNorm(), *([act()] if act else ())]
 
 
 class MobileNet(Classifier):
@@ -347,11 +344,8 @@ class MobileNetV2(Classifier):
                 for channels, count, first in BOTTLENECKS:
                     now = int(channels * multiplier)
                     for i in range(count):
-                        self.features.add(
-                            LinearBottleneck(
-                                before, now, 1 if channels == 16 else 6, first if i == 0 else 1
-                            )
-                        )
+                        t, stride = 1 if channels == 16 else 6, first if i == 0 else 1
+                        self.features.add(LinearBottleneck(before, now, t, stride))
                         before = now
                 self.features.add(
                     *normal_conv(int(1280 * max(multiplier, 1)), act=Relu6), GlobalAvgPool2D()

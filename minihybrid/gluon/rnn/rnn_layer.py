@@ -63,15 +63,14 @@ class _Layer(HybridBlock):
             raise AttrError(f"{kind} doesn't clip its states: leave out state_clip_min and _max")
         self._layout = checked(kind, "layout", layout, choice("TNC", "NTC"))
         use_sequence_length = checked(kind, "use_sequence_length", use_sequence_length, boolean)
+        projection = projection_size or None
         self._attrs = {
             "mode": self._mode,
             "state_size": checked(kind, "hidden_size", hidden_size, count),
             "num_layers": checked(kind, "num_layers", num_layers, count),
             "bidirectional": checked(kind, "bidirectional", bidirectional, boolean),
             "p": checked(kind, "dropout", dropout, rate),
-            "projection_size": checked(
-                kind, "projection_size", projection_size or None, optional(count)
-            ),
+            "projection_size": checked(kind, "projection_size", projection, optional(count)),
             "use_sequence_length": use_sequence_length,
             "lstm_state_clip_min": state_clip_min,
             "lstm_state_clip_max": state_clip_max,
