@@ -29,13 +29,13 @@ from minihybrid.view.viz import (
 
 HERE = Path(__file__).parent
 STAGES = {  # stage -> heading; `meaning` adds the passes of a target
-    "trace": "the Python code ran once, on placeholders, and this is what it did",
-    "expand": "operators made of simpler ones are replaced by those",
-    "fold": "what does not depend on the inputs is computed once, now",
-    "cse": "what is computed twice is computed once",
-    "dce": "what nobody reads is not computed",
+    "trace": "Python ran once, on placeholders, and the engine recorded these operators",
+    "expand": "composite operators are replaced by simpler ones",
+    "fold": "values that no input affects are computed once, at compile time",
+    "cse": "equal values are computed only once",
+    "dce": "values that are never read are removed",
     "fuse": "operators that can share a loop become one kernel",
-    "lower": "operators that are loops of others are written as these",
+    "lower": "operators such as softmax become reductions and elementwise steps",
     "merge": "operators that can share threads become one kernel",
 }
 CUT = 250  # lines of a listing; more would flood a notebook

@@ -316,7 +316,7 @@ def test_the_last_panel_shows_the_bytes_after_each_pass():
     for name, graph in stages():
         assert f"{name}: {nbytes_moved(graph):,} bytes." in text
     most, least = (nbytes_moved(graph) for _, graph in (stages()[0], stages()[-1]))
-    assert f"take away {most - least:,} of {most:,} bytes" in figure.caption
+    assert f"save {most - least:,} of {most:,} bytes" in figure.caption
 
 
 def test_the_bill_counts_what_runs():

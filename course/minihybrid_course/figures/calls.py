@@ -94,8 +94,9 @@ def bill(hybrid, *inputs):
     for panel, count in zip((left, right), counts, strict=True):
         high = max(110 * round(count / max(counts), 1), LINE)
         # Large counts are rounded: they also depend on the version of Python.
-        calls = plural(count, "function") if count < 20 else f"about {round(count, -1)} functions"
-        told_of.append(f"{calls} of Python")
+        few = count < 20
+        calls = plural(count, "function") if few else f"about {round(count, -1)} functions"
+        told_of.append(calls.replace("function", "Python function"))
         panel.box(0, panel.row(high), WIDTH, high, f"Python: {calls}", "python")
         panel.tell(f"Python: {calls}.")
     for node in traced:
@@ -106,7 +107,7 @@ def bill(hybrid, *inputs):
         names = [n.op.name for n in inner.nodes if n.op] if inner else [node.op.name]
         _loop(right, names, sum(s.nbytes for s in node.specs))
     total = sum(s.nbytes for node in traced for s in node.specs)
-    own = f"{plural(len(traced), 'operator')}; each has memory of its own: {total:,} bytes"
+    own = f"{plural(len(traced), 'operator')}; each has its own memory: {total:,} bytes"
     left.note(own)
     left.tell(f"{own}.")
     used = f"{plural(plan.n_kernels, 'kernel')}; memory planned: {plan.nbytes_planned:,} bytes"
@@ -206,7 +207,7 @@ def who_calls(net, **calls):
     calls:   name of the call -> its input.
     """
     inside = getattr(net, "hybrid_forward", None) or inspect.unwrap(net)
-    panel, left = Panel("from top to bottom: what a call comes to"), 122
+    panel, left = Panel("the stages of each call, from top to bottom"), 122
     across = (WIDTH - left) / len(calls)
     stations = STATIONS | {"your Python": inside.__code__}
     came = {}

@@ -73,7 +73,7 @@ def vanishing(stages):
     panel.tell(f"{_sizes(graph)}.")
     most, least = (nbytes_moved(graph) for _, graph in (stages[0], stages[-1]))
     caption = (
-        f"{len(panels) - 1} passes take away {most - least:,} of {most:,} bytes of "
+        f"{len(panels) - 1} passes save {most - least:,} of {most:,} bytes of "
         f"memory traffic, and {plural(stages[0][1].n_ops, 'operator')} become {graph.n_ops}"
     )
     return Film(caption, "the pass", panels, _ladder(stages))
@@ -111,7 +111,7 @@ def _pass(links, name, before, after):
             together = fused and set(line.key) <= fused
             looks[node] = {"ink": "kernel" if together else "gone", "dashed": not together}
     _draw(panel, before.nodes, _words, looks.get)
-    verb = "become one loop" if fused else "will go, or are replaced"
+    verb = "become one loop" if fused else "are removed or replaced"
     panel.note(f"{'green' if fused else 'dashed'}: {verb}; before: {_sizes(before)}")
     panel.tell(f"Of {_sizes(before)}, {', '.join(marked)} {verb}; then {_sizes(after)}.")
     return panel
@@ -197,7 +197,7 @@ def shape_flow(symbol, **known):
             else "back"
         )
     inks = {"given": "given", "down": "kernel", "back": "python", "unknown": "gone"}
-    panel = Panel("which shape is found from where")
+    panel = Panel("where each shape comes from")
 
     def lines(node):
         shape = specs[node][0].shape

@@ -92,7 +92,7 @@ def travel(*graphs):
     Units:   bytes; their sum is `nbytes_moved(graph)`.
     """
     first, *_, last = (*map(nbytes_moved, graphs), nbytes_moved(graphs[-1]))
-    caption = f"{last:,} bytes travel" + f" instead of {first:,}" * (last != first)
+    caption = f"The kernels move {last:,} bytes" + f" instead of {first:,}" * (last != first)
     return Figure(caption, *map(_travel, graphs))
 
 

@@ -164,7 +164,7 @@ def journey(net, symbol, params):
         panel, "kernel", type(block).__name__, "the graph in place of the code", _numbers(block)
     )
     size = sum(Path(name).stat().st_size for name in (symbol, params))
-    return Figure(f"Two files of {size:,} bytes travel; the class doesn't", panel)
+    return Figure(f"Two files of {size:,} bytes replace the class", panel)
 
 
 def _station(panel, ink, title, *lines):

@@ -1,6 +1,6 @@
 """The chapter's function and net in JAX. A line with `# %%` begins a cell."""
 
-# %% write: Functions without side effects; a net is a function of its weights, too.
+# %% write: Functions without side effects. A network is also a function of its weights.
 import jax
 import jax.numpy as jnp
 
@@ -34,28 +34,28 @@ traced = fast.trace(x, y)
 lowered = traced.lower()
 print(type(traced).__name__, type(lowered).__name__)
 
-# %% steps: Compile: for this processor, these shapes and types.
+# %% steps: Compile for this processor, these shapes and dtypes.
 compiled = lowered.compile()
 print(type(compiled).__name__)
 
-# %% steps: Invoke; with other shapes it refuses.
+# %% steps: Run. Other shapes raise an error.
 print(compiled(x, y))
 compiled(jnp.ones((2, 3)), jnp.ones((2, 3)))
 
-# %% look: `jax.make_jaxpr`: the graph, called jaxpr, before any pass.
+# %% look: `jax.make_jaxpr`: the graph before any pass, called a jaxpr.
 print(jax.make_jaxpr(blend)(x, y))
 
-# %% look: The same in StableHLO, the language that XLA reads.
+# %% look: The same in StableHLO, XLA's input language.
 print(lowered.as_text())
 
-# %% look: What XLA made of it: one kernel for the three operators (a fusion).
+# %% look: XLA's result: one kernel for the three operators (a fusion).
 import re
 
 text = compiled.as_text()
 print(re.sub(", metadata={.*}", "", text[text.index("%fused") :]))
 
 
-# %% print: `print` runs while tracing, and never again.
+# %% print: `print` runs only while tracing.
 @jax.jit
 def noisy(x):
     print("called with", x)
@@ -66,7 +66,7 @@ for _ in range(2):
     noisy(x)
 
 
-# %% print: `jax.debug.print` is a part of the graph.
+# %% print: `jax.debug.print` is part of the graph.
 @jax.jit
 def talking(x):
     jax.debug.print("called with {}", x)
@@ -77,7 +77,7 @@ for _ in range(2):
     talking(x).block_until_ready()
 jax.effects_barrier()
 
-# %% number: A number of Python's from outside is read once.
+# %% number: A global Python number is read once.
 factor = 2
 
 
@@ -91,7 +91,7 @@ factor = 100
 print(scale(x))
 
 
-# %% number: As an argument it is an input of the graph.
+# %% number: As an argument, it's an input of the graph.
 @jax.jit
 def scale_by(x, factor):
     print("tracing with", factor)
@@ -100,12 +100,12 @@ def scale_by(x, factor):
 
 print(scale_by(x, 2), scale_by(x, 100))
 
-# %% number: Unless it is declared static: then each value has a graph of its own.
+# %% number: Unless you declare it static: then each value gets its own graph.
 static = jax.jit(scale_by.__wrapped__, static_argnames="factor")
 print(static(x, factor=2), static(x, factor=100))
 
 
-# %% branch: A branch on data is an error, with advice.
+# %% branch: A branch on data is an error, which suggests what to do.
 @jax.jit
 def either(x):
     if x.sum() > 0:
@@ -116,7 +116,7 @@ def either(x):
 either(x)
 
 
-# %% branch: The operator for two ways; only one of them runs.
+# %% branch: The operator for a branch. Only one of the two functions runs.
 @jax.jit
 def both_ways(x):
     return jax.lax.cond(x.sum() > 0, lambda x: x, lambda x: -x, x)
@@ -143,7 +143,7 @@ flexible = export.export(fast)(rows, rows)
 print(flexible.in_avals)
 print(flexible.call(jnp.ones((5, 3)), jnp.ones((5, 3))).shape)
 
-# %% save: `jax.export` writes the program; the weights go their own way.
+# %% save: `jax.export` writes the program. You save the weights separately.
 from pathlib import Path
 
 exported = export.export(jax.jit(net))(weights, x)
@@ -151,11 +151,11 @@ Path("net.jax").write_bytes(exported.serialize())
 again = export.deserialize(Path("net.jax").read_bytes())
 print(type(again).__name__, (again.call(weights, x) == net(weights, x)).all())
 
-# %% save: With the weights as constants, the file is the net.
+# %% save: With the weights as constants, the file contains the whole network.
 frozen = export.export(jax.jit(lambda x: net(weights, x)))(x)
 print(len(frozen.in_avals), "input,", frozen.platforms)
 
-# %% list: `jax.jit` leaves tracers there, one for each trace. They are of no use.
+# %% list: `jax.jit` leaves useless tracers in the list, one per trace.
 seen = []
 
 
@@ -171,7 +171,7 @@ print(seen)
 seen[0] + 1
 
 
-# %% loop: As it is written, it is refused.
+# %% loop: As written, it raises an error.
 def halve(x):
     while x.max() > 1:
         x = x * 0.5
@@ -181,7 +181,7 @@ def halve(x):
 jax.jit(halve)(x)
 
 
-# %% loop: The operator for it takes the condition and the turn as functions.
+# %% loop: The operator for a loop takes the condition and the body as functions.
 @jax.jit
 def halve_too(x):
     return jax.lax.while_loop(lambda x: x.max() > 1, lambda x: x * 0.5, x)
@@ -189,7 +189,7 @@ def halve_too(x):
 
 print(halve_too(x), halve_too(50 * x))
 
-# %% race: The tutorials' net, a batch of one, a thousand calls.
+# %% race: The tutorials' network, a batch of one, a thousand calls.
 import timeit
 
 keys = jax.random.split(jax.random.key(2), 4)

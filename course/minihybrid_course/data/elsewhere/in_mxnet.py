@@ -1,6 +1,6 @@
 """The chapter's function and net in MXNet 1.9.1. A line with `# %%` begins a cell."""
 
-# %% write: The words of Gluon: a `HybridBlock` is written for arrays and for symbols.
+# %% write: Gluon: a `HybridBlock` works on arrays and on symbols.
 import mxnet as mx
 from mxnet import nd
 from mxnet.gluon import nn
@@ -20,27 +20,27 @@ x, y = nd.array([[0, 1, 2]]), nd.array([[1, 1, 0.5]])
 print(blend(x, y))
 print(net(x).shape)
 
-# %% trace: `hybridize` asks for it, and the first call traces.
+# %% trace: `hybridize` requests it, and the first call traces.
 blend.hybridize()
 print(blend(x, y))
 
-# %% steps: Define: a symbol. Before Gluon, all programs were written like this.
+# %% steps: Define: a symbol. Before Gluon, every program looked like this.
 a, b = mx.sym.var("x"), mx.sym.var("y")
 left = a * b
 symbol = mx.sym.tanh(left) + left
 print(symbol)
 
-# %% steps: Compile: shapes and memory are planned for an executor.
+# %% steps: Compile: plan shapes and memory for an executor.
 executor = symbol.simple_bind(mx.cpu(), x=(1, 3), y=(1, 3))
 
-# %% steps: Invoke.
+# %% steps: Run.
 print(executor.forward(x=x, y=y)[0])
 
 # %% look: The graph is a symbol.
 print(blend(mx.sym.var("x"), mx.sym.var("y")).debug_str())
 
 
-# %% print: `print` runs while tracing, and never again.
+# %% print: `print` runs only while tracing.
 class Noisy(mx.gluon.HybridBlock):
     def hybrid_forward(self, F, x):
         print("called with", x)
@@ -53,7 +53,7 @@ for _ in range(2):
     noisy(x)
 
 
-# %% number: An attribute of the block is read once, too.
+# %% number: An attribute of the block is also read once.
 class Scale(mx.gluon.HybridBlock):
     def hybrid_forward(self, F, x):
         return x * self.factor
@@ -78,13 +78,13 @@ block = nn.HybridLambda(either)
 block.hybridize()
 block(x)
 
-# %% branch: The operator that chooses; both ways are computed.
+# %% branch: The operator that selects. Both branches are computed.
 block = nn.HybridLambda(lambda F, x: F.where(x.sum() > 0, x, -x))
 block.hybridize()
 print(block(x), block(-x))
 
 
-# %% shape: One graph for all shapes: only its memory is planned again.
+# %% shape: One graph for all shapes. Only its memory is replanned.
 class Counted(mx.gluon.HybridBlock):
     def hybrid_forward(self, F, x, y):
         print("tracing with", x)
@@ -106,7 +106,7 @@ print(*sorted(path.name for path in Path().iterdir()))
 again = mx.gluon.SymbolBlock.imports("net-symbol.json", ["data"], "net-0000.params")
 print(type(again).__name__, bool((again(x) == net(x)).min().asscalar()))
 
-# %% race: The tutorials' net, a batch of one, a thousand calls.
+# %% race: The tutorials' network, a batch of one, a thousand calls.
 import timeit
 
 

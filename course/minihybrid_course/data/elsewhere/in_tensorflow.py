@@ -1,6 +1,6 @@
 """The chapter's function and net in TensorFlow. A line with `# %%` begins a cell."""
 
-# %% write: Write it, and call it: eager since TensorFlow 2.
+# %% write: Write it and call it: eager since TensorFlow 2.
 import tensorflow as tf
 
 
@@ -14,7 +14,7 @@ x, y = tf.constant([[0.0, 1, 2]]), tf.constant([[1.0, 1, 0.5]])
 print(blend(x, y))
 print(net(x).shape)
 
-# %% trace: `tf.function`: the first call traces, after AutoGraph has rewritten the text.
+# %% trace: `tf.function`: the first call traces, after AutoGraph has rewritten the source.
 fast = tf.function(blend)
 print(type(fast).__name__, fast(x, y))
 
@@ -22,11 +22,11 @@ print(type(fast).__name__, fast(x, y))
 concrete = fast.get_concrete_function(x, y)
 print(concrete)
 
-# %% trace: With `jit_compile=True` XLA makes kernels of the graph, the compiler of JAX.
+# %% trace: With `jit_compile=True`, XLA, JAX's compiler, generates kernels from the graph.
 compiled = tf.function(blend, jit_compile=True)
 print(compiled(x, y))
 
-# %% steps: Define: in TensorFlow 1, all programs were written like this.
+# %% steps: Define: in TensorFlow 1, every program looked like this.
 v1 = tf.compat.v1
 with tf.Graph().as_default() as graph:
     a, b = v1.placeholder(tf.float32, (1, 3)), v1.placeholder(tf.float32, (1, 3))
@@ -36,21 +36,21 @@ print(result)
 # %% steps: Compile: a session prepares the graph for its devices.
 session = v1.Session(graph=graph)
 
-# %% steps: Invoke: say what is wanted, and feed the placeholders.
+# %% steps: Run: name the outputs, and feed the placeholders.
 print(session.run(result, feed_dict={a: x.numpy(), b: y.numpy()}))
 
 # %% look: The operators of the graph.
 for op in concrete.graph.get_operations():
     print(op.type, op.name, [tensor.name for tensor in op.inputs])
 
-# %% look: What XLA made of it: one kernel for the three operators (a fusion).
+# %% look: XLA's result: one kernel for the three operators (a fusion).
 import re
 
 text = compiled.experimental_get_compiler_ir(x, y)(stage="optimized_hlo")
 print(re.sub(", metadata={.*}", "", text[text.index("%fused") :]))
 
 
-# %% look: What AutoGraph reads and writes: a function with a branch, as it is run.
+# %% look: AutoGraph's input and output: a function with a branch, as it's run.
 def either(x):
     if tf.reduce_sum(x) > 0:
         return x
@@ -60,7 +60,7 @@ def either(x):
 print(tf.autograph.to_code(either))
 
 
-# %% print: `print` runs while tracing, and never again.
+# %% print: `print` runs only while tracing.
 @tf.function
 def noisy(x):
     print("called with", x)
@@ -70,7 +70,7 @@ def noisy(x):
 for _ in range(2):
     noisy(x)
 
-# %% print: `tf.print` is an operator, so it is a part of the graph.
+# %% print: `tf.print` is an operator, so it's part of the graph.
 @tf.function
 def talking(x):
     tf.print("called with", x)
@@ -80,7 +80,7 @@ def talking(x):
 for _ in range(2):
     talking(x)
 
-# %% number: A number of Python's from outside is read once.
+# %% number: A global Python number is read once.
 factor = 2
 
 
@@ -93,7 +93,7 @@ print(scale(x))
 factor = 100
 print(scale(x))
 
-# %% number: As an argument, each value has a graph of its own, and you are warned.
+# %% number: As an argument, each value gets its own graph, with a warning.
 @tf.function
 def scale_by(x, factor):
     print("tracing with", factor)
@@ -108,15 +108,15 @@ scale_by_tensor = tf.function(scale_by.python_function)
 for factor in range(3):
     scale_by_tensor(x, tf.constant(float(factor)))
 
-# %% branch: AutoGraph makes an operator of it, which chooses when it runs.
+# %% branch: AutoGraph turns it into an operator that decides at run time.
 fast_either = tf.function(either)
 print(fast_either(x), fast_either(-x))
 print([op.type for op in fast_either.get_concrete_function(x).graph.get_operations()])
 
-# %% branch: Without AutoGraph it is an error.
+# %% branch: Without AutoGraph, it's an error.
 tf.function(either, autograph=False)(x)
 
-# %% branch: AutoGraph wants both ways to give the same kind of thing.
+# %% branch: AutoGraph requires both branches to return the same type.
 @tf.function
 def uneven(x):
     if tf.reduce_sum(x) > 0:
@@ -140,7 +140,7 @@ for rows in (1, 2, 2, 7):
     counted(tf.ones((rows, 3)), tf.ones((rows, 3)))
 
 
-# %% shape: With `reduce_retracing=True`, the second trace leaves open what has changed.
+# %% shape: With `reduce_retracing=True`, the second trace leaves the changed axis open.
 @tf.function(reduce_retracing=True)
 def relaxed(x, y):
     print("tracing for", x.shape)
@@ -150,7 +150,7 @@ def relaxed(x, y):
 for rows in (1, 2, 2, 7):
     relaxed(tf.ones((rows, 3)), tf.ones((rows, 3)))
 
-# %% shape: Or you say from the beginning what may come; then nothing else may.
+# %% shape: Or declare the shapes up front. Then all others raise an error.
 spec = tf.TensorSpec((None, 3), tf.float32)
 strict = tf.function(blend, input_signature=(spec, spec))
 print(strict(tf.ones((5, 3)), tf.ones((5, 3))).shape)
@@ -174,7 +174,7 @@ print(*sorted(path.name for path in Path("net").iterdir()))
 again = tf.saved_model.load("net")
 print(type(again).__name__, bool(tf.reduce_all(again(x) == net(x))))
 
-# %% list: `tf.function` leaves symbols there, one for each trace.
+# %% list: `tf.function` leaves symbols in the list, one per trace.
 seen = []
 
 
@@ -189,7 +189,7 @@ for rows in (1, 2, 1, 2, 1):
 print(seen)
 
 
-# %% loop: AutoGraph makes an operator of it.
+# %% loop: AutoGraph turns it into an operator.
 @tf.function
 def halve(x):
     while tf.reduce_max(x) > 1:
@@ -200,7 +200,7 @@ def halve(x):
 print(halve(x), halve(50 * x))
 print([op.type for op in halve.get_concrete_function(x).graph.get_operations()])
 
-# %% race: The tutorials' net, a batch of one, a thousand calls.
+# %% race: The tutorials' network, a batch of one, a thousand calls.
 import timeit
 
 mlp = tf.keras.Sequential(
