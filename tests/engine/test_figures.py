@@ -338,8 +338,8 @@ def test_only_a_new_signature_is_traced():
 def test_each_pass_marks_what_goes():
     *passes, last, _ = figures.vanishing(stages()).panels
     gone = {panel.title.partition(":")[0]: panel.sentences[0] for panel in passes}
-    assert "plus_scalar 1, mul_scalar 1 will go" in gone["fold"]
-    assert "exp, full will go" in gone["dce"]
+    assert "plus_scalar 1, mul_scalar 1 are removed" in gone["fold"]
+    assert "exp, full are removed" in gone["dce"]
     assert "mul, mul, add become one loop" in gone["fuse"]
     assert last.sentences == [f"1 operator, {nbytes_moved(stages()[-1][1])} bytes."]
 
