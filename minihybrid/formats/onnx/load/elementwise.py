@@ -64,7 +64,7 @@ _raised = binary("broadcast_power", "_power_scalar", "_rpower_scalar")
 
 
 def _pow(call):
-    same = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
+    same = {2.0: "square", -1.0: "reciprocal"}
     base, exponent = call.dtype(0), single(call, 1)
     if base.kind == "f" and exponent in same:
         return OPS[same[exponent]](call.sym(0))
