@@ -1,7 +1,8 @@
 # Everything starts here; CONTRIBUTING.md lists the same commands without make.
 #   make book        build the book and serve it
 #   make quick       lint, types, and some of the tests, in about three minutes
-#   make test        lint, tests, every notebook re-run and compared, strict book build
+#   make test        lint, tests, every notebook re-run and compared, strict book build; the
+#                    last two are `make test-notebooks` and `make test-book`, at once
 #   make test-all    the same, more cases of it, and what needs more than
 #                    requirements.txt: two CUDA toolchains, MXNet, PyTorch, TensorFlow
 #                    and JAX, 6 GB in benchmarks/envs
@@ -46,7 +47,7 @@ INSTALL = { PYTHONWARNINGS="ignore:Editable installation" \
     if test -e .venv/failed; then rm .venv/failed; $(NO_NETWORK); exit 1; fi; touch $@
 BUILD_BOOK := $(BIN)/jupyter-book build . --all -W -n --keep-going
 
-.PHONY: book lite quick test test-all site-test lab notebooks lines elsewhere bench cubins fuzz soak matrix mutants faults clean
+.PHONY: book lite quick test test-notebooks test-book test-all site-test lab notebooks lines elsewhere bench cubins fuzz soak matrix mutants faults clean
 
 # What a reader needs, book/requirements.txt, is part of what the tests need,
 # requirements.txt: either may come first. Installed again when such a list changes.
@@ -93,16 +94,22 @@ quick: $(READY)
 
 MARKED = -m "not external"
 
-# Plain `-n logical --maxprocesses 4` would deal the cells of one notebook to two kernels; hence loadfile.
+# The book and the notebooks at once: Sphinx uses one core.
 test: $(READY)
 	$(BIN)/python -m ruff check --output-format concise .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -p no:nbval $(MARKED)
+	$(MAKE) -j 2 test-notebooks test-book
+
+# Plain `-n logical --maxprocesses 4` would deal the cells of one notebook to two kernels; hence loadfile.
+test-notebooks: $(READY)
 	$(BIN)/python -m pytest notebooks --nbval \
 	    --nbval-sanitize-with tests/nbval_sanitize.cfg \
 	    --nbval-cell-timeout 1200 --nbval-kernel-startup-timeout 600 \
 	    -n logical --maxprocesses 4 --dist loadfile
+
+test-book: $(READY)
 	$(BUILD_BOOK)
 	@touch $(BUILT)
 

@@ -27,6 +27,8 @@ def recipes(makefile):
     for target, body in re.findall(r"^([\w$()-]+): .*\n((?:\t.*\n)+)", makefile, re.M):
         commands = [line.strip().lstrip("@") for line in body.splitlines()]
         actual[target] = [c for c in commands if not c.startswith(("echo", "touch"))]
+    *first, (_, at_once) = [*actual["test"][:-1], actual["test"][-1].split(" -j 2 ")]
+    actual["test"] = sum([actual[target] for target in at_once.split()], first)
     (tests,) = [c.removesuffix(marked).rstrip() for c in actual["test"] if c.endswith(marked)]
     actual["test-all"] = [tests]  # where MARKED is empty
     return actual | {name: actual["$(BUILT)"] + actual[name] for name in ("book", "site-test")}

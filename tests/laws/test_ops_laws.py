@@ -384,39 +384,33 @@ def weighed(outs):
     return [o for o, _ in pairs], [w for _, w in pairs]
 
 
-def central_difference(run, values, place):
-    """The same gradient, with respect to one input, by evaluating at both sides."""
-
-    def weighed_sum():
+def central_difference(run, values, place, direction):
+    """The slope of the weighed sum of outputs, as one input moves along a direction."""
+    sides = []
+    for step in (STEP, -STEP):
+        moved = [v + step * direction if i == place else v for i, v in enumerate(values)]
         nd.random.seed(7)
         with autograd.train_mode():
-            outs = run(list(map(variable, values)))
-        return sum(float((o.data * w.data).sum()) for o, w in zip(outs, weights(outs), strict=True))
-
-    actual, flat = np.zeros(values[place].shape), values[place].reshape(-1)
-    for i, value in enumerate(flat.copy()):
-        sides = []
-        for side in (value + STEP, value - STEP):
-            flat[i] = side
-            sides.append(weighed_sum())
-        flat[i] = value
-        actual.reshape(-1)[i] = (sides[0] - sides[1]) / (2 * STEP)
-    return actual
+            outs = run(list(map(variable, moved)))
+        sides.append(
+            sum(float((o.data * w.data).sum()) for o, w in zip(outs, weights(outs), strict=True))
+        )
+    return (sides[0] - sides[1]) / (2 * STEP)
 
 
 def assert_gradient(case, run):
-    """What the tape says of `run` is what central differences say."""
-    values = case.arrays("float64", np.random.default_rng(0))
+    """What the tape says of `run` is what central differences say, along three directions.
+
+    No number of a direction is small, so each element of a gradient counts.
+    """
+    values, rng = case.arrays("float64", np.random.default_rng(0)), np.random.default_rng(2)
     taped = on_tape(run, values)
     for i, (kind, got) in enumerate(zip(case.inputs, taped, strict=True)):
-        if kind.kind not in ("index", "bits"):
-            np.testing.assert_allclose(
-                got,
-                central_difference(run, values, i),
-                rtol=1e-5,
-                atol=1e-7,
-                err_msg=f"{case} [{i}]",
-            )
+        for _ in range(3 * (kind.kind not in ("index", "bits"))):
+            direction = rng.uniform(0.5, 1.5, got.shape) * rng.choice([-1, 1], got.shape)
+            parts, slope = got * direction, central_difference(run, values, i, direction)
+            near = 1e-7 + 1e-5 * abs(parts).sum()
+            np.testing.assert_allclose(parts.sum(), slope, 0, near, err_msg=f"{case} [{i}]")
 
 
 @pytest.mark.per_op
@@ -425,6 +419,18 @@ def test_gradient_agrees_with_central_difference(op):
     for case in SMOOTH:
         if case.op is op:
             assert_gradient(case, functools.partial(apply, case))
+
+
+def test_a_gradient_that_is_wrong_in_one_element_is_seen():
+    case = cases_of(OPS["relu"])[0]
+
+    def run(values, block):
+        x = values[0].reshape((-1,))
+        return [nd.concat(x[:-1], block(x[-1:]), dim=0)]
+
+    assert_gradient(case, functools.partial(run, block=nd.identity))
+    with pytest.raises(AssertionError, match="relu"):
+        assert_gradient(case, functools.partial(run, block=nd.BlockGrad))
 
 
 def test_no_gradient_passes_a_block():
