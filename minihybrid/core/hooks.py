@@ -75,17 +75,13 @@ FACES = {"nd": {}, "sym": {}, "nd.contrib": {}, "sym.contrib": {}}  # -> name ->
 
 def own_names(names, *more):
     """Return a module's `__dir__`, which lists its `__all__`, or else all public names that it
-    defines.
+    or, for a package, one of its modules defines.
 
-    names:   its `globals()`;  more: imported names to include.
+    names:   its `globals()`;  more: other imported names to include.
     """
 
-    def listed():
-        own = names.get("__all__") or (
-            name
-            for name, value in names.items()
-            if not name.startswith("_") and getattr(value, "__module__", None) == names["__name__"]
-        )
-        return sorted({*own, *more})
+    def is_own(name):
+        home = getattr(names[name], "__module__", None)
+        return not name.startswith("_") and f"{home}.".startswith(names["__name__"] + ".")
 
-    return listed
+    return lambda: sorted({*(names.get("__all__") or filter(is_own, names)), *more})

@@ -185,9 +185,8 @@ class Optimizer(Settings):
     # -- update of one weight
     def create_state(self, index, weight):
         """Return the state of one weight: None, an array or a tuple, initially zeros."""
-        states = tuple(
-            nd.zeros(weight.shape, weight.context, weight.dtype) for _ in range(self.n_states)
-        )
+        like = weight.shape, weight.context, weight.dtype
+        states = tuple(nd.zeros(*like) for _ in range(self.n_states))
         return states if len(states) > 1 else states[0] if states else None
 
     def update(self, index, weight, grad, state):

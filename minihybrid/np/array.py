@@ -26,25 +26,6 @@ from minihybrid.np.rearrange import FUNCTIONS
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import naming
 
-INFIX = {
-    "add": ("add", "+"),
-    "sub": ("subtract", "-"),
-    "mul": ("multiply", "*"),
-    "truediv": ("true_divide", "/"),
-    "mod": ("mod", "%"),
-    "pow": ("power", "**"),
-    "and": ("bitwise_and", "&"),
-    "or": ("bitwise_or", "|"),
-    "xor": ("bitwise_xor", "^"),
-}
-COMPARE = {
-    "eq": ("equal", "=="),
-    "ne": ("not_equal", "!="),
-    "gt": ("greater", ">"),
-    "ge": ("greater_equal", ">="),
-    "lt": ("less", "<"),
-    "le": ("less_equal", "<="),
-}
 METHODS = """sum prod mean max min any all var std argmax argmin dot copy expand_dims squeeze
     swapaxes repeat take sort argsort cumsum round flip tile diag diagonal trace
     broadcast_to""".split()
@@ -55,6 +36,22 @@ class Numpy:
 
     is_np = True
     __slots__ = ()
+
+    __add__, __radd__ = pair("add", "x + y")
+    __sub__, __rsub__ = pair("subtract", "x - y")
+    __mul__, __rmul__ = pair("multiply", "x * y")
+    __truediv__, __rtruediv__ = pair("true_divide", "x / y")
+    __mod__, __rmod__ = pair("mod", "x % y")
+    __pow__, __rpow__ = pair("power", "x ** y")
+    __and__, __rand__ = pair("bitwise_and", "x & y")
+    __or__, __ror__ = pair("bitwise_or", "x | y")
+    __xor__, __rxor__ = pair("bitwise_xor", "x ^ y")
+    __eq__ = pair("equal", "x == y")[0]
+    __ne__ = pair("not_equal", "x != y")[0]
+    __gt__ = pair("greater", "x > y")[0]
+    __ge__ = pair("greater_equal", "x >= y")[0]
+    __lt__ = pair("less", "x < y")[0]
+    __le__ = pair("less_equal", "x <= y")[0]
 
     def __hash__(self):
         return id(self)
@@ -137,19 +134,8 @@ class Numpy:
         return result.reshape(out_shape)
 
 
-def _infix_methods():
-    for method, (name, sign) in INFIX.items():
-        apply, apply_reversed = pair(name, f"x {sign} y")
-        setattr(Numpy, f"__{method}__", apply)
-        setattr(Numpy, f"__r{method}__", apply_reversed)
-    for method, (name, sign) in COMPARE.items():
-        setattr(Numpy, f"__{method}__", pair(name, f"x {sign} y")[0])
-    for name in METHODS:
-        setattr(Numpy, name, as_method(name))
-
-
-_infix_methods()
-
+for _name in METHODS:
+    setattr(Numpy, _name, as_method(_name))
 
 for _name, _method in list(vars(Numpy).items()):
     if isinstance(_method, FunctionType) and not _name.startswith("_") and _name not in METHODS:

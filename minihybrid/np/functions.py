@@ -30,8 +30,7 @@ def _unary(name, op):
             return plain(x) if dtype is None else plain(x, dtype=dtype)
         return op.applied((x,), {}) if dtype is None else in_dtype(name, op, dtype, x)
 
-    call.__name__, call.__doc__ = name, op.doc
-    public(call)
+    public(call, name, op.doc)
 
 
 for _name in """exp expm1 log log10 log2 log1p sqrt cbrt square reciprocal sin cos tan
@@ -54,8 +53,7 @@ def _binary(name):
             return plain(x1, x2) if dtype is None else plain(x1, x2, dtype=dtype)
         return both(x1, x2) if dtype is None else in_dtype(name, both, dtype, x1, x2)
 
-    call.__name__, call.__doc__ = name, OPS[f"_npi_{name}"].doc
-    public(call)
+    public(call, name, OPS[f"_npi_{name}"].doc)
 
 
 for _name in """add subtract multiply true_divide mod power bitwise_and bitwise_or
@@ -73,8 +71,7 @@ def _logical(name, bits):
             return bits(unequal(x1, 0), unequal(x2, 0))
         return plain(x1, x2)
 
-    call.__name__, call.__doc__ = name, OPS[f"broadcast_{name}"].doc
-    public(call)
+    public(call, name, OPS[f"broadcast_{name}"].doc)
 
 
 for _name in ("and", "or", "xor"):
@@ -88,9 +85,8 @@ def _operator(name, op):
     def call(*args, **kwargs):
         return op.applied(args, kwargs)
 
-    call.__name__, call.__doc__ = name, op.doc
     call.__wrapped__ = Called(op, more=())
-    public(call)
+    public(call, name, op.doc)
 
 
 for _name in "sum prod max min any all dot cumsum".split():

@@ -176,8 +176,10 @@ ALIASES = {
 }
 
 
-def public(function):
-    """Register a function under its names, and add `out=`."""
+def public(function, name=None, doc=None):
+    """Register a function, possibly with another name and text, and add `out=`."""
+    if name:
+        function.__name__, function.__doc__ = name, doc
     name = function.__name__.rstrip("_")
     for public_name in (name, *ALIASES.get(name, ())):
         call = guarded(f"np.{public_name}", function, parents=(_takes_out,), has_out=True)

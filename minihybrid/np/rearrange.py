@@ -68,9 +68,7 @@ def _at_least_of(n):
         out = [reshape(a, at_least(n, lengths(a))) for a in arys]
         return out[0] if len(out) == 1 else out
 
-    call.__name__ = f"atleast_{n}d"
-    call.__doc__ = f"Copies of the arrays with at least {n} axes."
-    public(call)
+    public(call, f"atleast_{n}d", f"Copies of the arrays with at least {n} axes.")
 
 
 for _n in (1, 2, 3):
@@ -114,8 +112,7 @@ def _stacking(name, doc):
     def call(arrays):
         return OPS[f"_npi_{name}"](*_all_arrays(name, arrays))
 
-    call.__name__, call.__doc__ = name, doc
-    public(call)
+    public(call, name, doc)
 
 
 for _name in ("vstack", "hstack", "dstack", "column_stack"):
@@ -353,9 +350,8 @@ def diff(a, n=1, axis=-1):
     """Return the n-th difference of adjacent elements."""
     n = checked("np.diff", "n", n, length)
     for _ in range(n):
-        a = OPS["slice_axis"](a, axis=axis, begin=1, end=None) - OPS["slice_axis"](
-            a, axis=axis, begin=0, end=-1
-        )
+        before = OPS["slice_axis"](a, axis=axis, begin=0, end=-1)
+        a = OPS["slice_axis"](a, axis=axis, begin=1, end=None) - before
         if a.level == 0 and not a.shape[axis]:
             break  # as all further differences
     return a if n else OPS["_np_copy"](a)

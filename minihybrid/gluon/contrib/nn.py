@@ -122,9 +122,7 @@ class SyncBatchNorm(BatchNorm):
 
     def __init__(self, in_channels=0, num_devices=None, momentum=0.9, epsilon=1e-5, **kwargs):
         kwargs.pop("key", None)
-        super().__init__(
-            axis=1, momentum=momentum, epsilon=epsilon, in_channels=in_channels, **kwargs
-        )
+        super().__init__(1, momentum, epsilon, in_channels=in_channels, **kwargs)
 
 
 __dir__ = own_names(globals())

@@ -1,5 +1,6 @@
 """Recurrent layers and cells: `gluon.rnn`."""
 
+from minihybrid.core.hooks import own_names
 from minihybrid.gluon.rnn.rnn_cell import BidirectionalCell as BidirectionalCell
 from minihybrid.gluon.rnn.rnn_cell import DropoutCell as DropoutCell
 from minihybrid.gluon.rnn.rnn_cell import GRUCell as GRUCell
@@ -15,3 +16,5 @@ from minihybrid.gluon.rnn.rnn_cell import ZoneoutCell as ZoneoutCell
 from minihybrid.gluon.rnn.rnn_layer import GRU as GRU
 from minihybrid.gluon.rnn.rnn_layer import LSTM as LSTM
 from minihybrid.gluon.rnn.rnn_layer import RNN as RNN
+
+__dir__ = own_names(globals())

@@ -95,9 +95,8 @@ def started(cell, states, steps):
         return [states] if is_whole(states) else list(states)
     first = steps[0]
     if isinstance(first, NDArray):
-        return cell.begin_state(
-            batch_size=first.shape[0], func=nd.zeros, ctx=first.context, dtype=first.dtype
-        )
+        like = {"ctx": first.context, "dtype": first.dtype}
+        return cell.begin_state(batch_size=first.shape[0], func=nd.zeros, **like)
     column = sym.slice_axis(sym.zeros_like(first), axis=1, begin=0, end=1)
     return cell.begin_state(
         func=lambda shape: sym.broadcast_axis(column, axis=1, size=shape[1])
