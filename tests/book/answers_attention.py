@@ -70,7 +70,7 @@ ANSWERS = {
         (135168, 69632, 36864),
         [
             ((8448, 69632, 36864), "a row has 16 elements"),
-            ((131072, 69632, 36864), "the queries are loaded as well"),
+            ((131072, 69632, 36864), "the queries are also loaded"),
             ((135168, 67584, 36864), "only keys and values are"),
             ((135168, 69632, 33792), "only keys and values are"),
             ((12288, 12288, 12288), "every block loads all keys"),

@@ -29,7 +29,7 @@ ANSWERS = {
         (8, 7, 13),
         [
             ((12, 7, 13), "stay in registers"),
-            ((8, 7, 12), "the columns count as well"),
+            ((8, 7, 12), "the columns also count"),
             ((8, 12, 13), "the number for 3 by 4"),
             ((8, 7, 11), "an element for each row, and a vector for each column"),
         ],

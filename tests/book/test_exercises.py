@@ -990,7 +990,7 @@ ANSWERS = {
         [((1, 1), "contains the shape"), ((3, 3), "one loop"), ((3, 0), "been compiled before")],
     ),
     "19.3": (12, [(3, "takes it 8 seconds"), (6, "5.28 are allowed"), (24, "half as many")]),
-    "19.5": (5, [(10, "no variable holds"), (6, "no call follows"), (1, "has memory of its own")]),
+    "19.5": (5, [(10, "no variable holds"), (6, "no call follows"), (1, "has its own memory")]),
     "21.1": (
         (1024, 1024),
         [((2048, 1024), "can use the"), ((1024, 0), "also needs memory"), ((256, 256), "4 bytes")],
@@ -1055,7 +1055,7 @@ ANSWERS = {
     "28.1": (
         (40, 1, 20),
         [
-            ((20, 1, 20), "of its own"),
+            ((20, 1, 20), "a separate operator"),
             ((40, 20, 20), "all of them at once"),
             ((40, 1, 40), "relu runs"),
         ],

@@ -65,7 +65,7 @@ def any_shape(kernel):
             f"{case}: out is right, but it loads {loads} elements from global memory; with tiles "
             f"in shared memory, each thread loads one of each tile, at most {most} in all",
         )
-    return "outside of the matrices is zero, and all threads reach the barriers"
+    return "elements outside of the matrices are zero, and all threads reach the barriers"
 
 
 EXERCISES = {

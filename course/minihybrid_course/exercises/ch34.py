@@ -67,7 +67,7 @@ def schedules(steps):
     )
     verify(kernel)
     same = np.array_equal(uncounted(result, kernel), uncounted(result, before))
-    need(same, "the result is another one")
+    need(same, "the result is different")
     return f"{counts.loads} loads and {counts.stores} stores, and the same result"
 
 
