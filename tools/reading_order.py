@@ -32,7 +32,7 @@ READING_ORDER = """
     gluon.init gluon.autograd
     codegen.cache codegen.device_math codegen.gpu codegen.gpu.cuda
     simt.errors simt.numbers simt.rewrite simt.floats simt.lockstep simt.watcher simt.memory
-    simt.record simt.counts simt.checked simt.program simt.fast
+    simt.counts simt.checked simt.program simt.fast
     simt.cuda simt.picture simt.traffic simt.heap simt.driver simt
     runtime.device runtime.dlpack runtime.numbered_cpus runtime.device_array
     runtime.device_checks runtime.interop

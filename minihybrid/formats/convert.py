@@ -108,34 +108,20 @@ class Model(NamedTuple):
                 "of its labels; give complete shapes, without a 0"
             )
         arg_shapes = dict(zip(self.symbol.list_arguments(), args, strict=True))
-        net = Prediction(self, {name: arg_shapes[name] for name in self.labels})
-        net.hybridize()
-        return net
-
-
-class Prediction(HybridBlock):
-    """A model as a block that takes only the data inputs."""
-
-    def __init__(self, model: Model, labels: dict[str, tuple[int, ...]]):
-        super().__init__(prefix="")
-        variables = [sym.var(name) for name in (*model.inputs, *labels)]
-        self.labels = labels
-        self.model = SymbolBlock(model.symbol, variables)
-        params = dict(self.model.collect_params().items())
+        zeros = {name: sym.zeros(arg_shapes[name]) for name in self.labels}
+        net = SymbolBlock(self.symbol(**zeros), [sym.var(name) for name in self.inputs])
         fill(
-            params,
-            model.arrays,
-            model.source,
+            dict(net.collect_params().items()),
+            self.arrays,
+            self.source,
             allow_missing=False,
             ignore_extra=False,
             cast_dtype=True,
             dtype_source="saved",
             ctx=None,
         )
-
-    def hybrid_forward(self, F, /, *data):
-        """Return the outputs in prediction mode."""
-        return self.model(*data, *(F.zeros(shape) for shape in self.labels.values()))
+        net.hybridize()
+        return net
 
 
 def load(symbol_file: str, params_file: str | None = None) -> Model:

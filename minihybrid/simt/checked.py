@@ -13,7 +13,6 @@ from minihybrid.simt.counts import Counts, note, use_of
 from minihybrid.simt.errors import LaunchError
 from minihybrid.simt.lockstep import MAX_SHARED, Run, run_blocks
 from minihybrid.simt.memory import Array
-from minihybrid.simt.record import Recorder
 from minihybrid.simt.rewrite import Rewritten
 from minihybrid.simt.watcher import Watcher
 
@@ -39,8 +38,8 @@ def shared_arrays(kernel: str, rewritten: Rewritten, names: dict) -> list:
     return shared
 
 
-def fresh(shape: tuple, dtype: np.dtype) -> np.ndarray:
-    """Allocate shared memory filled with bytes of 255: NaN as floats.
+def fresh(shape: int | tuple, dtype: np.dtype) -> np.ndarray:
+    """Allocate memory filled with bytes of 255: NaN as floats.
 
     >>> fresh((2,), np.dtype("float32"))
     array([nan, nan], dtype=float32)
@@ -50,17 +49,12 @@ def fresh(shape: tuple, dtype: np.dtype) -> np.ndarray:
 
 def watched(rewritten: Rewritten, arrays: dict) -> set:
     """Return the names of arrays that are written, or alias one that is."""
-
-    def ends(values: np.ndarray) -> tuple:
-        return values.ctypes.data, values.ctypes.data + values.nbytes
-
-    written = [ends(arrays[name]) for name in arrays if name in rewritten.written]
-    names = set()
-    for name, values in arrays.items():
-        start, stop = ends(values)
-        if any(start < end and begin < stop for begin, end in written):
-            names.add(name)
-    return names
+    written = rewritten.written & arrays.keys()
+    return written | {
+        name
+        for name, values in arrays.items()
+        if any(np.may_share_memory(values, arrays[other]) for other in written)
+    }
 
 
 def run_checked(
@@ -83,26 +77,22 @@ def run_checked(
     # A barrier orders all accesses of its block, and none between blocks.
     phase, launch = Watcher(), Watcher(run.n_block)
     watchers = [phase, launch] if rewritten.barriers else [phase]
-    kind = Array if record is None else Recorder
     outer = {
-        name: kind(
+        name: Array(
             run,
             name,
             value,
             value.shape,
             watchers if name in guarded else (),
             unit if name in guarded else value.itemsize,
+            record,
         )
         for name, value in arrays.items()
     }
     inside = [
-        kind(run, name, fresh(shape, dtype), shape, [Watcher()]) for name, shape, dtype in shared
+        Array(run, name, fresh(shape, dtype), shape, [Watcher()], record=record)
+        for name, shape, dtype in shared
     ]
-
-    if record is not None:
-        for array in [*outer.values(), *inside]:
-            assert isinstance(array, Recorder)
-            array.record = record
 
     def begin_block() -> list:
         run.phase = 1

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from minihybrid.core.op import HybridError
-from minihybrid.simt.checked import run_checked, shared_arrays
+from minihybrid.simt.checked import fresh, run_checked, shared_arrays
 from minihybrid.simt.counts import Counts
 from minihybrid.simt.errors import KernelError, LaunchError
 from minihybrid.simt.lockstep import Run
@@ -164,9 +164,7 @@ def device_array(shape: int | tuple, dtype: DTypeLike = "float64") -> np.ndarray
     >>> device_array(2, "float32").copy_to_host()
     array([nan, nan], dtype=float32)
     """
-    array = np.empty(shape, dtype)
-    array.reshape(-1).view("uint8")[:] = 255
-    return array.view(DeviceArray)
+    return fresh(shape, np.dtype(dtype)).view(DeviceArray)
 
 
 def synchronize() -> None:

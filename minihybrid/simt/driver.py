@@ -108,9 +108,11 @@ class SimulatedDriver:
         """Return the description of an error code."""
         return SUCCESS, ERRORS[int(error)][1].encode()
 
-    def cuInit(self, flags: int) -> tuple:
-        """Do nothing; no initialization is needed."""
+    def done(self, *_: int) -> tuple:
+        """Do nothing: there is one context, and all work is complete."""
         return (SUCCESS,)
+
+    cuInit = cuCtxSetCurrent = cuStreamSynchronize = done
 
     def cuDriverGetVersion(self) -> tuple:
         """Return the CUDA version that this driver implements."""
@@ -137,17 +139,9 @@ class SimulatedDriver:
         """Return the context of a device."""
         return SUCCESS, self.keep("context")
 
-    def cuCtxSetCurrent(self, context: int) -> tuple:
-        """Do nothing; there is a single context."""
-        return (SUCCESS,)
-
     def cuStreamCreate(self, flags: int) -> tuple:
         """Return a stream; its work is synchronous."""
         return SUCCESS, self.keep("stream")
-
-    def cuStreamSynchronize(self, stream: int) -> tuple:
-        """Do nothing; all work is already complete."""
-        return (SUCCESS,)
 
     # -- memory ------------------------------------------------------------------------
     def cuMemAlloc(self, nbytes: int) -> tuple:

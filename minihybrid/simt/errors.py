@@ -64,3 +64,24 @@ class HiddenFloat64Error(KernelError):
 
 class LaunchError(HybridError):
     """A launch has an invalid grid, block or arguments."""
+
+
+class Lines:
+    """A kernel's name, and the text of its lines by number, which messages quote.
+
+    >>> source = Lines("add", {3: "  out[i] = a[i]"})
+    >>> source.line(3)
+    'line 3 (`out[i] = a[i]`)'
+    """
+
+    def __init__(self, name: str, text: dict[int, str]) -> None:
+        self.name, self.text = name, text
+
+    def line(self, number: int) -> str:
+        """Describe a line of the kernel's source for messages."""
+        return f"line {number} (`{self.text[number].strip()}`)"
+
+    def error(self, kind: type[KernelError], line: int, what: str, *threads: tuple) -> KernelError:
+        """Return an error in a line of the kernel."""
+        message = f"kernel '{self.name}', {self.line(line)}: {what}"
+        return kind(message, self.name, line, threads)

@@ -28,7 +28,7 @@ from minihybrid.simt.program import Program, device_names
 from minihybrid.simt.rewrite import AXES, BLOCK, THREAD, Rewritten
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy"}
-PLACES = BLOCK + THREAD[1:]
+PLACES = BLOCK + THREAD
 
 
 def updating(combine: Callable) -> Callable:
@@ -106,7 +106,7 @@ class FastProgram(Program):
     @cached_property
     def kernel(self) -> tuple[Rewritten, Callable]:
         """The rewritten kernel, and its compiled per-thread function."""
-        rewritten = self.rewritten(checked=False)
+        rewritten = self.rewritten()
         params = ", ".join(rewritten.params + [*rewritten.shared] + PLACES)
         tree = ast.parse(f"def {rewritten.name}({params}): pass")
         (thread,) = tree.body
@@ -149,6 +149,6 @@ class FastProgram(Program):
             return
 
         def make(*arguments: int | np.ndarray) -> Callable:
-            return lambda _, *place: kernel(*arguments, *place)
+            return lambda *place: kernel(*arguments, *place)
 
         run_blocks(run, make, values, lambda: [fresh(*one) for one in shared], lambda: None)

@@ -58,12 +58,8 @@ class Types(ast.NodeVisitor):
     def hidden(self, node: ast.expr | ast.stmt, cause: str, instead: str) -> None:
         """Raise that an expression is float64, in the pass that reports errors."""
         if self.reports:
-            raise HiddenFloat64Error(
-                f"kernel '{self.source.name}', {self.source.line(node.lineno)}: "
-                f"{cause}, so a GPU computes in float64, which is slow; {instead}",
-                self.source.name,
-                node.lineno,
-            )
+            reason = f"{cause}, so a GPU computes in float64, which is slow; {instead}"
+            raise self.source.error(HiddenFloat64Error, node.lineno, reason)
 
     def mixed(self, node: ast.expr | ast.stmt, parts: list) -> Kind:
         """Return the common type of an operation's operands."""

@@ -24,6 +24,7 @@ from minihybrid.simt.errors import (
     EndlessError,
     KernelError,
     LaunchError,
+    Lines,
     WholeError,
 )
 
@@ -64,7 +65,7 @@ def axes3(sizes: int | tuple, kernel: str, what: str) -> tuple:
     return tuple(map(int, sizes)) + (1,) * (3 - len(sizes))
 
 
-class Run:
+class Run(Lines):
     """One launch: its kernel, grid and block, and descriptions of its threads and lines.
 
     text:   line number -> source line;
@@ -78,10 +79,12 @@ class Run:
     def __init__(
         self, name: str, text: dict, grid: int | tuple, block: int | tuple, strict: bool = True
     ) -> None:
-        self.name, self.text, self.strict = name, text, strict
+        super().__init__(name, text)
+        self.strict, self.file = strict, file_of(name)
         self.grid, self.block = axes3(grid, name, "grid"), axes3(block, name, "block")
         self.turns = LIMITS[-1]
         self.phase = 1  # of a block: 1 + the number of barriers passed
+        self.t = 0  # the running thread's index in the grid
         self.n_block = math.prod(self.block)
         self.n_threads = self.n_block * math.prod(self.grid)
         if self.n_block > MAX_THREADS:
@@ -105,10 +108,6 @@ class Run:
         block, thread = self.thread(t)
         return f"thread {short(thread, self.block)} of block {short(block, self.grid)}"
 
-    def line(self, number: int) -> str:
-        """Describe a line of the kernel's source for messages."""
-        return f"line {number} (`{self.text[number].strip()}`)"
-
 
 def place(k: int, sizes: tuple) -> tuple:
     """Unravel index k into three axes, x fastest."""
@@ -121,9 +120,18 @@ def short(position: tuple, sizes: tuple) -> int | tuple:
     return position[0] if n == 1 else position[:n]
 
 
+def file_of(kernel: str) -> str:
+    """Return the file name in a kernel's compiled code.
+
+    >>> file_of("add")
+    '<kernel add>'
+    """
+    return f"<kernel {kernel}>"
+
+
 def execute(tree: ast.Module, name: str, text: dict, namespace: dict) -> Callable:
     """Execute a tree and return its function, with the kernel's line numbers."""
-    filename = f"<kernel {name}>"
+    filename = file_of(name)
     lines = [text.get(k, "") + "\n" for k in range(1, max(text) + 1)]
     linecache.cache[filename] = (sum(map(len, lines)), None, lines, filename)
     namespace = {**namespace, "_Endless": Endless}
@@ -154,14 +162,14 @@ def run_blocks(
             where = place(b, run.grid)
             thread = make(*values, *shared(), *where, *run.block, *run.grid, run.turns)
             first = b * run.n_block
-            places = [(first + k, *place(k, run.block)) for k in range(run.n_block)]
+            places = [place(k, run.block) for k in range(run.n_block)]
             try:
                 if after_barrier:
                     n_barriers = run_in_turns(
                         run, [thread(*at) for at in places], first, after_barrier
                     )
                 else:
-                    for at in places:
+                    for run.t, at in enumerate(places, first):
                         thread(*at)
             except KernelError:
                 raise
@@ -176,7 +184,7 @@ def run_in_turns(run: Run, threads: list, first: int, after_barrier: Callable[[]
     """Run the threads of a block, all to the next barrier, until all have ended."""
     n_barriers = 0
     while True:
-        lines = [next(thread, None) for thread in threads]
+        lines = [next(thread, None) for run.t, thread in enumerate(threads, first)]
         if any(line != lines[0] for line in lines):
             diverged(run, lines, first)
         if lines[0] is None:
@@ -187,17 +195,16 @@ def run_in_turns(run: Run, threads: list, first: int, after_barrier: Callable[[]
         after_barrier()
 
 
-def endless(run: Run, line: int, n_barriers: int | None = None) -> EndlessError:
+def endless(run: Run, line: int, n_barriers: int | None = None) -> KernelError:
     """Return the error of a loop that exceeded its limit of iterations or barriers."""
     reason = f"the loop made {run.turns} turns and did not end"
     if n_barriers is not None:
         reason = f"a block met {n_barriers} barriers and did not end"
-    return EndlessError(
-        f"kernel '{run.name}', {run.line(line)}: {reason}; most likely the variable that its "
-        "condition asks for does not change in the loop (if it must be so long: "
-        f"`with simt.turns({10 * run.turns}):` around the launch)",
-        run.name,
+    return run.error(
+        EndlessError,
         line,
+        f"{reason}; most likely the variable that its condition asks for does not change in the "
+        f"loop (if it must be so long: `with simt.turns({10 * run.turns}):` around the launch)",
     )
 
 
@@ -221,13 +228,9 @@ def diverged(run: Run, lines: list, first: int) -> NoReturn:
 def in_words(run: Run, error: Exception) -> KernelError:
     """Convert an exception of a kernel to a KernelError with line and thread."""
     for frame, number in reversed(list(traceback.walk_tb(error.__traceback__))):
-        if frame.f_code.co_filename == f"<kernel {run.name}>":
-            t = frame.f_locals["_t"]
+        if frame.f_code.co_filename == file_of(run.name):
             kind = f"{type(error).__name__}: " * (type(error) is not WholeError)
-            return KernelError(
-                f"kernel '{run.name}', {run.line(number)}: {kind}{error} ({run.who(t)})",
-                run.name,
-                number,
-                (run.thread(t),),
+            return run.error(
+                KernelError, number, f"{kind}{error} ({run.who(run.t)})", run.thread(run.t)
             )
     raise error

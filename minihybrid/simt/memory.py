@@ -1,15 +1,18 @@
 """Chapter 25. Instrumented arrays: check and count every access.
 
 Uses:    NumPy arrays; every load and store of every thread, with its line.
-Defines: `Array`, whose element accesses are checked and counted.
+Defines: `Array`, whose element accesses are checked and counted, and recorded as `Access` for
+         pictures and the analysis of warps.
 
 Limits:  a real GPU's thread order isn't modeled: a race is an error here even if it
          would be benign.
 """
 
 import ast
+import operator
+import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -29,6 +32,20 @@ DOES = {"read": "reads", "write": "writes", "atomic": "updates atomically"}
 DID = {"read": "read", "write": "wrote", "atomic": "updated atomically"}
 
 
+class Access(NamedTuple):
+    """An access of thread t to element i of an array: "read", "write" or "atomic".
+
+    phase: 1 before the first barrier of the block, 2 after it, ...
+    """
+
+    phase: int
+    t: int
+    kind: str
+    array: "Array"
+    i: int
+    line: int
+
+
 class Array:
     """An array in a kernel: every access is checked and counted.
 
@@ -36,11 +53,12 @@ class Array:
     values:   a contiguous NumPy array;
     watchers: a list of `Watcher`, empty for read-only arrays;
     unit:     for global memory, the granularity of race detection in bytes: the size of
-              the smallest elements of the launch.
+              the smallest elements of the launch;
+    record:   a list to which every access is appended, as an `Access`.
     """
 
     __slots__ = """run name values shape size ndim dtype loads stores atomics load4s store4s
-        watchers watcher start scale written get wrap narrow""".split()
+        watchers watcher start scale written get wrap narrow record""".split()
 
     def __init__(
         self,
@@ -50,10 +68,11 @@ class Array:
         shape: tuple,
         watchers: list | tuple = (),
         unit: int | None = None,
+        record: list | None = None,
     ) -> None:
         self.run, self.name, self.values = run, name, values.reshape(-1)
         self.shape, self.size, self.ndim = shape, int(np.prod(shape)), len(shape)
-        self.dtype = values.dtype
+        self.dtype, self.record = values.dtype, record
         n = run.n_threads
         self.loads, self.stores, self.atomics = [0] * n, [0] * n, [0] * n
         self.load4s = self.store4s = 0
@@ -74,12 +93,6 @@ class Array:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, _: Any) -> NoReturn:
-        raise WholeError(
-            f"array {self.name} is used under another name or by another function; inside a "
-            "kernel, use elements of its arguments and shared arrays by their own names"
-        )
-
     def whole(self, *_: Any) -> NoReturn:
         """Raise WholeError: kernels have no whole-array arithmetic."""
         raise WholeError(
@@ -88,7 +101,7 @@ class Array:
         )
 
     # -- indices -----------------------------------------------------------------------
-    def place(self, index: int | tuple, t: int, line: int) -> int:
+    def place(self, index: int | tuple) -> int:
         """Return the flat index of an element; check the bounds."""
         if type(index) is tuple and len(index) == self.ndim == 2:
             (y, x), (height, width) = index, self.shape
@@ -96,35 +109,30 @@ class Array:
                 return y * width + x
         indices = index if type(index) is tuple else (index,)
         if len(indices) != self.ndim:
-            self.fail(
-                KernelError,
-                index,
-                t,
-                line,
-                f"has {len(indices)} indices, but the array has {self.ndim} axes",
-            )
+            message = f"has {len(indices)} indices, but the array has {self.ndim} axes"
+            self.fail(KernelError, index, message)
         flat = 0
         for axis, (i, n) in enumerate(zip(indices, self.shape, strict=True)):
             if not isinstance(i, (int, np.integer)):
                 message = f"needs whole numbers, not {type(i).__name__}"
                 if isinstance(i, slice):
                     message += "; a thread computes with elements, as in out[i] = a[i]"
-                self.fail(KernelError, index, t, line, message)
+                self.fail(KernelError, index, message)
             if not 0 <= i < n:
-                text = self.written_as(axis, line)
+                text = self.written_as(axis)
                 guard = f"`if {text or 'i'} < {n}:`"
                 if i < 0:
                     guard = f"`if {text} >= 0:`" if text else "`if i >= 1:` for an index i - 1"
                     guard += "; a negative one does not count from the end"
                 message = f"is out of bounds: {self.extent()}; guard it, as in {guard}"
-                self.fail(BoundsError, index, t, line, message)
+                self.fail(BoundsError, index, message)
             flat = flat * n + int(i)
         return flat
 
-    def written_as(self, axis: int, line: int) -> str | None:
-        """Return the source of an axis's index in a line; None if it's ambiguous."""
+    def written_as(self, axis: int) -> str | None:
+        """Return the source of an axis's index in the line; None if it's ambiguous."""
         try:
-            tree = ast.parse(self.run.text[line].strip())
+            tree = ast.parse(self.run.text[self.line()].strip())
         except SyntaxError:  # the line is continued, or opens a block
             return None
         uses = {
@@ -146,31 +154,34 @@ class Array:
         axes = [f"0 to {n - 1}" for n in self.shape]
         return f"indices go from {' and '.join(axes)}"
 
-    def fail(self, kind: type, index: Any, t: int, line: int, what: str) -> NoReturn:
-        """Raise an error for one element and one thread."""
-        where = ", ".join(map(str, index)) if type(index) is tuple else index
-        raise kind(
-            f"kernel '{self.run.name}', {self.run.line(line)}: "
-            f"{self.name}[{where}] {what} ({self.run.who(t)})",
-            self.run.name,
-            line,
-            (self.run.thread(t),),
-        )
+    def line(self) -> int:
+        """Return the number of the kernel's line that runs."""
+        frame, file = sys._getframe(3), self.run.file
+        while frame.f_code.co_filename != file:
+            assert frame.f_back
+            frame = frame.f_back
+        return frame.f_lineno
 
-    def use(self, kind: str, i: int, t: int, line: int) -> None:
+    def fail(self, kind: type, index: Any, what: str) -> NoReturn:
+        """Raise an error for one element and the running thread."""
+        where = ", ".join(map(str, index)) if type(index) is tuple else index
+        what = f"{self.name}[{where}] {what} ({self.run.who(self.run.t)})"
+        raise self.run.error(kind, self.line(), what, self.run.thread(self.run.t))
+
+    def use(self, kind: str, i: int) -> None:
         """Record an access to element i; raise if it races with an earlier one."""
-        first = self.start + i * self.scale
+        t, line, first = self.run.t, self.line(), self.start + i * self.scale
         for watcher in self.watchers:
             for element in range(first, first + self.scale):
                 conflict = watcher.use(kind, element, t, line)
                 if conflict is not None:
-                    self.race(kind, i, t, line, *conflict)
+                    self.race(kind, i, line, *conflict)
 
     def race(
-        self, kind: str, i: int, t: int, line: int, earlier: str, other: int, other_line: int
+        self, kind: str, i: int, line: int, earlier: str, other: int, other_line: int
     ) -> NoReturn:
-        """Raise RaceError: thread t and another one race for element i."""
-        run = self.run
+        """Raise RaceError: the running thread and another one race for element i."""
+        run, t = self.run, self.run.t
         where = ", ".join(str(int(k)) for k in np.unravel_index(i, self.shape))
         place = "the same line" if line == other_line else run.line(other_line)
         if run.thread(t)[0] != run.thread(other)[0]:
@@ -182,114 +193,118 @@ class Array:
             )
         else:
             remedy = "put cuda.syncthreads() between the two lines"
-        raise RaceError(
-            f"kernel '{run.name}', {run.line(line)}: race for {self.name}[{where}], which "
-            f"{run.who(t)} {DOES[kind]}, and {run.who(other)} {DID[earlier]} in {place}; {remedy}",
-            run.name,
+        raise run.error(
+            RaceError,
             line,
-            (run.thread(t), run.thread(other)),
+            f"race for {self.name}[{where}], which {run.who(t)} {DOES[kind]}, and {run.who(other)} "
+            f"{DID[earlier]} in {place}; {remedy}",
+            run.thread(t),
+            run.thread(other),
         )
 
+    def note(self, kind: str, i: int) -> None:
+        """Record an access, for a picture or a count of requests."""
+        assert self.record is not None
+        self.record.append(Access(self.run.phase, self.run.t, kind, self, i, self.line()))
+
     # -- accesses by kernels -----------------------------------------------------------
-    def load(self, index: int | tuple, t: int, line: int) -> Any:
-        """Load `array[index]` for thread t in a line."""
+    def __getitem__(self, index: Any) -> Any:
         if type(index) is not int or self.ndim != 1 or not 0 <= index < self.size:
-            index = self.place(index, t, line)
-        self.loads[t] += 1
+            index = self.place(index)
+        self.loads[self.run.t] += 1
         if self.written is not None and not self.written[index]:
-            self.uninitialized(index, t, line)
-        if self.watcher is not None:
-            conflict = self.watcher.read(self.start + index, t, line)
-            if conflict is not None:
-                self.race("read", index, t, line, *conflict)
-        elif self.watchers:
-            self.use("read", index, t, line)
+            self.uninitialized(index)
+        if self.watchers and not (self.watcher and self.watcher.was_read(self.start + index)):
+            self.use("read", index)
+        if self.record is not None:
+            self.note("read", index)
         return self.values[index] if self.get is None else self.get(index)
 
-    def uninitialized(self, i: int, t: int, line: int) -> NoReturn:
+    def uninitialized(self, i: int) -> NoReturn:
         """Raise UninitializedError for element i of a shared array."""
-        index = tuple(int(k) for k in np.unravel_index(i, self.shape))
         self.fail(
             UninitializedError,
-            index,
-            t,
-            line,
+            tuple(int(k) for k in np.unravel_index(i, self.shape)),
             "is read, but no thread of the block has written it: shared memory begins with any "
             "numbers; write it first, and let cuda.syncthreads() stand between",
         )
 
-    def store(self, index: int | tuple, value: Any, t: int, line: int) -> None:
-        """Store `array[index] = value` for thread t in a line."""
+    def __setitem__(self, index: Any, value: Any) -> None:
         if type(index) is not int or self.ndim != 1 or not 0 <= index < self.size:
-            index = self.place(index, t, line)
-        self.stores[t] += 1
-        if self.watchers:
-            self.use("write", index, t, line)
-        self.put(index, value, t, line)
+            index = self.place(index)
+        self.stores[self.run.t] += 1
+        if not self.watchers:  # the kernel's text has no store to this name
+            raise WholeError(
+                f"array {self.name} is written under another name or by another function; inside a "
+                "kernel, write elements of its arguments and shared arrays by their own names"
+            )
+        self.use("write", index)
+        self.put(index, value)
+        if self.record is not None:
+            self.note("write", index)
 
-    def put(self, i: int, value: Any, t: int, line: int) -> None:
+    def put(self, i: int, value: Any) -> None:
         """Convert a value and store it."""
         if self.wrap is not None:
             value = self.wrap(value)
         elif self.narrow and isinstance(value, float):  # includes np.float64
-            raise HiddenFloat64Error(
-                f"kernel '{self.run.name}', {self.run.line(line)}: a float64 is "
-                f"stored into {self.name}, which holds {self.dtype}; the arithmetic "
-                f"was in float64, so write numbers as {self.dtype}(...)",
-                self.run.name,
-                line,
-                (self.run.thread(t),),
+            what = (
+                f"a float64 is stored into {self.name}, which holds {self.dtype}; the arithmetic "
+                f"was in float64, so write numbers as {self.dtype}(...)"
             )
+            thread = self.run.thread(self.run.t)
+            raise self.run.error(HiddenFloat64Error, self.line(), what, thread)
         self.values[i] = value
         if self.written is not None:
             self.written[i] = 1
 
-    def atomic(self, index: int | tuple, value: Any, kind: str, t: int, line: int) -> Any:
-        """Atomically set `array[index]` to old + value (or max, min); return the old value."""
-        i = self.place(index, t, line)
-        self.atomics[t] += 1
+    def atomic(self, combine: Callable, index: int | tuple, value: Any) -> Any:
+        """Atomically set `array[index]` to combine(old, value); return the old value."""
+        i = self.place(index)
+        self.atomics[self.run.t] += 1
         if self.written is not None and not self.written[i]:
-            self.uninitialized(i, t, line)
+            self.uninitialized(i)
         if self.watchers:
-            self.use("atomic", i, t, line)
+            self.use("atomic", i)
         old = self.values[i] if self.get is None else self.get(i)
-        self.put(i, COMBINE[kind](old, self.number(value)), t, line)
+        self.put(i, combine(old, CONSTRUCTORS[self.dtype.name](value)))
+        if self.record is not None:
+            self.note("atomic", i)
         return old
 
-    def number(self, value: Any) -> Any:
-        """Convert a value to the dtype of the array."""
-        return CONSTRUCTORS[self.dtype.name](value)
-
-    def load4(self, index: int, t: int, line: int) -> tuple:
+    def load4(self, index: int) -> tuple:
         """Load four contiguous elements in one access, as a tuple."""
-        first = self.aligned(index, t, line)
+        self.check_aligned(index)
         self.load4s += 1
-        self.loads[t] -= 3
-        return tuple(self.load(first + k, t, line) for k in range(4))
+        self.loads[self.run.t] -= 3
+        return tuple(self[index + k] for k in range(4))
 
-    def store4(self, index: int, four: tuple, t: int, line: int) -> None:
+    def store4(self, index: int, four: tuple) -> None:
         """Store four contiguous elements in one access."""
-        first = self.aligned(index, t, line)
+        self.check_aligned(index)
         self.store4s += 1
-        self.stores[t] -= 3
+        self.stores[self.run.t] -= 3
         for k in range(4):
-            self.store(first + k, four[k], t, line)
+            self[index + k] = four[k]
 
-    def aligned(self, index: int, t: int, line: int) -> int:
-        """Return the index of the first of four elements; check its alignment."""
+    def check_aligned(self, index: int) -> None:
+        """Check the alignment of the first of four elements."""
         if index % 4:
             self.fail(
                 AlignmentError,
                 index,
-                t,
-                line,
                 "begins four neighbors, but "
                 "only a multiple of 4 may: the memory is read 16 bytes at once",
             )
-        return index
 
 
-COMBINE: dict[str, Callable] = {"add": lambda a, b: a + b, "max": max, "min": min}
+ACCESSES: dict[str, Callable] = {  # functions of kernels
+    "atomic_add": lambda array, index, value: array.atomic(operator.add, index, value),
+    "atomic_max": lambda array, index, value: array.atomic(max, index, value),
+    "atomic_min": lambda array, index, value: array.atomic(min, index, value),
+    "load4": Array.load4,
+    "store4": Array.store4,
+}
 
 
 for _sign in """add sub mul truediv floordiv mod pow and or xor lshift rshift

@@ -14,7 +14,7 @@ from typing import Any
 
 from minihybrid.simt.cuda import Launcher
 from minihybrid.simt.errors import LaunchError
-from minihybrid.simt.record import Access
+from minihybrid.simt.memory import Access
 
 # Okabe and Ito's palette. Colors repeat after seven threads, so each is numbered.
 COLORS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")

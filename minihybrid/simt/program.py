@@ -22,9 +22,10 @@ import minihybrid.codegen.device_math as device
 from minihybrid.ops.loops import copied
 from minihybrid.simt.checked import run_checked, shared_arrays
 from minihybrid.simt.counts import Counts
-from minihybrid.simt.errors import KernelError, LaunchError
+from minihybrid.simt.errors import KernelError, LaunchError, Lines
 from minihybrid.simt.floats import find_hidden, kind_of
 from minihybrid.simt.lockstep import Run, execute
+from minihybrid.simt.memory import ACCESSES
 from minihybrid.simt.numbers import CONSTRUCTORS, EXTREMES, math
 from minihybrid.simt.rewrite import Rewritten, find_kernel, maker, rewrite
 
@@ -51,29 +52,26 @@ def device_names(tree: ast.Module, make: Callable, **names: Any) -> dict:
     return {name: functions[name] for name in sorted(imported)}
 
 
-class Source:
+class Source(Lines):
     """The definition of a kernel: its syntax tree, and the text of its lines by number."""
 
     def __init__(self, tree: ast.Module, text: dict[int, str], name: str | None = None) -> None:
-        self.function, self.text = find_kernel(tree, name), text
-        self.name = self.function.name
+        self.function = find_kernel(tree, name)
+        super().__init__(self.function.name, text)
 
     def refuse(self, line: int, why: str) -> NoReturn:
         """Raise KernelError for a line of the source that kernels don't support."""
-        raise KernelError(f"kernel '{self.name}', {self.line(line)}: {why}", self.name, line)
+        raise self.error(KernelError, line, why)
 
-    def line(self, number: int) -> str:
-        """Describe a line of the source for messages."""
-        return f"line {number} (`{self.text[number].strip()}`)"
-
-    def rewritten(self, checked: bool) -> Rewritten:
+    def rewritten(self) -> Rewritten:
         """Rewrite a copy of the definition."""
-        return rewrite(copied(self.function), checked, self.refuse)
+        return rewrite(copied(self.function), self.refuse)
 
     def made(self, names: dict) -> tuple[Rewritten, Callable]:
         """Return the rewritten kernel with checked accesses, and its thread factory."""
-        rewritten = self.rewritten(checked=True)
-        return rewritten, execute(maker(rewritten), self.name, self.text, names)
+        rewritten = self.rewritten()
+        tree = maker(rewritten)
+        return rewritten, execute(tree, self.name, self.text, names | ACCESSES)
 
     def arguments(self, args: Sequence) -> dict[str, Any]:
         """Return the arguments by name, checked and converted."""
@@ -151,7 +149,7 @@ class Program(Source):
     @cached_property
     def vectors(self) -> set[str]:
         """The names of arrays with vector accesses of four elements."""
-        return self.rewritten(checked=False).vectors
+        return self.rewritten().vectors
 
     # -- running -----------------------------------------------------------------------
     def run(self, grid: int | tuple, block: int | tuple, args: Sequence) -> Counts | None:

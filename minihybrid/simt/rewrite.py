@@ -7,16 +7,16 @@ Defines: `rewrite`, which returns the statements of one thread, and its shared a
          one thread of that block.
 
     def add(a, out):                       def make(a, out, _bx, ..., _gz):
-        i = cuda.grid(1)                       def add(_t, _tx, _ty, _tz):
+        i = cuda.grid(1)                       def add(_tx, _ty, _tz):
         out[i] = a[i]              ->              i = _bx * _dx + _tx
-        cuda.syncthreads()                         out.store(i, a.load(i, _t, 3), _t, 3)
+        cuda.syncthreads()                         out[i] = a[i]
                                                    yield 4
                                                return add
 
-`_t` is the thread's index in the grid, and 3 the line number. A barrier becomes a `yield`:
-the thread is suspended, and the next one runs. A `while` becomes a `for` of a million
-iterations with a `break`, which detects infinite loops at negligible cost.
-Not supported: slices, and aliases of arrays.
+A barrier becomes a `yield` of its line number: the thread is suspended, and the next one runs. A
+`while` becomes a `for` of a million iterations with a `break`, which detects infinite loops at
+negligible cost. What `a[i]` does is up to the array.
+Not supported: slices.
 """
 
 import ast
@@ -30,12 +30,12 @@ AXES = ("x", "y", "z")
 PLACES = {"blockIdx": "_b", "blockDim": "_d", "gridDim": "_g", "threadIdx": "_t"}
 BLOCK = [PLACES[name] + axis for name in ("blockIdx", "blockDim", "gridDim") for axis in AXES]
 BLOCK.append("_turns")  # a loop's iteration limit
-THREAD = ["_t", "_tx", "_ty", "_tz"]
+THREAD = ["_tx", "_ty", "_tz"]
 ATOMICS = {
-    "atomic_add": "add",
-    "cuda.atomic.add": "add",
-    "cuda.atomic.max": "max",
-    "cuda.atomic.min": "min",
+    "atomic_add": "atomic_add",
+    "cuda.atomic.add": "atomic_add",
+    "cuda.atomic.max": "atomic_max",
+    "cuda.atomic.min": "atomic_min",
 }
 SUPPORTED = "threadIdx blockIdx blockDim gridDim grid gridsize shared syncthreads atomic".split()
 
@@ -63,17 +63,14 @@ class Rewritten:
     barriers: list = field(default_factory=list)
 
 
-def rewrite(
-    function: ast.FunctionDef, checked: bool, refuse: Callable[[int, str], NoReturn]
-) -> Rewritten:
+def rewrite(function: ast.FunctionDef, refuse: Callable[[int, str], NoReturn]) -> Rewritten:
     """Transform the definition of a kernel.
 
-    checked: whether elements are loaded and stored by checked calls.
     refuse:  called with a line and a reason for unsupported code;
              it raises.
     """
     rewritten = Rewritten(function.name, [arg.arg for arg in function.args.args])
-    visitor = (Checked if checked else Plain)(rewritten, refuse)
+    visitor = Rewriter(rewritten, refuse)
     for statement in function.body:
         new = visitor.visit(statement)
         rewritten.body += new if isinstance(new, list) else [] if new is None else [new]
@@ -100,27 +97,19 @@ def maker(rewritten: Rewritten) -> ast.Module:
 
 
 class Rewriter(ast.NodeTransformer):
-    """The common transformations: thread indices, barriers, shared arrays.
+    """The transformations: thread indices, barriers, shared arrays.
 
     >>> tree = ast.parse("def f(a): a[cuda.threadIdx.x] = 1").body[0]
-    >>> print(ast.unparse(maker(rewrite(tree, False, None))))
+    >>> print(ast.unparse(maker(rewrite(tree, None))))
     def make(a, _bx, _by, _bz, _dx, _dy, _dz, _gx, _gy, _gz, _turns):
     <BLANKLINE>
-        def f(_t, _tx, _ty, _tz):
+        def f(_tx, _ty, _tz):
             a[_tx] = 1
         return f
     """
 
     def __init__(self, rewritten: Rewritten, refuse: Callable[[int, str], NoReturn]) -> None:
         self.rewritten, self.refuse = rewritten, refuse
-
-    def assign(self, node: ast.Assign) -> Any:
-        """Transform an assignment whose value is already transformed."""
-        raise NotImplementedError
-
-    def special(self, node: ast.Call, name: str) -> ast.Call:
-        """Transform an atomic or a vector access."""
-        raise NotImplementedError
 
     def is_array(self, node: ast.AST) -> TypeGuard[ast.Name]:
         """Return whether an expression is the name of an array of the kernel."""
@@ -191,8 +180,13 @@ class Rewriter(ast.NodeTransformer):
                 )
             self.rewritten.shared[node.targets[0].id] = arguments["shape"], arguments["dtype"]
             return None
-        node.value = self.visit(node.value)
-        return self.assign(node)
+        return self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """Record stored arrays."""
+        if isinstance(node.ctx, ast.Store) and self.is_array(node.value):
+            self.rewritten.written.add(node.value.id)
+        return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> Any:
         """Transform grid indices, atomics and vector accesses."""
@@ -210,7 +204,8 @@ class Rewriter(ast.NodeTransformer):
             if name != "load4":
                 self.rewritten.written.add(array)
             node.args = [self.visit(arg) for arg in node.args]
-            return self.special(node, ATOMICS.get(name, name))
+            node.func = ast.Name(ATOMICS.get(name, name), ast.Load())
+            return node
         return self.generic_visit(node)
 
     def grid(self, node: ast.Call, name: str) -> Any:
@@ -224,102 +219,6 @@ class Rewriter(ast.NodeTransformer):
                 text = parts[0] if n == 1 else f"({', '.join(parts)})"
                 return at(node, ast.parse(text, mode="eval").body)
         self.refuse(node.lineno, f"{name} needs the number of axes, 1, 2 or 3, as in {name}(1)")
-
-
-class Plain(Rewriter):
-    """Unchecked accesses, as in NumPy."""
-
-    def assign(self, node: ast.Assign) -> ast.Assign:
-        """Keep an assignment."""
-        node.targets = [self.visit(target) for target in node.targets]
-        return node
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        """Record stored arrays."""
-        if isinstance(node.ctx, ast.Store) and self.is_array(node.value):
-            self.rewritten.written.add(node.value.id)
-        return self.generic_visit(node)
-
-    def special(self, node: ast.Call, name: str) -> ast.Call:
-        """Call the plain function for an atomic or vector access."""
-        node.func = ast.Name(name if "4" in name else f"atomic_{name}", ast.Load())
-        return node
-
-
-class Checked(Rewriter):
-    """Checked accesses: method calls that pass the thread and line."""
-
-    def call(self, node: ast.expr, array: str, method: str, *arguments: ast.expr) -> ast.Call:
-        """Replace a node by `array.method(arguments, thread, line)`."""
-        function = ast.Attribute(ast.Name(array, ast.Load()), method, ast.Load())
-        where = [ast.Name("_t", ast.Load()), ast.Constant(node.lineno)]
-        return at(node, ast.Call(function, [*arguments, *where], []))
-
-    def visit_Subscript(self, node: ast.Subscript) -> Any:
-        """Replace a load of an element."""
-        if not self.is_array(node.value):
-            return self.generic_visit(node)
-        return self.call(node, node.value.id, "load", self.visit(node.slice))
-
-    def special(self, node: ast.Call, name: str) -> ast.Call:
-        """Call the array's method for an atomic or vector access."""
-        (array, *others) = node.args
-        assert isinstance(array, ast.Name)
-        if name in ("load4", "store4"):
-            return self.call(node, array.id, name, *others)
-        return self.call(node, array.id, "atomic", *others, ast.Constant(name))
-
-    def assign(self, node: ast.Assign) -> Any:
-        """Store to targets that are array elements, from left to right."""
-        if len(node.targets) == 1 and self.is_simple(node.targets[0]):
-            node.targets[0] = self.visit(node.targets[0])
-            return node
-        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
-            return self.store(node.targets[0], node.value)
-        value = at(node, ast.Name("_value", ast.Store()))
-        lines = [at(node, ast.Assign([value], node.value))]
-        for target in node.targets:
-            lines += self.unpack(target, at(node, ast.Name("_value", ast.Load())))
-        return lines
-
-    def is_simple(self, target: ast.AST) -> bool:
-        """Return whether a target contains no array elements."""
-        return not any(
-            isinstance(part, ast.Subscript) and self.is_array(part.value)
-            for part in ast.walk(target)
-        )
-
-    def unpack(self, target: Any, value: ast.expr) -> list:
-        """Assign a value to a target, which may be a tuple of targets."""
-        if isinstance(target, ast.Subscript) and self.is_array(target.value):
-            return [self.store(target, value)]
-        if self.is_simple(target):
-            return [at(target, ast.Assign([self.visit(target)], value))]
-        lines = []
-        for k, part in enumerate(target.elts):
-            item = at(target, ast.Subscript(value, ast.Constant(k), ast.Load()))
-            lines += self.unpack(part, item)
-        return lines
-
-    def store(self, target: Any, value: ast.expr) -> ast.Expr:
-        """Return a statement that stores a value."""
-        self.rewritten.written.add(target.value.id)
-        index = self.visit(target.slice)
-        return at(target, ast.Expr(self.call(target, target.value.id, "store", index, value)))
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list:
-        """Split `a[i] += v` into a load and a store, with one index evaluation."""
-        target = node.target
-        if not (isinstance(target, ast.Subscript) and self.is_array(target.value)):
-            return self.generic_visit(node)
-        array = target.value.id
-        self.rewritten.written.add(array)
-        index = at(node, ast.Assign([ast.Name("_index", ast.Store())], self.visit(target.slice)))
-        use = ast.Name("_index", ast.Load())
-        value = at(
-            node, ast.BinOp(self.call(target, array, "load", use), node.op, self.visit(node.value))
-        )
-        return [index, at(node, ast.Expr(self.call(target, array, "store", use, value)))]
 
 
 def at(node: ast.AST, new: ast.AST) -> Any:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from minihybrid.simt.cuda import Launcher
 from minihybrid.simt.lockstep import WARP, Run
-from minihybrid.simt.record import Access
+from minihybrid.simt.memory import Access
 
 PIECE, BANKS, WORD = 32, 32, 4  # bytes of a transaction; banks, and bytes of a word
 

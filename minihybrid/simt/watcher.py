@@ -45,12 +45,9 @@ class Watcher:
         self.atomics: dict[int, int] = {}
         self.first = {"read": self.reads, "write": self.writes, "atomic": self.atomics}
 
-    def read(self, element: int, t: int, line: int) -> tuple[str, int, int] | None:
-        """Fast path of `use("read", ...)`: most accesses are reads without races."""
-        if self.writes or self.atomics:
-            return self.use("read", element, t, line)
-        self.reads.setdefault(element, t * LINES + line)
-        return None
+    def was_read(self, element: int) -> bool:
+        """Return whether an element was read and only read, as most: `use` has nothing to do."""
+        return element in self.reads and not self.writes and not self.atomics
 
     def use(self, kind: str, element: int, t: int, line: int) -> tuple[str, int, int] | None:
         """Record an access; return an earlier racing one as (kind, t, line)."""

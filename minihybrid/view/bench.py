@@ -21,6 +21,7 @@ import numpy as np
 
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import waitall
+from minihybrid.view.viz import columns_of
 
 PROGRESS_BAR_FROM_S = 10.0  # short runs need none, and a hiccup must not draw one
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -160,9 +161,7 @@ class Comparison:
         ]
 
     def __repr__(self) -> str:
-        widths = [max(map(len, column)) for column in zip(*self.rows(), strict=True)]
-        line = "{{:<{}}}  {{:>{}}}  {{:>{}}}  {{:>{}}}".format(*widths)
-        return "\n".join(line.format(*row) for row in self.rows())
+        return columns_of(self.rows())
 
     def _repr_html_(self) -> str:
         head, *body = ([escape(cell) for cell in row] for row in self.rows())

@@ -182,7 +182,7 @@ def order(table: Table, sweeps: int = 8) -> None:
             break
         down = sweep % 2 == 0
         for row in table if down else reversed(table):
-            _sort(row, _near_ups if down else _near_downs)
+            _sort(row, lambda box: _mean(box.ups if down else box.downs, box.index))  # noqa: B023
         if (count := crossings(table)) < fewest:
             best, fewest = [list(row) for row in table], count
     for row, best_row in zip(table, best, strict=True):
@@ -194,14 +194,6 @@ def _sort(row: list[Box], key: Callable[[Box], Any]) -> None:
     row.sort(key={box: key(box) for box in row}.__getitem__)
     for i, box in enumerate(row):
         box.index = i
-
-
-def _near_ups(box: Box) -> float:
-    return _mean(box.ups, box.index)
-
-
-def _near_downs(box: Box) -> float:
-    return _mean(box.downs, box.index)
 
 
 def _mean(beside: Sequence[Box], default: float) -> float:

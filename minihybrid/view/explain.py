@@ -99,23 +99,15 @@ class Explanation:
         """Return a simulated GPU's counters, a row per launch, headings first."""
         rows = [("kernel", "threads", "loads", "stores", "shared loads", "barriers", "bytes")]
         for label, (_, _, _, counters) in zip(self.plan.labels, self.launches or (), strict=True):
-            nbytes = counters.total("nbytes_loaded") + counters.total("nbytes_stored")
-            rows.append(
-                (
-                    label,
-                    *(
-                        f"{n:,}"
-                        for n in (
-                            counters.n_threads,
-                            counters.global_loads,
-                            counters.global_stores,
-                            counters.shared_loads,
-                            counters.barriers,
-                            nbytes,
-                        )
-                    ),
-                )
+            numbers = (
+                counters.n_threads,
+                counters.global_loads,
+                counters.global_stores,
+                counters.shared_loads,
+                counters.barriers,
+                counters.total("nbytes_loaded") + counters.total("nbytes_stored"),
             )
+            rows.append((label, *(f"{n:,}" for n in numbers)))
         return rows
 
     def time_rows(self) -> list[tuple[str, str]]:
@@ -125,12 +117,8 @@ class Explanation:
             return Timing((elapsed_s,), 1).cells()[0]
 
         steps = self.steps or []
-        rows = [
-            ("call from Python" if name == "call" else name, text(elapsed_s))
-            for name, elapsed_s in steps
-        ]
         return [
-            *rows,
+            *(("call from Python" if name == "call" else name, text(s)) for name, s in steps),
             ("total", text(sum(elapsed_s for _, elapsed_s in steps))),
             ("compiling once, or loading", text(self.plan.compile_s or 0.0)),
         ]

@@ -198,16 +198,13 @@ def _stage(i: int, row: tuple, body: str) -> str:
 
 def _figure(links: Links, graph: Graph, most: int, change: Change | None = None) -> str:
     """Draw a graph with keys, and mark the nodes that a pass created."""
-    marks = {}
-    for node in graph.nodes:
-        kind = (
-            "new"
-            if change and node in change.new
-            else "merged"
-            if change and node in change.merged
-            else ""
-        )
-        marks[node] = keyed(links.key(graph, node)) + f' class="{kind}"' * bool(kind)
+    kinds = {}
+    if change:
+        kinds = dict.fromkeys(change.new, "new") | dict.fromkeys(change.merged, "merged")
+    marks = {
+        node: keyed(links.key(graph, node)) + (f' class="{kinds[node]}"' if node in kinds else "")
+        for node in graph.nodes
+    }
     return Drawing(graph, most, marks).figure()
 
 
@@ -290,18 +287,8 @@ def _accesses(links: Links, explanation: Any) -> str:
 def _times(links: Links, explanation: Any) -> str:
     """Return the steps with their times, which the script draws as bars."""
     keys = [(), *links.steps()]
-    return panel(
-        "step",
-        "Time",
-        table(
-            ("step", "median"),
-            [
-                (row, key)
-                for row, key in itertools.zip_longest(explanation.time_rows(), keys, fillvalue=())
-            ],
-            "times of steps",
-        ),
-    )
+    rows = list(itertools.zip_longest(explanation.time_rows(), keys, fillvalue=()))
+    return panel("step", "Time", table(("step", "median"), rows, "times of steps"))
 
 
 def table(head: tuple, rows: list, label: str) -> str:

@@ -149,14 +149,9 @@ class Drawing:
         names = self.graph.names()
         lines = [("name", "operator", "reads", "gives")]
         for node in self.graph.nodes[: self.n_drawn]:
-            lines.append(
-                (
-                    names[node],
-                    what(node),
-                    ", ".join(names[n] + f"[{i}]" * (n.n_outputs > 1) for n, i in node.inputs),
-                    " ".join(map(str, node.specs or (UNKNOWN,))),
-                )
-            )
+            reads = ", ".join(names[n] + f"[{i}]" * (n.n_outputs > 1) for n, i in node.inputs)
+            specs = " ".join(map(str, node.specs or (UNKNOWN,)))
+            lines.append((names[node], what(node), reads, specs))
         return (
             f"<div>{self.figure()}\n<details><summary>Table of nodes</summary>\n"
             f"{scrolling(html_table(lines), 'table of nodes')}</details></div>"

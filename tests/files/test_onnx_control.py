@@ -215,7 +215,7 @@ def test_branches_of_one_name_are_read_and_a_known_one_is_chosen(tmp_path):
         (("Loop", ["most", "true", "x"], ["z", "y"], {"body": doubling("w")}), "stacked outputs"),
         (("Loop", ["most", "true"], ["y"], {"body": doubling()}), "3 inputs, but 2 are needed"),
         (("If", ["true"], ["y"], {"then_branch": doubling()}), "then_branch has 3 inputs"),
-        (("Scan", ["x"], ["y"], {"body": 3, "num_scan_inputs": 1}), "body is 3, but graph is needed"),
+        (("Scan", ["x"], ["y"], {"body": 3, "num_scan_inputs": 1}), "but graph is needed"),
     ],
 )
 def test_what_cannot_be_read_is_refused(node, words, tmp_path):

@@ -56,8 +56,8 @@ def lost(a):
 
 @cuda.jit
 def renamed(a, out):
-    b = a
-    out[0] = b[0]
+    b = out
+    b[0] = a[0]
 
 
 def test_a_kernel_and_its_counts():
@@ -124,7 +124,7 @@ def test_launches_that_are_mistakes(launch, words):
     "run, words",
     [
         (lambda: lost[1, 1](np.zeros(1)), "(`f = cuda.warp_size`): the simulator has no"),
-        (lambda: renamed[1, 1](np.zeros(1), np.zeros(1)), "used under another name"),
+        (lambda: renamed[1, 1](np.zeros(1), np.zeros(1)), "array out is written under another name"),
         (lambda: cuda.grid(1), "belongs to the threads of a kernel"),
         (lambda: cuda.shared.array(3, float32), "cuda.shared.array belongs"),
     ],

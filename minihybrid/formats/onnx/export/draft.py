@@ -213,11 +213,9 @@ def agreed(drafts, sizes, data):
     data:    the name of an input whose first axis is the batch.
     Raises:  ExportError naming a node that depends on the batch size in another way.
     """
-    if len(drafts) == 1:
-        return drafts[0].steps
     merged = Merged(drafts, sizes, data)
-    for rows in zip(*(d.steps for d in drafts), strict=False):
-        merged.steps.append(merged.step(rows))
+    for parts in zip(*(d.steps for d in drafts), strict=False):
+        merged.steps.append(merged.part(parts))
     if len({len(d.steps) for d in drafts}) > 1:
         merged.refuse(drafts[0].steps[-1])
     return merged.steps
@@ -239,59 +237,49 @@ class Merged:
             "cannot say; mx.onnx.export_model with dynamic=False writes a file for one length"
         )
 
-    def step(self, rows):
-        """Merge one step of all drafts."""
-        first = rows[0]
-        same = all(
-            r.kind == first.kind
-            and r.outputs == first.outputs
-            and len(r.inputs) == len(first.inputs)
-            and equal(r.attrs, first.attrs)
-            for r in rows
-        )
-        if not same:
-            self.refuse(first)
-        inputs = tuple(
-            self.input(first, i, [r.inputs[i] for r in rows]) for i in range(len(first.inputs))
-        )
-        attrs = {
-            k: self.body([r.attrs[k] for r in rows]) if type(v) is Body else v
-            for k, v in first.attrs.items()
-        }
-        return first._replace(inputs=inputs, attrs=attrs)
-
-    def body(self, rows):
-        """Merge one subgraph of all drafts; values computed from the batch size stay outside."""
-        steps = [self.step(each) for each in zip(*(r.steps for r in rows), strict=True)]
-        shapes = [
-            tuple(
-                lengths[0] if len({*lengths}) == 1 else None for lengths in zip(*each, strict=True)
-            )
-            for each in zip(*(r.shapes for r in rows), strict=True)
-        ]
-        return rows[0]._replace(steps=steps, shapes=shapes)
-
-    def input(self, step, place, values):
-        """Merge one input of all drafts: equal, or computed from the batch size."""
-        first = values[0]
-        if all(equal(v, first) for v in values):
+    def part(self, parts, step=None):
+        """Merge the same part of a step in all drafts; values of the batch size stay outside."""
+        first = parts[0]
+        step = first if isinstance(first, Step) else step
+        if isinstance(first, np.ndarray):
+            return self.array(parts, step)
+        if isinstance(first, Body):
+            shapes = [
+                tuple(n[0] if len({*n}) == 1 else None for n in zip(*shapes, strict=True))
+                for shapes in zip(*(p.shapes for p in parts), strict=True)
+            ]
+            parts = [p._replace(shapes=shapes) for p in parts]
+        if isinstance(first, dict):
+            values = self.part([tuple(p.items()) for p in parts], step)
+            return dict(values)
+        if not isinstance(first, (tuple, list)):
+            if any(type(p) is not type(first) or p != first for p in parts):
+                self.refuse(step)
             return first
-        if not all(
-            isinstance(v, np.ndarray) and v.dtype == np.int64 and v.shape == first.shape
-            for v in values
+        if any(type(p) is not type(first) or len(p) != len(first) for p in parts):
+            self.refuse(step)
+        items = [self.part(some, step) for some in zip(*parts, strict=True)]
+        return first._make(items) if hasattr(first, "_make") else type(first)(items)
+
+    def array(self, arrays, step):
+        """Merge a constant of all drafts: equal, or computed from the batch size."""
+        first = arrays[0]
+        if any(
+            type(a) is not np.ndarray or (a.dtype, a.shape) != (first.dtype, first.shape)
+            for a in arrays
         ):
             self.refuse(step)
-        (m, n), more = self.sizes[:2], values[1] - first
+        if all(np.array_equal(a, first, first.dtype.kind == "f") for a in arrays):
+            return first
+        if first.dtype != np.int64:
+            self.refuse(step)
+        (m, n), more = self.sizes[:2], arrays[1] - first
         slope = more // (n - m)
         start = first - slope * m
-        if any((start + slope * n != v).any() for n, v in zip(self.sizes, values, strict=True)):
+        if any((start + slope * n != a).any() for n, a in zip(self.sizes, arrays, strict=True)):
             self.refuse(step)
-        if (
-            step.kind == "Reshape"
-            and place == 1
-            and np.count_nonzero(slope) == 1
-            and (first > 0).all()
-        ):
+        is_shape = step.kind == "Reshape" and first is step.inputs[1]
+        if is_shape and np.count_nonzero(slope) == 1 and (first > 0).all():
             return np.where(slope != 0, -1, first)  # ONNX infers one length
         return self.computed(start, slope)
 
@@ -307,14 +295,3 @@ class Merged:
             value = draft.add("Mul", length, slope)
             self.cache[key] = draft.add("Add", value, start)
         return self.cache[key].name
-
-
-def equal(a, b):
-    """Return whether two inputs, or the attributes of two steps, are equal."""
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return a.dtype == b.dtype and np.array_equal(a, b, a.dtype.kind == "f")
-    if isinstance(a, Body) and isinstance(b, Body):
-        return len(a.steps) == len(b.steps) and (a.inputs, a.outputs) == (b.inputs, b.outputs)
-    return type(a) is type(b) and a == b

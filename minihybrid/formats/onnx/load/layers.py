@@ -60,7 +60,7 @@ def _matmul(call):
 
 # -- windows ---------------------------------------------------------------------------
 def _window(call, kernel):
-    """Return (strides, dilations, [(before, after), ...]) of the spatial axes."""
+    """Return (kernel, stride and dilate by name, [(before, after), ...] of the spatial axes)."""
     n = len(kernel)
     strides, dilations = (call.attr(name) or (1,) * n for name in ("strides", "dilations"))
     pads, mode = call.attr("pads") or (0,) * 2 * n, call.attr("auto_pad")
@@ -73,13 +73,14 @@ def _window(call, kernel):
         call.fail(
             f"kernel {kernel}, strides {strides} and dilations {dilations} must be at least 1"
         )
+    window = {"kernel": kernel, "stride": strides, "dilate": dilations}
     if mode in ("SAME_UPPER", "SAME_LOWER"):
         sizes = [zip(s[2:], kernel, strides, dilations, strict=True) for s in call.shapes(0)]
         pads = [[_same_pads(*numbers, mode) for numbers in size] for size in sizes]
-        return strides, dilations, call.agreed(f"auto_pad={mode}", pads)
+        return window, call.agreed(f"auto_pad={mode}", pads)
     if mode not in ("NOTSET", "VALID"):
         call.fail(f"auto_pad={mode:.40} is unknown")
-    return strides, dilations, list(zip(pads[:n], pads[n:], strict=True))
+    return window, list(zip(pads[:n], pads[n:], strict=True))
 
 
 def _same_pads(length, kernel, stride, dilation, mode):
@@ -102,47 +103,39 @@ def _conv(call):
     kernel = call.attr("kernel_shape") or weight[2:]
     if kernel != weight[2:]:
         call.fail(f"kernel_shape is {kernel}, but the weights have shape {weight}")
-    strides, dilations, pads = _window(call, kernel)
+    window, pads = _window(call, kernel)
     data, pad = _even(call, call.sym(0), pads)
+    groups = call.attr("group")
+    return _with_bias(call, "Convolution", data, weight[0], groups, **window, pad=pad)
+
+
+def _with_bias(call, name, data, num_filter, num_group, **attrs):
+    """Return a convolution with the weights and the optional bias of the node."""
     bias = [] if call.get(2) is None else [call.sym(2)]
-    return OPS["Convolution"](
-        data,
-        call.sym(1),
-        *bias,
-        kernel=kernel,
-        stride=strides,
-        dilate=dilations,
-        pad=pad,
-        num_filter=weight[0],
-        num_group=call.attr("group"),
-        no_bias=not bias,
-    )
+    attrs |= {"num_filter": num_filter, "num_group": num_group, "no_bias": not bias}
+    return OPS[name](data, call.sym(1), *bias, **attrs)
 
 
 def _deconv(call):
     """ConvTranspose; asymmetric padding is cropped from an unpadded output."""
     weight, groups = call.shape(1), call.attr("group")
     kernel = call.attr("kernel_shape") or weight[2:]
-    strides, dilations, pads = _window(call, kernel)
+    window, pads = _window(call, kernel)
     more = call.attr("output_padding") or (0,) * len(kernel)
     mode, output_shape = call.attr("auto_pad"), call.attr("output_shape")
     if output_shape is not None or mode[:4] == "SAME":
-        pads = _cuts(call, kernel, strides, dilations, more, output_shape, mode)
+        pads = _cuts(call, window, more, output_shape, mode)
     even = all(a == b >= 0 for a, b in pads)
     cuts = [(0, 0) if even else (a, b - m) for (a, b), m in zip(pads, more, strict=True)]
-    bias = [] if call.get(2) is None else [call.sym(2)]
-    out = OPS["Deconvolution"](
+    out = _with_bias(
+        call,
+        "Deconvolution",
         call.sym(0),
-        call.sym(1),
-        *bias,
-        kernel=kernel,
-        stride=strides,
-        dilate=dilations,
+        weight[1] * groups,
+        groups,
+        **window,
         pad=tuple(a for a, _ in pads) if even else (),
         adj=more if even else tuple(max(-b, 0) for _, b in cuts),
-        num_filter=weight[1] * groups,
-        num_group=groups,
-        no_bias=not bias,
     )
     if even:
         return out
@@ -153,17 +146,13 @@ def _deconv(call):
     )
 
 
-def _cuts(call, kernel, strides, dilations, more, output_shape, mode):
+def _cuts(call, window, more, output_shape, mode):
     """Return the crops for a given output size, or for `stride` times the input size."""
     cuts = []
     for shape in call.shapes(0):
-        sizes = output_shape or [n * s for n, s in zip(shape[2:], strides, strict=True)]
-        totals = [
-            s * (n - 1) + m + d * (k - 1) + 1 - size
-            for n, k, s, d, m, size in zip(
-                shape[2:], kernel, strides, dilations, more, sizes, strict=True
-            )
-        ]
+        sizes = output_shape or [n * s for n, s in zip(shape[2:], window["stride"], strict=True)]
+        axes = zip(shape[2:], *window.values(), more, sizes, strict=True)
+        totals = [s * (n - 1) + m + d * (k - 1) + 1 - size for n, k, s, d, m, size in axes]
         halves = [(t // 2, t - t // 2) for t in totals]
         cuts.append(halves if mode == "SAME_UPPER" else [half[::-1] for half in halves])
     return call.agreed("output_shape", cuts)
@@ -172,17 +161,12 @@ def _cuts(call, kernel, strides, dilations, more, output_shape, mode):
 def _pool(kind):
     def rule(call):
         kernel = call.attr("kernel_shape")
-        strides, dilations, pads = _window(call, kernel)
-        if set(dilations) != {1} or call.attr("storage_order"):
+        window, pads = _window(call, kernel)
+        if set(window.pop("dilate")) != {1} or call.attr("storage_order"):
             call.fail("pooling with dilations or storage_order is not supported")
         up = bool(call.attr("ceil_mode"))
         inner = kind == "avg" and bool(call.attr("count_include_pad"))
-        more = {
-            "kernel": kernel,
-            "stride": strides,
-            "pool_type": kind,
-            "pooling_convention": "full" if up else "valid",
-        }
+        more = {**window, "pool_type": kind, "pooling_convention": "full" if up else "valid"}
         if kind == "avg":
             more["count_include_pad"] = inner
         data = call.sym(0)
@@ -192,7 +176,7 @@ def _pool(kind):
             # The means count the padding: divide by the fraction of each window that isn't.
             ones, _ = _even(call, OPS["ones_like"](data), pads)
             out = OPS["broadcast_div"](out, OPS["Pooling"](ones, **more))
-        return _started_inside(call, out, kernel, strides, pads) if up else out
+        return _started_inside(call, out, kernel, window["stride"], pads) if up else out
 
     return rule
 
