@@ -295,7 +295,7 @@ class Parameter:
         self.name, self.array, self.draw = name, array, np.zeros
 
     def value(self, x, shape):
-        """The array (drawn at the first call) if x is an array, else the parameter's symbol."""
+        """The array if x is an array, else its symbol. The first call draws the array."""
         # your lines
         if self.array is None:
             self.array = NDArray(self.draw(shape))
@@ -453,7 +453,7 @@ def export(block, path):
     Returns: the two file names.
     """
     # your lines
-    place = {x: i for i, x in enumerate(block.graph.nodes)}
+    place = {x: i for i, x in enumerate(dce(block.graph).nodes)}
     nodes = [{"op": x.op.name if x.op else "null", "name": x.name,
               "attrs": {k: json.dumps(v) for k, v in x.attrs.items()},
               "inputs": [[place[i], 0, 0] for i in x.inputs]} for x in place]
@@ -747,7 +747,7 @@ def load(path):
 # step 15: programs as MXNet writes them
 def export(block, path):
     """Write "path-symbol.json" and "path-0000.params"; return the two names."""
-    place = {x: k for k, x in enumerate(block.graph.nodes)}
+    place = {x: k for k, x in enumerate(dce(block.graph).nodes)}
     nodes = [{"op": x.op.name if x.op else "null", "name": x.name}
              | ({"attrs": {k: str(v) for k, v in x.attrs.items()}} if x.attrs else {})
              | {"inputs": [[place[i], 0, 0] for i in x.inputs]} for x in place]

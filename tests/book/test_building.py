@@ -204,6 +204,8 @@ WRONG = {  # what is changed in a step's text -> what is said
     (2, "if STATE.recording and any(", "if any("): "outside of record(), x * 2 remembers",
     (2, "x.op or x.grad is not None for", "True for"): "that depends on no variable",
     (2, "NDArray(np.zeros(self.shape))", "np.zeros(self.shape)"): "x.grad after attach_grad() must",
+    (2, "x.op or x.grad is not None", "x.op or x.grad"): "test `grad is not None` instead of",
+    (2, "recording and any(", "recording and all("): "one variable is enough",
     (
         2,
         "        STATE.recording = False",
@@ -219,19 +221,40 @@ WRONG = {  # what is changed in a step's text -> what is said
     (3, "reversed([x for x in behind([head]) if x.op])", "[x for x in behind([head]) if x.op]"): (
         "process the most recent values"
     ),
-    (3, "NDArray(np.ones(head.shape))", "1"): "must return NDArray, but it returns 3",
-    (3, "x.grad = g", "pass"): "hasn't changed: code is still missing",
+    (3, "NDArray(np.ones(head.shape))", "1"): "must be an NDArray, but it is 3",
+    (3, "x.grad = g", "pass"): "the same array as before: code is still missing",
+    (3, "x.grad = g", "x.grad.data = g.data"): "instead of replacing it",
+    (3, "if x.grad is not None:", "if True:"): "backward sets `grad` of x * 3, which isn't a",
+    (3, "grads = {head: seed}", "grads = {head: NDArray(np.ones(head.shape))}"): "isn't the seed",
+    (3, "return sorted(found, key=lambda x: x.number)", "return found"): (
+        "behind must return list or tuple, but it returns a set"
+    ),
     (3, "x.grad = g", "x.grad = x.grad + g"): "after a second backward, which replaces x.grad, it",
     (3, "NDArray.backward = backward", ""): "NDArray has no method backward",
     (3, "todo += new", "todo += [*new, head]"): "a loop in behind does not end",
     (4, "{len(STATE.trace)}", ""): "is called relu",
     (4, "op.infer(*[x.shape for x in inputs], **attrs)", "inputs[0].shape"): "use op.infer",
     (4, "raise TypeError(f", "raise ValueError(f"): "must raise TypeError: ValueError",
-    (4, "heads = [f(*", "heads, = [f(*"): "the Graph's heads must return list or tuple",
+    (4, "heads = [f(*", "heads, = [f(*"): "the Graph's heads must be a list of values",
+    (
+        4,
+        "[f(*[Symbol(shape, name) for name, shape in shapes.items()])]",
+        ("[f(**{name: Symbol(shape, name) for name, shape in shapes.items()})]"),
+    ): "got an unexpected keyword argument 'data'",
+    (4, "return Graph(STATE.trace, heads)", "return Graph(STATE.trace, STATE.trace[-1:])"): (
+        "the head isn't the function's result"
+    ),
     (4, "STATE.trace = []\n    heads", "heads"): "the trace of x * x * 3 + x is ['a', 'relu', ",
     (5, "new[i] for i in x.inputs", "new[i] for i in x.inputs[::-1]"): None,
     (5, "for h in graph.heads]", "for h in graph.nodes]"): "a list with one value per head",
     (5, 'return "\\n".join([*lines', "return ([*lines"): "show must return str",
+    (5, 'f"{k}={v}"', "str(v)"): "from show doesn't contain scalar=3",
+    (5, '", ".join(h.name for h in graph.heads)', "str(graph.heads)"): "doesn't contain broadcast",
+    (5, "zip(graph.variables, inputs, strict=True)", "zip(graph.nodes, inputs)"): (
+        "whose variable `late` is created after x * 2"
+    ),
+    (5, "[new[h] for h in graph.heads]", "[*new.values()][-1:]"): "is 3 at [0] instead of 12",
+    (5, "x.op(*[", "x.op.eager(*["): "run of v0 = x; v1 = relu(v0) raises TypeError",
     (5, "new[i] for i in x.inputs", "i for i in x.inputs"): "should look up the values",
     (
         5,
@@ -243,12 +266,27 @@ WRONG = {  # what is changed in a step's text -> what is said
     ),
     (6, "inputs, repr(x.attrs))", "inputs)"): "after cse",
     (6, "x in alive or not x.op", "x in alive or x.op"): "after dce",
+    (
+        6,
+        "set(behind(graph.heads))",
+        "{i for x in graph.nodes for i in x.inputs} | {*graph.heads}",
+    ): ("a program with dead code has 2 operators; 1 are enough"),
+    (
+        6,
+        "[x for x in graph.nodes if x in alive or not x.op]",
+        ("graph.variables + [x for x in graph.nodes if x in alive and x.op]"),
+    ): "dce moves the variable `late`",
     (6, " if x.op else x\n        node", "\n        node"): "the variable y is missing: x + y",
     (6, "x in alive or not x.op", "x in alive"): "after dce, the variable x is missing: y * 2",
     (6, "Graph(seen.values()", "Graph(new.values()"): "is in the graph twice",
     (7, "{', '.join(grads)},", "{', '.join(grads)}"): "end it with a comma",
     (7, "grads.get(x, x * 0)", "grads[x]"): "KeyError",
     (7, "list(graph.nodes), graph.heads", "[], graph.heads"): "with all nodes of the graph?",
+    (7, "STATE.trace, [head] = list(graph.nodes), graph.heads", "[head] = graph.heads"): (
+        "with all nodes of the graph?"
+    ),
+    (7, 'Symbol(head.shape, "g")', 'Symbol((), "g")'): "a head of shape (2,), has shape ()",
+    (7, "{', '.join(grads)},", "[{', '.join(grads)}]"): None,
     (7, 'names[x] = f"t{len(names)}" if x.op else', "names[x] = x.name if x.op else"): (
         "a name that a user chose"
     ),
@@ -257,14 +295,44 @@ WRONG = {  # what is changed in a step's text -> what is said
     (8, "known[0] if known else ", ""): "a parameter that is used twice",
     (8, "if self.array is None:", "if self.array is None and x.level == 0:"): "so draw them there",
     (8, "self.graph", "graph"): "`graph` of a block, its most recent trace",
+    (8, "data=x.shape", "x=x.shape"): "['x', 'p'] instead of ['data', 'p']",
+    (
+        8,
+        "params = [known[v.name] for v in self.graph.variables[1:]]",
+        "params = [*known.values()]",
+    ): ("in a block whose parameters are a, unused and b, raises AttributeError"),
+    (8, "dce(cse(with_gradient(self.graph)))", "with_gradient(self.graph)"): (
+        "computes the same operator on the same input 2 times; apply cse"
+    ),
+    (
+        8,
+        "if x.shape not in self.plans",
+        "if not self.plans",
+    ): "a second shape, raises KeyError: (3,)",
     (8, "self.plans is None or x.level > 0", "self.plans is None"): "has no attribute 'data'",
     (8, 'return NDArray(y).made_by(plan_op, inputs, {"back": back})', "return y"): (
         "but it returns an ndarray"
     ),
-    (9, "json.dumps(v)", "str(v)"): None,
+    (9, "json.dumps(v)", "str(v)"): "imports raises JSONDecodeError",
+    (9, "json.loads(v)", "eval(v)"): "it evaluates `1 + 1`",
+    (9, "dce(block.graph).nodes", "block.graph.nodes"): "the loaded block returns dead code",
     (9, "k: json.dumps(v)", "k: v"): "their values must be strings",
     (9, "[[place[i], 0, 0]", "[[i.name, 0, 0]"): "the book's engine can't load the program",
 }
+
+
+def test_a_block_may_draw_parameters_after_the_trace():
+    values, block = [c.source for c in cells_of(8)][:2]
+    late = "array is None and x.level == 0:"
+    values = values.replace("array is None:", late)
+    drawn = "self.plans[x.shape] = compiled(plan), params"
+    block = block.replace(
+        drawn,
+        "for p, v in zip(params, self.graph.variables[1:]):\n"
+        f"                p.value(x, v.shape)\n            {drawn}",
+    )
+    assert late in values and "p.value" in block
+    assert tried(8, after(7, values, block)).right
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda w: f"{w[0]}: {w[2]}")
