@@ -111,8 +111,10 @@ def one_of_each(cases):
 
 
 def operators(case):
-    """The operators of a case: its parameter `op`, or those of its samples, `cases`."""
+    """The operators of a case: `op`, `values`, or those of its samples, `cases`."""
     params = case.callspec.params
+    if "values" in params:
+        return set(params["values"])
     return {params["op"]} if "op" in params else {sample.op for sample in params["cases"]}
 
 

@@ -1,7 +1,12 @@
 """Which cases are for which tier: `make quick`, `make test`, `make test-all`."""
 
+import inspect
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
+
+from minihybrid import random
 
 
 def marked(mark):
@@ -28,3 +33,41 @@ def numbers_drawn(few, many):
 def try_law(law, strategy, n_drawn, **more):
     """Draw examples, and try the law on each."""
     settings(max_examples=n_drawn, **more)(given(strategy)(law))()
+
+
+def for_each(values, size=20):
+    """Try a law of one value on all of them, `size` in a test: pytest needs 3 ms for each test.
+
+    The law takes a value, and fixtures behind it. Random numbers start anew for each value,
+    and a failure names the values that break the law.
+    """
+
+    def batched(law):
+        def test(values, **fixtures):
+            failures = []
+            for value in values:
+                random.seed(0)
+                np.random.seed(0)
+                try:
+                    law(value, **fixtures)
+                except Exception as error:
+                    error.add_note(f"so {name_of(value)} breaks the law")
+                    failures.append(error)
+            if failures:
+                raise ExceptionGroup("values that break the law", failures)
+
+        _, *fixtures = inspect.signature(law).parameters.values()
+        first = inspect.Parameter("values", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        test.__signature__ = inspect.Signature([first, *fixtures])
+        test.__name__, test.__doc__, test.__module__ = law.__name__, law.__doc__, law.__module__
+        return pytest.mark.parametrize("values", parts, ids=lambda p: "-".join(map(name_of, p)))(
+            test
+        )
+
+    values = list(values)
+    parts = [values[i : i + size] for i in range(0, len(values), size)]
+    return batched
+
+
+def name_of(value):
+    return getattr(value, "name", value)

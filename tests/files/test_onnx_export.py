@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from hypothesis import given, note, settings
+from marks import for_each
 from minihybrid.nd import NDArray
 from minihybrid.onnx import export_model, write_onnx
 from minihybrid.sym import Symbol
@@ -71,7 +72,7 @@ REFUSED = {
     "_contrib_bipartite_matching": MISSING,
 }
 
-every_op = pytest.mark.parametrize("op", UNIQUE, ids=lambda op: op.name)
+every_op = for_each(UNIQUE)
 
 
 def session(model):

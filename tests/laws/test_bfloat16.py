@@ -5,6 +5,7 @@ import sys
 import ml_dtypes
 import numpy as np
 import pytest
+from marks import for_each
 from minihybrid.nd import NDArray
 from samples import UNIQUE, cases_of, has_samples
 from traced import Program, apply
@@ -43,7 +44,7 @@ def outputs(case, arrays):
         return [o.data for o in apply(case, [NDArray(a.copy()) for a in arrays])]
 
 
-@pytest.mark.parametrize("op", [o for o in UNIQUE if has_samples(o)], ids=lambda op: op.name)
+@for_each(o for o in UNIQUE if has_samples(o))
 def test_operator_is_that_of_float32_rounded_once(op):
     for case in cases_of(op):
         arrays = narrowed(case)

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from marks import for_each
 from samples import UNIQUE, cases_of, has_samples
 
 from minihybrid import autograd, contrib, function, nd, random
@@ -31,7 +32,7 @@ def sharing(case, training):
 
 @pytest.mark.per_op
 @pytest.mark.parametrize("training", [False, True], ids=["predicts", "trains"])
-@pytest.mark.parametrize("op", [op for op in UNIQUE if has_samples(op)], ids=lambda op: op.name)
+@for_each(op for op in UNIQUE if has_samples(op))
 def test_no_result_shares_memory_with_an_input(op, training):
     """Views are methods and indices of arrays, listed in `test_nd.py`; no operator gives one."""
     for case in cases_of(op):
@@ -72,7 +73,7 @@ def worlds_of(count):
 
 @pytest.mark.per_op
 @pytest.mark.parametrize("records", [False, True], ids=["predicts", "records"])
-@pytest.mark.parametrize("op", [op for op in UNIQUE if has_samples(op)], ids=lambda op: op.name)
+@for_each(op for op in UNIQUE if has_samples(op))
 def test_an_operator_gives_the_same_in_each_world(op, records):
     """Arrays of nd, of np, or of both, as a SymbolBlock has; the results are as the first."""
     for case in cases_of(op):
@@ -128,7 +129,7 @@ GRADED = [
 
 
 @pytest.mark.per_op
-@pytest.mark.parametrize("op", GRADED, ids=lambda op: op.name)
+@for_each(GRADED)
 def test_backward_answers_or_raises_alike_line_by_line_and_hybridized(op):
     case = cases_of(op)[0]
     assert has_gradient(case, hybrid=True) == has_gradient(case, hybrid=False), str(case)

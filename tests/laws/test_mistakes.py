@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from marks import for_each
 from samples import UNIQUE, cases_of, has_samples
 
 import minihybrid as mx
@@ -161,14 +162,15 @@ INNER = set(
     core.parameter.unknown_lengths core.tape.modes core.tape.seeds_of core.tape.array_of
     core.tape.free gluon.loss.check_classes gluon.trainer.memory gluon.trainer.CompiledUpdate
     gluon.data.sampler.indexed gluon.data.sampler.each gluon.data.vision.transforms.limited
-    gluon.data.vision.transforms.turned gluon.data.vision.image.like
-    gluon.data.vision.image.resized gluon.data.vision.image.taps gluon.metric.as_numpy
+    gluon.data.vision.transforms.numbers gluon.data.vision.transforms.turned
+    gluon.data.vision.image.like gluon.data.vision.image.resized gluon.data.vision.image.taps
+    gluon.metric.as_numpy
     core.parameter.ParameterDict gluon.metric.register
 """.split()
 )
 
 
-@pytest.mark.parametrize("name", sorted(PUBLIC.keys() - INNER))
+@for_each(sorted(PUBLIC.keys() - INNER))
 def test_a_wrong_call_of_a_public_name_is_a_sentence(name):
     call, tried = PUBLIC[name], 0
     tried += refused(lambda: call(*[X] * 25))
@@ -449,7 +451,7 @@ def test_none_as_an_optional_argument_of_a_block_works():
 ATTRIBUTES = {op.name: list(op.attrs) for op in UNIQUE if op.attrs}
 
 
-@pytest.mark.parametrize("name", sorted(ATTRIBUTES))
+@for_each(sorted(ATTRIBUTES))
 def test_an_attribute_of_another_kind_is_a_sentence(name):
     op, n_refused = OPS[name], 0
     case = cases_of(op)[0] if has_samples(op) else None
@@ -474,7 +476,7 @@ def call(op, inputs, attrs):
     return nd.NDArray.interpret(op, inputs, op.normalize(dict(attrs)))
 
 
-@pytest.mark.parametrize("name", sorted(op.name for op in UNIQUE))
+@for_each(sorted(op.name for op in UNIQUE))
 def test_an_operator_called_with_what_is_no_array_is_a_sentence(name):
     function = getattr(nd._internal, name)
     for value in WRONG:

@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 import pytest
-from marks import external, slow
+from marks import external, for_each, slow
 from minihybrid.nd import NDArray
 from minihybrid.sym import Symbol, fromjson, trace
 from samples import CASES, SAMPLES, UNIQUE, cases_of
@@ -41,7 +41,7 @@ from minihybrid.core.serial import tojson
 from minihybrid.ops import OPS
 from minihybrid.passes import expand
 
-every_op = pytest.mark.parametrize("op", UNIQUE, ids=lambda op: op.name)
+every_op = for_each(UNIQUE)
 
 
 def answers(dtype, target, cases):
@@ -321,14 +321,14 @@ def test_plan_takes_strided_and_read_only_inputs(target):
         np.testing.assert_allclose(got, np.exp(x) * x, rtol=1e-14)
 
 
-@pytest.mark.parametrize("name", sorted(OPS))
+@for_each(sorted(OPS))
 def test_name_exists_for_arrays_and_symbols(name):
     is_public = not name.startswith("_")
     assert (name in dir(nd)) is (name in dir(sym)) is is_public
     assert callable(getattr(nd, name)) and callable(getattr(sym, name))
 
 
-@pytest.mark.parametrize("name", sorted(set(OPS) - set(vars(nd))))
+@for_each(sorted(set(OPS) - set(vars(nd))))
 def test_attributes_by_position_and_by_keyword(name):
     """All names but those of `nd`'s own functions, whose arguments are Gluon's."""
     op = OPS[name]
