@@ -12,6 +12,8 @@ from html import escape
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from minihybrid.simt.cuda import Launcher
 from minihybrid.simt.errors import LaunchError
 from minihybrid.simt.memory import Access
@@ -50,11 +52,7 @@ class Picture:
 
     def _index(self, array: str, i: int) -> str:
         """Return the index tuple of flat element i."""
-        indices = []
-        for n in reversed(self.shapes[array]):
-            i, k = divmod(i, n)
-            indices.append(str(k))
-        return ", ".join(reversed(indices))
+        return ", ".join(str(k) for k in np.unravel_index(i, self.shapes[array]))
 
     def _draw(self) -> str:
         parts, x, y, bottom, width, last = [], 0, 0, 0, 0, 0

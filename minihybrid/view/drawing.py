@@ -11,6 +11,7 @@ Limits: all four steps are heuristics.
 
 import bisect
 from collections.abc import Callable, Iterable, Sequence, Set
+from graphlib import TopologicalSorter
 from typing import Any
 
 from minihybrid.core.graph import Graph, shown_attrs
@@ -258,7 +259,9 @@ def place(table: Table, column: dict[Box, list[Box]], rounds: int = 12) -> None:
             for side, i, j in ((rights, of[a], of[b]), (lefts, of[b], of[a])):
                 beside = side.setdefault(i, {})
                 beside[j] = max(beside.get(j, 0), apart)
-    sequence = _left_to_right(len(members), lefts, rights)
+    sequence = [
+        *TopologicalSorter({i: lefts.get(i, {}) for i in range(len(members))}).static_order()
+    ]
     x = [0.0] * len(members)
     for i in sequence:
         x[i] = max((x[j] + apart for j, apart in lefts.get(i, {}).items()), default=0.0)
@@ -276,18 +279,6 @@ def place(table: Table, column: dict[Box, list[Box]], rounds: int = 12) -> None:
                 x[i] = min([max([middle, *low]), *high])
     for box, i in of.items():
         box.x = x[i]
-
-
-def _left_to_right(n: int, lefts: Beside, rights: Beside) -> list[int]:
-    """Sort column indices topologically: each after all columns to its left."""
-    waiting = {i: len(beside) for i, beside in lefts.items()}
-    sequence = [i for i in range(n) if i not in waiting]
-    for i in sequence:  # grows during iteration
-        for j in rights.get(i, {}):
-            waiting[j] -= 1
-            if waiting[j] == 0:
-                sequence.append(j)
-    return sequence
 
 
 def layout(boxes: Sequence[Box]) -> tuple[float, float]:
