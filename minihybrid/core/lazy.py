@@ -4,6 +4,7 @@ Defines: `face`, the `__getattr__` of a package; `Alias`, a module under MXNet's
          it; `resolve`, which imports a road (import path) such as "init:Xavier".
 """
 
+import sys
 from importlib import import_module
 from types import ModuleType
 
@@ -54,8 +55,9 @@ def face(names, table, instead=None):
             if error.name != full_name(road):
                 raise
             remedy = (instead or {}).get(name, f"dir({package}) lists all")
-            message = hooks.instead(package, name) or f"{package} has no '{name}'; {remedy}"
-            raise AttributeError(message) from None
+            title = package.rpartition(".")[2]
+            message = hooks.instead(title, name) or f"{package} has no '{name}'; {remedy}"
+            raise AttributeError(message, name=name, obj=sys.modules[package]) from None
         names[name] = value  # later lookups skip __getattr__
         return value
 

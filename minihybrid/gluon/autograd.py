@@ -6,9 +6,7 @@ Defines: the names of the core's `autograd`; `grad` and `mark_variables`; `get_s
 Not supported: gradients through in-place writes.
 """
 
-import sys
-
-from minihybrid.core import hooks
+from minihybrid.core import hooks, lazy
 from minihybrid.core.array import STATE, Leaf, NDArray, arrays, refs_of
 from minihybrid.core.backprop import gradient
 from minihybrid.core.graph import topological
@@ -242,11 +240,6 @@ class Function:
         return grads
 
 
-def __getattr__(name):
-    """Raise an AttributeError that suggests our name for PyTorch's."""
-    message = hooks.instead("autograd", name) or f"module '{__name__}' has no attribute '{name}'"
-    raise AttributeError(message, name=name, obj=sys.modules[__name__])
-
-
+__getattr__ = lazy.face(globals(), {})  # for errors that suggest a name in place of PyTorch's
 __dir__ = own_names(globals(), "backward", "pause", "predict_mode", "record", "train_mode")
 __all__ = __dir__()

@@ -8,9 +8,7 @@ The first call infers the number of inputs if it isn't given. Recurrent layers a
 `gluon.rnn`.
 """
 
-import sys
-
-from minihybrid.core import hooks, nd, sym
+from minihybrid.core import lazy, nd, sym
 from minihybrid.core.block import Block as Block
 from minihybrid.core.block import HybridBlock as HybridBlock
 from minihybrid.core.block import SymbolBlock as SymbolBlock
@@ -257,12 +255,7 @@ class HybridLambda(HybridBlock):
         return f"HybridLambda({self._func_name})"
 
 
-def __getattr__(name):
-    """Raise an AttributeError that suggests our name for a PyTorch layer."""
-    message = hooks.instead("nn", name) or f"module '{__name__}' has no attribute '{name}'"
-    raise AttributeError(message, name=name, obj=sys.modules[__name__])
-
-
+__getattr__ = lazy.face(globals(), {})  # for errors that suggest a layer in place of PyTorch's
 LAYERS = {name: kind for name, kind in globals().items() if isinstance(kind, type)}
 __all__ = [name for name, kind in LAYERS.items() if issubclass(kind, Block)]
 __dir__ = own_names(globals())

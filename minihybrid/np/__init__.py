@@ -60,11 +60,19 @@ class Space:
 _ARRAYS, _SYMBOLS = Space(reader, "np"), Space(lambda: _Symbol, "sym.np")
 
 
-def __getattr__(name):
-    function = getattr(_ARRAYS, name)
-    if name in FUNCTIONS:
-        globals()[name] = function  # later look-ups skip __getattr__
-    return function
+def _looked_up(names):
+    """Return the module's `__getattr__`, which caches functions as attributes."""
+
+    def __getattr__(name):
+        function = getattr(_ARRAYS, name)
+        if name in FUNCTIONS:
+            names[name] = function  # later look-ups skip __getattr__
+        return function
+
+    return __getattr__
+
+
+__getattr__ = _looked_up(globals())
 
 
 def __dir__():

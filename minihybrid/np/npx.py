@@ -100,9 +100,17 @@ def _function(name, base, module):
     return _namespace(NAMES[name], base, module, f"npx.{name}")
 
 
-def __getattr__(name):
-    globals()[name] = function = _function(name, ndarray, "npx")
-    return function  # later look-ups skip __getattr__
+def _looked_up(names):
+    """Return the module's `__getattr__`, which caches functions as attributes."""
+
+    def __getattr__(name):
+        names[name] = function = _function(name, ndarray, "npx")
+        return function  # later look-ups skip __getattr__
+
+    return __getattr__
+
+
+__getattr__ = _looked_up(globals())
 
 
 def __dir__():
