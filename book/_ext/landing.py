@@ -128,10 +128,11 @@ def road():
             f'<li{" class=nano" * (slug in NANO)} style="--m: {took}"><b>{took} min</b> '
             f'<a href="../notebooks/{stem}.html">{escape(title)}</a></li>'
         )
-    whole = sum(map(minutes, slugs)) + tried(slugs, "★")
     text = (
-        f"About {hours(whole)}, with the exercises of one star. Those of two stars take "
-        f"{hours(tried(slugs, '★★'))} more, and three stars mark a project."
+        f"About {hours(sum(map(minutes, slugs)))}, of which you spend "
+        f"{hours(sum(map(minutes, NANO)))} writing an engine. The exercises of one star take "
+        f"{hours(tried(slugs, '★'))} more, and those of two stars {hours(tried(slugs, '★★'))}. "
+        "Three stars mark a project."
     )
     return [
         nodes.paragraph(text=text),
