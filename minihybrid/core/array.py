@@ -391,8 +391,8 @@ class NDArray(Value):
         root = self if self.base is None else self.base[0]
         if STATE.recording and any(a.node is not None and a.node.op is None for a in (self, root)):
             raise HybridError(
-                f"{what} inside autograd.record(): x is a variable, and its gradient is that of "
-                "its values before; make a new array, as in x = x + y, or write outside of record()"
+                f"{what} inside autograd.record(): x is a variable, whose gradient belongs to "
+                "its old values; create a new array, as in x = x + y, or write outside of record()"
             )
         of_taped = root.node is not self.node and root.node is not None and root.node.inputs
         if of_taped and (STATE.recording or not _share(self, root)):

@@ -191,8 +191,8 @@ class Graph:
                 _, outs = node.op.specs_of([n.specs[i] for n, i in node.inputs], node.attrs)
                 if tuple(outs) != tuple(node.specs):
                     raise GraphError(
-                        f"{where} says {' '.join(map(str, node.specs))}, but its "
-                        f"operator's shape rule says {' '.join(map(str, outs))}"
+                        f"{where} has {' '.join(map(str, node.specs))}, but its "
+                        f"operator's shape rule gives {' '.join(map(str, outs))}"
                     )
             defined.add(node)
         for node, i in self.heads:

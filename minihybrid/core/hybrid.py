@@ -152,7 +152,7 @@ class Hybrid(ForkSafe):
         if is_tracing():
             raise TraceError(
                 f"{self.title}: its inputs are NDArrays while another block is traced"
-                f"{user_line()}; hand arrays to a hybrid block as parameters or constants "
+                f"{user_line()}; pass arrays to a hybrid block as parameters or constants "
                 "(params.get_constant)"
             )
         with self.lock:
@@ -254,8 +254,8 @@ class Hybrid(ForkSafe):
         if unknown:
             names = ", ".join(f"'{p.name}' {p.shape}" for p in unknown)
             raise HybridError(
-                f"{self.title}: the shapes of {names} cannot be found from the input "
-                "(0 is unknown); tell them when the layer is made (in_units), or use "
+                f"{self.title}: the shapes of {names} cannot be inferred from the input "
+                "(0 is unknown); specify them when you create the layer (in_units), or use "
                 "the parameter in an operator that fixes its shape"
             )
 

@@ -203,7 +203,7 @@ class Parameter(metaclass=CheckedCall):
         if self._waiting:
             raise DeferredInitializationError(
                 f"Parameter '{self.name}' has shape {self.shape}, where 0 is unknown, "
-                "so it has no numbers yet; call the net once with data, or give the "
+                "so it has no values yet; call the net once with data, or give the "
                 "layer its number of inputs (in_units)"
             )
         raise HybridError(
@@ -479,12 +479,12 @@ def fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype, dtyp
     if missing and not allow_missing:
         raise FileError(
             f"'{filename}' has no {_some(missing)}; it has "
-            f"{_some(arrays)}; allow_missing=True goes on without"
+            f"{_some(arrays)}; allow_missing=True loads the others"
         )
     if extra and not ignore_extra:
         raise FileError(
-            f"'{filename}' has {_some(extra)}, which the net has not; the "
-            f"net has {_some(params)}; ignore_extra=True goes on without"
+            f"'{filename}' has {_some(extra)}, but the net "
+            f"has only {_some(params)}; ignore_extra=True skips the others"
         )
     for name in params.keys() & arrays.keys():
         param, array = params[name], arrays[name]

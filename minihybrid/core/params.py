@@ -179,7 +179,7 @@ def _unpack_array(reader):
         )
     if not shape and (magic != V3 or kind != DENSE):
         reader.fail(
-            "an array without a shape has no numbers; it was saved before it was initialized"
+            "an array without a shape has no values; it was saved before it was initialized"
         )
     reader.number("i", "the device")  # ignored: arrays are read into CPU memory
     reader.number("i", "the device's number")

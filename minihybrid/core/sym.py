@@ -68,8 +68,8 @@ def symbols_in(result):
 
 def _no_symbols(result):
     return TraceError(
-        f"a traced function returned {described(result)}; it must return what its "
-        "operators gave; also lists, tuples and dicts of that, and None between"
+        f"a traced function returned {described(result)}; it must return "
+        "results of operators, or lists, tuples and dicts of these and None"
     )
 
 
@@ -102,7 +102,7 @@ def _refuse(what, why, instead):
     return method
 
 
-NOT_YET = "a symbol stands for numbers that are not there yet"
+NOT_YET = "a symbol has no values yet"
 
 
 def _no_number(what):
@@ -142,7 +142,7 @@ class Symbol(Value):
             if value is not None and value.level == 0:
                 raise TraceError(
                     f"{op.name}: its input '{op.input_names(attrs, len(inputs))[i]}' is an "
-                    f"NDArray, but others are symbols{user_line()}; hand arrays to a hybrid block "
+                    f"NDArray, but others are symbols{user_line()}; pass arrays to a hybrid block "
                     "as parameters or constants (params.get_constant)"
                 )
         specs = [v.spec for v in inputs] if current and current.lower else []

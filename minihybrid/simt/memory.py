@@ -188,8 +188,8 @@ class Array:
             remedy = "nothing orders blocks, so use an atomic or two kernels"
         elif line == other_line:
             remedy = (
-                "give each thread an element of its own, use an atomic or, if "
-                "these are turns of a loop, put cuda.syncthreads() into it"
+                "give each thread its own element, use an atomic or, if "
+                "these are iterations of a loop, put cuda.syncthreads() into it"
             )
         else:
             remedy = "put cuda.syncthreads() between the two lines"
@@ -225,8 +225,8 @@ class Array:
         self.fail(
             UninitializedError,
             tuple(int(k) for k in np.unravel_index(i, self.shape)),
-            "is read, but no thread of the block has written it: shared memory begins with any "
-            "numbers; write it first, and let cuda.syncthreads() stand between",
+            "is read, but no thread of the block has written it: shared memory starts with "
+            "arbitrary values; write it first, with cuda.syncthreads() in between",
         )
 
     def __setitem__(self, index: Any, value: Any) -> None:

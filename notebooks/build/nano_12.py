@@ -188,7 +188,7 @@ class Symbol(Value):
         return Symbol(shape, f"{op.name.lower()}{len(STATE.trace)}", op, inputs, attrs)
 
     def __bool__(self):
-        raise TypeError("a symbol has no numbers yet, so it is neither true nor false")
+        raise TypeError("a symbol has no value yet, so it is neither true nor false")
 
 
 # step 4: a trace

@@ -273,7 +273,7 @@ def test_a_variable_that_is_no_parameter():
 )
 def test_a_traced_function_must_return_symbols(result, shown):
     with pytest.raises(
-        mx.TraceError, match=re.escape(f"returned {shown}; it must return what its operators gave")
+        mx.TraceError, match=re.escape(f"returned {shown}; it must return results of operators")
     ):
         one_line_net(lambda F, x: result)
 
@@ -612,7 +612,7 @@ def test_deferred(tmp_path):
             gluon.DeferredInitializationError,
             match=re.escape(
                 "Parameter 'd_weight' has shape (2, 0), where 0 is unknown, so it has "
-                "no numbers yet; call the net once with data, or give the layer its "
+                "no values yet; call the net once with data, or give the layer its "
                 "number of inputs (in_units)"
             ),
         ):
@@ -633,7 +633,7 @@ def test_shapes_that_cannot_be_found():
     net.initialize()
     with pytest.raises(
         mx.HybridError,
-        match=re.escape("the shapes of 'net_w' (0, 2) cannot be found from the input"),
+        match=re.escape("the shapes of 'net_w' (0, 2) cannot be inferred from the input"),
     ):
         net(nd.ones((1, 2)))
 
@@ -892,8 +892,8 @@ def test_missing_and_superfluous_names(saved):
     smaller.add(nn.Dense(4, in_units=3))
     with pytest.raises(
         FileError,
-        match="has '1.bias', '1.weight', which the net has not; the "
-        "net has '0.bias', '0.weight'; ignore_extra=True",
+        match="has '1.bias', '1.weight', but the net "
+        "has only '0.bias', '0.weight'; ignore_extra=True",
     ):
         smaller.load_parameters(file)
     smaller.load_parameters(file, ignore_extra=True)

@@ -192,7 +192,7 @@ def test_all_readers_are_remembered_between_two_barriers():
 def test_two_threads_that_write_one_element_race():
     error = error_of(simt.RaceError, "i = cuda.grid(1)\nout[i // 2] = a[i]")
     assert error.line == 3 and error.threads == (one(0, 1), one(0, 0))
-    assert "in the same line; give each thread an element of its own" in str(error)
+    assert "in the same line; give each thread its own element" in str(error)
 
 
 def test_a_barrier_orders_global_memory_inside_a_block_only():
