@@ -8,6 +8,7 @@ Not supported: training from the command line.
 
 import argparse
 import io
+import re
 from collections import Counter
 from collections.abc import Iterable
 from math import prod
@@ -21,7 +22,7 @@ from minihybrid.core import nd, sym
 from minihybrid.core.block import HybridBlock, SymbolBlock
 from minihybrid.core.files import FileError, write_whole
 from minihybrid.core.graph import topological
-from minihybrid.core.op import AttrError, HybridError, Spec
+from minihybrid.core.op import AttrError, HybridError, Spec, legible
 from minihybrid.core.parameter import fill
 from minihybrid.core.serial import Missing
 
@@ -36,14 +37,29 @@ SUFFIXES = {
 }
 MAX_INPUTS = 4  # inputs; if there are more, the parameter file is missing
 MAX_SIZE = 1 << 30  # elements of an input
+# Inputs of operators that are parameters, so they have arrays.
+PARAMETERS = {"weight", "bias", "gamma", "beta", "moving_mean", "moving_var", "parameters"}
+
+
+def listed(names: Iterable[str], most: int = MAX_INPUTS) -> str:
+    """Return names, which can contain anything, as text of one line.
+
+    >>> listed("abc"), listed("abcd", 2), listed([])
+    ('a, b, c', 'a, b and 2 more', 'none')
+    """
+    shown = [legible(name) for name in names]
+    more = f" and {len(shown) - most} more" if len(shown) > most else ""
+    return (", ".join(shown[:most]) or "none") + more
 
 
 class Model(NamedTuple):
-    """A graph read from a file, with its arrays."""
+    """A graph read from files, with its arrays; `unused` has names that the graph lacks."""
 
     source: str
     symbol: sym.Symbol
     arrays: dict[str, nd.NDArray]
+    params: str = ""
+    unused: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> list[str]:
@@ -54,15 +70,24 @@ class Model(NamedTuple):
     @property
     def labels(self) -> list[str]:
         """The variables that are labels of losses."""
-        labels = set()
+        return self.read_as({"label"})
+
+    @property
+    def missing(self) -> list[str]:
+        """The parameters without an array, if there are arrays at all."""
+        return self.read_as(PARAMETERS) if self.arrays else []
+
+    def read_as(self, kinds: set[str]) -> list[str]:
+        """Return the variables without an array that an operator reads as one of these inputs."""
+        found = set()
         for node in topological(self.symbol.refs):
             if node.op is None:
                 continue
             names = node.op.input_names(node.attrs, len(node.inputs))
             for name, (source, _) in zip(names, node.inputs, strict=False):
-                if name == "label" and source.op is None:
-                    labels.add(source.name)
-        return [n for n in self.symbol.list_inputs() if n in labels and n not in self.arrays]
+                if name in kinds and source.op is None:
+                    found.add(source.name)
+        return [n for n in self.symbol.list_inputs() if n in found and n not in self.arrays]
 
     @property
     def lacking(self) -> dict[str, list[str]]:
@@ -85,6 +110,7 @@ class Model(NamedTuple):
                 f"{self.source}: {len(lacking)} variables have neither an array nor a shape, such "
                 f"as '{lacking[0]}' and '{lacking[1]}'; name the .params file that belongs to it"
             )
+        self.need_arrays(shapes)
         if unknown or lacking:
             example = " ".join(f"--shape {name}=1,3,224,224" for name in lacking or self.inputs)
             what = f"there is no input '{unknown[0]}'" if unknown else f"no shape of {lacking[0]!r}"
@@ -94,6 +120,16 @@ class Model(NamedTuple):
                 f"{remedy}for example {example}"
             )
         return {name: Spec(shapes[name], np.dtype("float32")) for name in self.inputs}
+
+    def need_arrays(self, shapes: Iterable[str]) -> None:
+        """Raise AttrError if a parameter has neither an array nor a shape."""
+        missing = [name for name in self.missing if name not in shapes]
+        if missing:
+            unused = f"; the graph doesn't read {listed(self.unused)}" if self.unused else ""
+            raise AttrError(
+                f"{self.params or self.source}: no array is called {listed(missing)}{unused}; name "
+                f"the .params file that was saved with {self.source}"
+            )
 
     def net(self, shapes: dict[str, tuple[int, ...]]) -> HybridBlock:
         """Return a hybridized block of the inputs alone; labels are zeros.
@@ -113,7 +149,7 @@ class Model(NamedTuple):
         fill(
             dict(net.collect_params().items()),
             self.arrays,
-            self.source,
+            self.params or self.source,
             allow_missing=False,
             ignore_extra=False,
             cast_dtype=True,
@@ -132,6 +168,8 @@ def load(symbol_file: str, params_file: str | None = None) -> Model:
     if symbol_file.endswith(".onnx"):
         from minihybrid.formats.onnx.load.model import import_model
 
+        if params_file:
+            raise AttrError(f"{params_file}: {symbol_file} has its own arrays; leave this file out")
         symbol, args, states = import_model(symbol_file)
         return Model(symbol_file, symbol, args | states)
     symbol = sym.load(symbol_file)
@@ -145,26 +183,31 @@ def load(symbol_file: str, params_file: str | None = None) -> Model:
             f"{params_file}: none of its {len(bare)} arrays, such as '{min(bare)}', belongs to "
             f"{symbol_file}; name the .params file that was saved with it"
         )
-    return Model(symbol_file, symbol, {name: a for name, a in bare.items() if name in names})
+    arrays = {name: a for name, a in bare.items() if name in names}
+    unused = tuple(sorted(bare.keys() - names))
+    return Model(symbol_file, symbol, arrays, params_file or "", unused)
 
 
 def convert(model: Model, target: str, shapes: dict[str, tuple[int, ...]]) -> Iterable[str]:
     """Write a model in the format of the target's suffix; return the file names."""
-    path, suffix = str(Path(target).with_suffix("")), Path(target).suffix
+    suffix = Path(target).suffix
     if suffix not in SUFFIXES:
         raise AttrError(
             f"convert: the target '{target}' ends with '{suffix}', but one of "
             f"{', '.join(SUFFIXES)} is needed"
         )
-    kind = SUFFIXES[suffix]
+    kind, path = SUFFIXES[suffix], str(Path(target).with_suffix(""))
     if kind == "mxnet":
         path = path.removesuffix("-symbol")
+        files = f"{path}-symbol.json", f"{path}-0000.params"
+        keep(model, files)
         names = set(model.symbol.list_auxiliary_states())
-        model.symbol.save(f"{path}-symbol.json")
+        model.symbol.save(files[0])
         arrays = {f"{'aux' if n in names else 'arg'}:{n}": a for n, a in model.arrays.items()}
-        nd.save(f"{path}-0000.params", arrays)
-        return f"{path}-symbol.json", f"{path}-0000.params"
+        nd.save(files[1], arrays)
+        return files
     if kind == "onnx":
+        keep(model, [target])
         from minihybrid.formats.onnx.export.model import export_model
 
         shapes_in_order = [spec.shape for spec in model.specs(shapes).values()]
@@ -177,6 +220,16 @@ def convert(model: Model, target: str, shapes: dict[str, tuple[int, ...]]) -> It
     return net.export(path, format=kind)
 
 
+def keep(model: Model, targets: Iterable[str]) -> None:
+    """Raise FileError if a target is one of the files that the model was read from."""
+    own = {Path(file).resolve() for file in (model.source, model.params) if file}
+    for file in targets:
+        if Path(file).resolve() in own:
+            raise FileError(
+                f"cannot write '{file}': the model was read from it; choose another name"
+            )
+
+
 def feed(model: Model, shapes: dict[str, tuple[int, ...]], files: Iterable[str] = (), seed=0):
     """Return name -> NDArray of each input: from NAME=a.npy or a.npz, or uniform in [-1, 1)."""
     arrays: dict[str, nd.NDArray] = {}
@@ -186,11 +239,14 @@ def feed(model: Model, shapes: dict[str, tuple[int, ...]], files: Iterable[str] 
             stored = np.load(file, allow_pickle=False)
             read = {name: stored} if isinstance(stored, np.ndarray) else dict(stored)
             arrays |= {n: nd.array(a) for n, a in read.items()}
-        except (OSError, ValueError, EOFError, BadZipFile) as error:
+        except OSError as error:
+            raise FileError(f"--input {text}: {error.strerror or error}") from None
+        except (ValueError, EOFError, BadZipFile):
             raise FileError(
-                f"--input {text}: {str(error).rstrip('.')}; NAME=a.npy, or an .npz file that names "
-                "the inputs, is needed"
+                f"--input {text}: this is no .npy or .npz file of numbers, or it is cut off"
             ) from None
+        if "" in read:
+            raise FileError(f"--input {text}: which input is it? Write NAME={text}")
     stream = np.random.default_rng(seed)
     for name, spec in model.specs(shapes | {n: a.shape for n, a in arrays.items()}).items():
         if name not in arrays:
@@ -206,33 +262,43 @@ def run(model: Model, shapes: dict[str, tuple[int, ...]], files: Iterable[str] =
     return dict(zip(model.symbol.list_outputs(), (o.asnumpy() for o in outs), strict=True))
 
 
+def extent(value: np.ndarray) -> str:
+    """Return an array's shape and range, of which an array without elements has none.
+
+    >>> extent(np.array([True, False])), extent(np.ones((0, 2)))
+    ('shape (2,), from 0 to 1', 'shape (0, 2)')
+    """
+    limits = [f"{float(end):.6g}" for end in (value.min(), value.max())] if value.size else []
+    return f"shape {value.shape}" + (f", from {' to '.join(limits)}" if limits else "")
+
+
 def check(model: Model, shapes: dict[str, tuple[int, ...]]) -> Iterable[str]:
     """Report a model's contents, missing operators and difference from ONNX Runtime's results."""
     kinds = Counter(node.op.name for node in topological(model.symbol.refs) if node.op)
     n_numbers = sum(a.size for a in model.arrays.values())
     yield f"{model.source}: {kinds.total():,} operators, {n_numbers:,} parameters"
-    yield f"operators: {', '.join(f'{n} {name}' for name, n in kinds.most_common())}"
-    inputs = model.inputs
-    more = (
-        f" and {len(inputs) - MAX_INPUTS} more variables without an array"
-        if len(inputs) > MAX_INPUTS
-        else ""
-    )
-    yield f"inputs: {', '.join(inputs[:MAX_INPUTS]) or 'none'}{more}"
+    yield f"operators: {', '.join(f'{n} {legible(name)}' for name, n in kinds.most_common())}"
+    inputs = [name for name in model.inputs if name not in model.missing]
+    more = " variables without an array" if len(inputs) > MAX_INPUTS else ""
+    yield f"inputs: {listed(inputs)}{more}"
     if model.labels:
-        yield f"labels, unused in prediction: {', '.join(model.labels)}"
-    yield f"outputs: {', '.join(model.symbol.list_outputs())}"
+        yield f"labels, unused in prediction: {listed(model.labels)}"
+    yield f"outputs: {listed(model.symbol.list_outputs(), 100)}"
+    if model.missing:
+        yield f"missing arrays: {listed(model.missing)}"
+    if model.unused:
+        yield f"unused arrays: {listed(model.unused)}"
     for name, nodes in model.lacking.items():
-        more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
-        yield f"missing operator {name}: {', '.join(nodes[:3])}{more}"
+        yield f"missing operator {legible(name)}: {listed(nodes, 3)}"
     if model.lacking:
         raise AttrError(f"{model.source}: it can't run without the missing operators")
+    model.need_arrays(shapes)
     if len(shapes) < len(inputs):
         yield "runs: unknown; give the shapes of the inputs, as in --shape data=1,3,224,224"
         return
     outs = run(model, shapes)
     for name, value in outs.items():
-        yield f"runs: {name} has shape {value.shape}, from {value.min():.6g} to {value.max():.6g}"
+        yield f"runs: {legible(name)} has {extent(value)}"
     yield compared(model, shapes, outs)
 
 
@@ -284,6 +350,13 @@ def shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, lengths
 
 
+def seed(text: str) -> int:
+    """Parse a seed."""
+    if not re.fullmatch(r"\d+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
+
+
 def add_commands(commands) -> None:
     """Add `convert`, `run` and `check` to the commands of a parser."""
     for function, words in (
@@ -300,7 +373,7 @@ def add_commands(commands) -> None:
         if function is main_run:
             words = "NAME=a.npy, or an .npz file that names the inputs"
             one.add_argument("--input", action="append", default=[], help=words)
-            one.add_argument("--seed", type=int, default=0, help="of the inputs without a file")
+            one.add_argument("--seed", type=seed, default=0, help="of the inputs without a file")
             one.add_argument("--output", help="a .npz file to write")
         one.add_argument(
             "--shape", type=shape, action="append", default=[], help="data=1,3,224,224"
@@ -319,9 +392,10 @@ def main_run(args) -> Iterable[str]:
     model = load(args.symbol, args.params)
     outs = run(model, dict(args.shape), args.input, args.seed)
     for name, value in outs.items():
-        yield f"{name}: shape {value.shape}, from {value.min():.6g} to {value.max():.6g}"
-        if value.ndim == 2:
-            yield f"first row, largest first: {np.argsort(-value[0])[:5].tolist()}"
+        yield f"{legible(name)}: {extent(value)}"
+        if value.ndim == 2 and value.size:
+            order = np.argsort(-value[0].astype("float64"), kind="stable")
+            yield f"first row, largest first: {order[:5].tolist()}"
         yield np.array2string(value, threshold=100)
     if args.output:
         if not args.output.endswith(".npz"):

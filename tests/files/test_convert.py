@@ -146,7 +146,16 @@ MISTAKES = {
     "'.xyz', but one of .json": "convert {0} {1} out.xyz --shape data=3,7",
     "cannot read 'no.json'": "check no.json",
     "cannot read 'no.params'": "check {0} no.params",
-    "NAME=a.npy, or an .npz file that names the inputs": "run {0} {1} --input data={0}",
+    "no .npy or .npz file of numbers, or it is cut off": "run {0} {1} --input data={0}",
+    "--input data=no.npy: No such file or directory": "run {0} {1} --input data=no.npy",
+    "--input x.npy: which input is it? Write NAME=x.npy": "run {0} {1} --input x.npy",
+    "'-1' is not a whole number from 0 on": "run {0} {1} --shape data=3,7 --seed -1",
+    "no array is called fc_weight; the graph doesn't read FC_weight": "check {0} renamed.params",
+    "renamed.params: no array is called fc_weight": "run {0} renamed.params --shape data=3,7",
+    "'net-symbol.json': the model was read from it": "convert {0} {1} net.json",
+    "'my.onnx': the model was read from it": "convert my.onnx my.onnx --shape data=3,7",
+    "net-0000.params: my.onnx has its own arrays": "check my.onnx {1}",
+    "convert: the target '' ends with ''": "convert {0} {1} ''",
     "FullyConnected: with data (3, 8)": "run {0} {1} --shape data=3,8",
     "'3,0' is not a shape": "run {0} {1} --shape data=3,0",
     "'99999999999,3' is not a shape": "run {0} {1} --shape data=99999999999,3",
@@ -163,7 +172,41 @@ def test_a_mistake_is_one_sentence(files, capsys, sentence):
     Path("list.json").write_text("[1]", "utf-8")
     Path("cut.params").write_bytes(Path(files[1]).read_bytes()[:100])
     nd.save("other.params", {"arg:theirs": nd.zeros((1,))})
-    assert sentence in failed(capsys, *MISTAKES[sentence].format(*files).split())[1]
+    arrays = nd.load(files[1])
+    nd.save("renamed.params", {name.replace("fc_w", "FC_w"): a for name, a in arrays.items()})
+    np.save("x.npy", np.ones((3, 7), "float32"))
+    main.main(["convert", *files, "my.onnx", "--shape", "data=3,7"])
+    before = {path.name: path.read_bytes() for path in Path().iterdir()}
+    words = [word.strip("'") for word in MISTAKES[sentence].format(*files).split()]
+    assert sentence in failed(capsys, *words)[1]
+    assert before == {path.name: path.read_bytes() for path in Path().iterdir()}
+
+
+def test_check_lists_missing_and_unused_arrays(files, capsys):
+    arrays = nd.load(files[1])
+    arrays["arg:extra"] = arrays.pop("arg:fc_weight")
+    nd.save("renamed.params", arrays)
+    lines, sentence = failed(capsys, "check", files[0], "renamed.params")
+    assert {"inputs: data", "missing arrays: fc_weight", "unused arrays: extra"} <= set(lines)
+    assert "renamed.params: no array is called fc_weight" in sentence
+
+
+def test_names_in_files_are_printed_safely(files, capsys):
+    text = Path(files[0]).read_text("utf-8").replace('"softmax"', '"\\u001b[31m\\u202enew"')
+    Path("odd-symbol.json").write_text(text, "utf-8")
+    for command in ("check", "run"):
+        lines = output_of(capsys, command, "odd-symbol.json", files[1], "--shape", "data=3,7")
+        assert all(line.isprintable() for line in lines)
+        assert "\\x1b[31m\\u202enew_output" in " ".join(lines)
+
+
+def test_an_output_may_be_of_booleans_or_empty(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    x = sym.var("data")
+    sym.Group([x.astype("bool"), sym.slice_axis(x, axis=0, begin=0, end=0)]).save("net.json")
+    lines = output_of(capsys, "run", "net.json", "--shape", "data=1,3")
+    assert "shape (1, 3), from 1 to 1" in lines[0] and "first row" in lines[1]
+    assert "shape (0, 3)" in " ".join(lines)
 
 
 def test_a_forgotten_file_of_parameters_is_asked_for(tmp_path, monkeypatch, capsys):
