@@ -11,6 +11,7 @@ from pathlib import Path
 
 import process_guard
 import pytest
+from marks import for_each
 from reading_order import PACKAGE, READING_ORDER, imports, path_of
 
 # -- the chapter that a module's first line names ----------------------------------------
@@ -171,7 +172,7 @@ def test_every_module_has_its_place_in_the_reading_order():
     assert modules == set(READING_ORDER)
 
 
-@pytest.mark.parametrize("module", READING_ORDER)
+@for_each(READING_ORDER)
 def test_module_imports_only_what_was_read_before(module):
     assert wrong_arrows(module, path_of(module).read_text(encoding="utf-8")) == []
 
@@ -389,7 +390,7 @@ def planted(module, source):
     return wrong
 
 
-@pytest.mark.parametrize("module", READING_ORDER)
+@for_each(READING_ORDER)
 def test_module_changes_no_other(module):
     assert planted(module, path_of(module).read_text(encoding="utf-8")) == []
 

@@ -19,6 +19,7 @@ import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 from lines import count as code_lines
+from marks import for_each
 from minihybrid_course.exercises.ch04 import NANO
 from run_notebooks import CELL_METADATA, NOTEBOOK_METADATA, ROOT, clean
 
@@ -539,18 +540,18 @@ def saved(path):
     return nbformat.read(path, as_version=4)
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
-def test_notebook(check, path):
+@for_each(NOTEBOOKS)
+def test_notebook(path, check):
     check(path.name, saved(path))
 
 
 OF_CHAPTERS = {"check_the_first_screen_has_a_card", "check_every_exercise_has_a_solution"}
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 @pytest.mark.parametrize("name", sorted(CHECKS.keys() - OF_CHAPTERS))
-def test_recipe(name, path):
+@for_each(RECIPES)
+def test_recipe(path, name):
     CHECKS[name](path.name, saved(path))
 
 

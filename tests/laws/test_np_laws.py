@@ -7,7 +7,7 @@ import warnings
 import numpy as onp
 import pytest
 from beside.page import BESIDE
-from marks import slow
+from marks import for_each, slow
 from samples import np_calls
 
 import minihybrid as mx
@@ -140,7 +140,7 @@ def difference(text, dtype, n=None):
     return None
 
 
-@pytest.mark.parametrize("text", np_calls.PLAIN + np_calls.MADE)
+@for_each(np_calls.PLAIN + np_calls.MADE)
 def test_a_function_gives_numpy_s_dtype_and_values(text):
     for dtype in DTYPES if text in np_calls.PLAIN else ["float32"]:
         actual = difference(text, dtype)
@@ -151,7 +151,7 @@ VIEWS = {"x[1]", "x[i]"}  # documented; and methods whose `copy=False` asks for 
 SHARED = [t for t in np_calls.PLAIN if t not in VIEWS and "copy=False" not in t]
 
 
-@pytest.mark.parametrize("text", SHARED)
+@for_each(SHARED)
 def test_a_result_shares_memory_with_no_input(text):
     for dtype in ("float32", "int32", "bool"):
         scope = names(mx.np, dtype)
@@ -167,7 +167,7 @@ def test_a_result_shares_memory_with_no_input(text):
                 assert not any(onp.shares_memory(out.data, a.data) for a in arrays), dtype
 
 
-@pytest.mark.parametrize("text", np_calls.NUMBERED)
+@for_each(np_calls.NUMBERED)
 def test_a_python_number_is_promoted_as_numpy_promotes_it(text):
     for dtype in DTYPES:
         for n in NUMBERS + SCALARS:
@@ -276,7 +276,7 @@ def agree(text, dtype, n, backend):
         )
 
 
-@pytest.mark.parametrize("text", HYBRID)
+@for_each(HYBRID)
 def test_a_function_gives_the_same_hybridized(text):
     for dtype in DTYPES:
         for n in (True, 2, -1, 1.5, 70_000) if text in np_calls.NUMBERED else (None,):
@@ -321,7 +321,7 @@ def weighed(text, values, recorded):
     return total, scope
 
 
-@pytest.mark.parametrize("text", np_calls.NUMBERED + np_calls.PLAIN + np_calls.DRAWN)
+@for_each(np_calls.NUMBERED + np_calls.PLAIN + np_calls.DRAWN)
 def test_under_record_a_function_has_its_gradient_or_refuses(text):
     """None leaves the tape in silence."""
     values = {
@@ -408,7 +408,7 @@ def numpys_arguments(name):
         return ("dtype", "order", "out", "copy", "casting", "like")
 
 
-@pytest.mark.parametrize("name", sorted(CALLS))
+@for_each(sorted(CALLS))
 def test_an_unknown_argument_is_refused(name):
     public = name if name.startswith("np.") else f"ndarray.{name[2:]}"
     for word in ("misspelt", "otu", "axs", "dtpye"):
@@ -422,7 +422,7 @@ def test_an_unknown_argument_is_refused(name):
         assert meant not in takes or f"did you mean '{meant}'?" in str(error), error
 
 
-@pytest.mark.parametrize("name", sorted(n for n in CALLS if n.startswith("np.")))
+@for_each(sorted(n for n in CALLS if n.startswith("np.")))
 def test_an_argument_of_numpy_s_is_honored_or_refused(name):
     """Never ignored: the answer with it is NumPy's."""
     if name.startswith("np.random"):
@@ -443,7 +443,7 @@ def test_an_argument_of_numpy_s_is_honored_or_refused(name):
             assert key != "dtype" or a.dtype == b.dtype, text
 
 
-@pytest.mark.parametrize("name", sorted(n for n in CALLS if n.startswith("np.")))
+@for_each(sorted(n for n in CALLS if n.startswith("np.")))
 def test_out_is_written(name):
     dtype = "int32" if re.search("bitwise|lcm", name) else "float32"
     result = run(CALLS[name], mx.np, dtype)
@@ -461,7 +461,7 @@ WRONG = ["'text'", "None", "{'a': 1}", "object()", "[x, 'a']", "1e400", "-1", "x
 
 
 @pytest.mark.parametrize("hybridized", [False, True])
-@pytest.mark.parametrize("name", sorted(CALLS))
+@for_each(sorted(CALLS))
 def test_an_error_begins_with_the_name_that_the_caller_wrote(name, hybridized):
     public = rf"{re.escape(name)}: " if name.startswith("np.") else rf"(ndarray|np)\.{name[2:]}: "
     calls = [f"{name}({', '.join(args)})" for v in WRONG for args in ((v,), ("x", v), ("m", v, v))]
@@ -485,9 +485,7 @@ def test_an_error_begins_with_the_name_that_the_caller_wrote(name, hybridized):
                 assert "_npi_" not in text and "_np_" not in text, (call, text)
 
 
-@pytest.mark.parametrize(
-    "name", sorted(n for n in CALLS if n.startswith("np.") and "axis" not in n)
-)
+@for_each(sorted(n for n in CALLS if n.startswith("np.") and "axis" not in n))
 def test_a_symbol_s_error_has_no_operator_s_name(name):
     """Also where a shape is wrong that is known only when the symbol is bound."""
     symbols = {k: mx.sym.var(k).as_np_ndarray() for k in "xymwic"}
