@@ -176,9 +176,8 @@ class Trainer(metaclass=CheckedCall):
     ):
         if hasattr(params, "keys"):
             params = [params[name] for name in sorted(params.keys(), key=_counted)]
-        if not isinstance(params, (list, tuple)) or not all(
-            isinstance(p, Parameter) for p in params
-        ):
+        is_list = isinstance(params, (list, tuple))
+        if not is_list or not all(isinstance(p, Parameter) for p in params):
             need = "parameters are needed, as net.collect_params() gives"
             raise unfit("Trainer", "params", params, need)
         self._params = list(params)

@@ -81,8 +81,12 @@ class RecurrentCell(Block):
                        are those of the last valid step.
         """
         self.reset()
+        return self._unrolled(length, inputs, begin_state, layout, merge_outputs, valid_length)
+
+    def _unrolled(self, length, inputs, states, layout, merge, valid_length):
+        """Run all steps of a sequence: (outputs, last states)."""
         steps = listed(inputs, length, layout)
-        F, states = world(steps), started(self, begin_state, steps)
+        F, states = world(steps), started(self, states, steps)
         outputs, history = [], []
         for step in steps:
             output, states = self(step, states)
@@ -94,7 +98,7 @@ class RecurrentCell(Block):
                 for each in zip(*history, strict=True)
             ]
             outputs = masked(outputs, valid_length, layout)
-        return outputs_as(outputs, length, layout, merge_outputs), states
+        return outputs_as(outputs, length, layout, merge), states
 
 
 class HybridRecurrentCell(RecurrentCell, HybridBlock):
@@ -282,16 +286,13 @@ class _Stacked(_Stack):
             new += part
         return inputs, new
 
-    def unroll(
-        self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None
-    ):
+    def _unrolled(self, length, inputs, states, layout, merge, valid_length):
         """Run all steps of the first cell, then of the next: (outputs, last states)."""
-        self.reset()
         steps = listed(inputs, length, layout)
-        states, new = started(self, begin_state, steps), []
+        states, new = started(self, states, steps), []
         for i, (cell, part) in enumerate(self._split(states), 1):
-            merge = merge_outputs if i == len(self) else None
-            inputs, part = cell.unroll(length, inputs, part, layout, merge, valid_length)
+            last_merge = merge if i == len(self) else None
+            inputs, part = cell.unroll(length, inputs, part, layout, last_merge, valid_length)
             new += part
         return inputs, new
 
@@ -344,15 +345,12 @@ class DropoutCell(HybridRecurrentCell):
             inputs = F.Dropout(inputs, p=self._rate, axes=self._axes, name=name)
         return inputs, states
 
-    def unroll(
-        self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None
-    ):
+    def _unrolled(self, length, inputs, states, layout, merge, valid_length):
         """Apply dropout to all steps at once."""
-        self.reset()
-        inputs = outputs_as(inputs, length, layout, merge_outputs)
+        inputs = outputs_as(inputs, length, layout, merge)
         if is_whole(inputs):
             return self(inputs, [])
-        return super().unroll(length, inputs, begin_state, layout, merge_outputs)
+        return super()._unrolled(length, inputs, states, layout, merge, None)
 
 
 class ModifierCell(HybridRecurrentCell):
@@ -446,14 +444,10 @@ class ResidualCell(ModifierCell):
         output, states = self.base_cell(inputs, states)
         return F.elemwise_add(output, inputs, name=f"t{self._counter}_fwd"), states
 
-    def unroll(
-        self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None
-    ):
+    def _unrolled(self, length, inputs, states, layout, merge, valid_length):
         """Run all steps: (outputs, last states)."""
-        self.reset()
-        outputs, states = self._of_base(
-            "unroll", length, inputs, begin_state, layout, merge_outputs, valid_length
-        )
+        args = length, inputs, states, layout, merge, valid_length
+        outputs, states = self._of_base("unroll", *args)
         if valid_length is not None:
             inputs = masked(inputs, valid_length, layout)
         inputs = outputs_as(inputs, length, layout, is_whole(outputs))
@@ -481,16 +475,12 @@ class BidirectionalCell(HybridRecurrentCell):
 
     state_info, begin_state = _Stacked.state_info, _Stacked.begin_state
 
-    def unroll(
-        self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None
-    ):
+    def _unrolled(self, length, inputs, states, layout, merge, valid_length):
         """Run both cells: (outputs, last states of the forward, then of the backward cell)."""
-        self.reset()
         steps = listed(inputs, length, layout)
-        states = started(self, begin_state, steps)
+        states = started(self, states, steps)
         left, right = self._children.values()
         n = len(left.state_info())
-        merge = merge_outputs
         ahead, first = left.unroll(length, steps, states[:n], layout, merge, valid_length)
         back, last = right.unroll(
             length, backwards(steps, valid_length), states[n:], layout, False, valid_length
