@@ -9,6 +9,7 @@ the formatter puts there.
 import ast
 import io
 import tokenize
+from functools import cache
 from typing import NamedTuple
 
 from reading_order import PACKAGE, READING_ORDER, path_of
@@ -56,6 +57,7 @@ PARTS = (
 GROUPS = {"engine": 23_000, "shelf": 9_000, "course": 6_000}  # the most lines of code
 
 
+@cache
 def count(source: str) -> int:
     """Return the number of lines of `source` that hold code."""
     lines = set()

@@ -152,7 +152,7 @@ def test_what_an_environment_lacks_is_said(python, message, tmp_path):
     assert not (tmp_path / ".venv").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.external  # it makes an environment
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 def test_without_a_network_the_remedy_is_said(tmp_path):
     done = ready(tmp_path, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(tmp_path))
