@@ -20,24 +20,9 @@ from minihybrid.ops import OPS as _OPS
 from minihybrid.ops.infix import namespace as _namespace
 from minihybrid.ops.random import seed as _seed
 
-__all__ = [
-    "Context",
-    "cpu",
-    "current_context",
-    "gpu",
-    "is_np_array",
-    "is_np_shape",
-    "load",
-    "np_shape",
-    "num_gpus",
-    "random",
-    "reset_np",
-    "save",
-    "set_np",
-    "simulated_gpu",
-    "use_np",
-    "waitall",
-]
+_EXPORTED = (Context, cpu, current_context, gpu, is_np_array, is_np_shape, np_shape, num_gpus)
+_EXPORTED += (reset_np, set_np, simulated_gpu, use_np, waitall)
+__all__ = sorted(["load", "random", "save", *(value.__name__ for value in _EXPORTED)])
 
 # name in npx -> the operator's name in files
 SAME = """batch_dot erf erfinv gamma gammaln gather_nd log_softmax one_hot pick reshape_like
