@@ -70,4 +70,4 @@ def for_each(values, size=20):
 
 
 def name_of(value):
-    return getattr(value, "name", value)
+    return getattr(value, "name", str(value))

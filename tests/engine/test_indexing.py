@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from marks import for_each
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, sym
@@ -19,7 +20,7 @@ spec.loader.exec_module(expressions)
 
 
 # -- what MXNet answers ----------------------------------------------------------------
-@pytest.mark.parametrize("expression", expressions.VALUES)
+@for_each(expressions.VALUES)
 def test_values_are_mxnets(expression):
     actual = expressions.answer(expression, nd)
     assert [dtype for dtype, _ in actual] == [dtype for dtype, _ in ANSWERS[expression]]
@@ -27,7 +28,7 @@ def test_values_are_mxnets(expression):
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("expression", expressions.GRADIENTS)
+@for_each(expressions.GRADIENTS)
 def test_gradients_are_mxnets(expression):
     np.testing.assert_allclose(
         expressions.gradient(expression, nd, autograd), ANSWERS[expression], rtol=1e-4, atol=1e-5

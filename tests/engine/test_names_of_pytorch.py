@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from marks import for_each
 
 import minihybrid as mx
 from minihybrid import autograd, gluon, nd, sym
@@ -35,8 +36,9 @@ def owners():
 CASES = [(kind, name) for kind, names in HERE.items() for name in names]
 
 
-@pytest.mark.parametrize("kind, name", CASES)
-def test_a_name_of_pytorch_is_answered_with_ours(kind, name):
+@for_each(CASES)
+def test_a_name_of_pytorch_is_answered_with_ours(case):
+    kind, name = case
     for owner in owners()[kind]:
         is_ours = name in ("all", "any") and getattr(owner, "is_np", False)
         is_ours |= name == "tolist" and type(owner) is not nd.NDArray
@@ -50,8 +52,9 @@ def test_a_name_of_pytorch_is_answered_with_ours(kind, name):
     assert any(not hasattr(owner, name) for owner in owners()[kind]), "we have it"
 
 
-@pytest.mark.parametrize("kind, name", CASES)
-def test_the_names_in_the_answer_exist(kind, name):
+@for_each(CASES)
+def test_the_names_in_the_answer_exist(case):
+    kind, name = case
     net = nn.Dense(2, in_units=3)
     net.initialize()
     known = {"net": net, "self": net, "x": nd.ones((2, 3)), "y": nd.ones((2, 3))}

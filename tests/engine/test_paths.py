@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from marks import for_each
 from samples import UNIQUE, cases_of, has_samples
 
 import minihybrid as mx
@@ -318,7 +319,7 @@ STEPPED = [
 ]
 
 
-@pytest.mark.parametrize("op", STEPPED, ids=lambda op: op.name)
+@for_each(STEPPED)
 def test_steps_give_the_bits_of_the_simpler_operators(op):
     """Also for other numbers than those of the calls before."""
     rng, n_steps = np.random.default_rng(0), 0

@@ -4,7 +4,7 @@ What is left out: operators that are not elementwise; no other looks at a size.
 """
 
 import numpy as np
-import pytest
+from marks import for_each
 from minihybrid.nd import NDArray
 from traced import FORMULAS, apply
 
@@ -24,7 +24,7 @@ def drawn(dtype, n):
     return values.astype(dtype)
 
 
-@pytest.mark.parametrize("case", FORMULAS, ids=str)
+@for_each(FORMULAS)
 def test_many_numbers_are_what_they_are_a_few_at_a_time(case):
     for dtype in map(np.dtype, ("float32", "float64", "float16", "int32")):
         arrays = [drawn(dtype, n) for n in range(len(case.op.inputs))]

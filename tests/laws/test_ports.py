@@ -20,6 +20,7 @@ from beside.ports import (
     read_table,
     run_both,
 )
+from marks import for_each
 
 import minihybrid as mh
 
@@ -35,7 +36,7 @@ def test_the_table_has_forty_of_each_and_each_was_tried():
     assert all(len(port.commit) == 40 and port.license for port in PORTS)
 
 
-@pytest.mark.parametrize("port", PORTS, ids=lambda port: port.name)
+@for_each(PORTS)
 def test_what_does_not_agree_has_a_reason(port):
     actual = RESULTS[port.name]
     good = actual["outcome"] == "agrees"
