@@ -1,6 +1,6 @@
 """Chapter 25. The simulator's scheduler: runs threads from barrier to barrier.
 
-Uses:    the factory of a kernel's threads (`rewrite`), its arrays, a grid and a block.
+Uses:    the factory of a kernel's threads (`rewrite.maker`), its arrays, a grid and a block.
 The kernel updates the arrays in place; errors name the line and thread.
 
 Blocks run sequentially, and so do their threads, each up to its next barrier: a thread
@@ -150,7 +150,7 @@ def run_blocks(
 ) -> int:
     """Run every block of a launch; return the number of barriers per block.
 
-    make:      returns the function of a thread (see `rewrite`);
+    make:      returns the function of a thread (see `rewrite.maker`);
     arguments: the kernel's arguments;
     shared:    called before each block, returns its shared arrays;
     after_barrier: called after each barrier; `None` if the kernel has none, and threads

@@ -27,7 +27,7 @@ from minihybrid.simt.floats import find_hidden, kind_of
 from minihybrid.simt.lockstep import Run, execute
 from minihybrid.simt.memory import ACCESSES
 from minihybrid.simt.numbers import CONSTRUCTORS, EXTREMES, math
-from minihybrid.simt.rewrite import Rewritten, find_kernel, maker, rewrite
+from minihybrid.simt.rewrite import Rewritten, find_kernel, maker
 
 NAMES = CONSTRUCTORS | EXTREMES | {"math": math}
 
@@ -65,7 +65,7 @@ class Source(Lines):
 
     def rewritten(self) -> Rewritten:
         """Rewrite a copy of the definition."""
-        return rewrite(copied(self.function), self.refuse)
+        return Rewritten(copied(self.function), self.refuse)
 
     def made(self, names: dict) -> tuple[Rewritten, Callable]:
         """Return the rewritten kernel with checked accesses, and its thread factory."""

@@ -1,8 +1,8 @@
 """Chapter 25. Source transformation: a kernel becomes a Python function of one thread.
 
 Uses:    the syntax tree of a kernel.
-Defines: `rewrite`, which returns the statements of one thread, and its shared arrays,
-         barriers and stored arrays; `maker`, which builds from these the tree of a
+Defines: `Rewritten`, the statements of one thread, and its shared arrays, barriers and
+         stored arrays; `maker`, which builds from these the tree of a
          factory: given the arrays and the block's indices, it returns the function of
          one thread of that block.
 
@@ -21,7 +21,6 @@ Not supported: slices.
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeGuard
 
 from minihybrid.simt.errors import KernelError
@@ -40,44 +39,7 @@ ATOMICS = {
 SUPPORTED = "threadIdx blockIdx blockDim gridDim grid gridsize shared syncthreads atomic".split()
 
 
-@dataclass
-class Rewritten:
-    """A rewritten kernel and its properties.
-
-    name, params: the kernel's name and parameters;
-    body:    the statements of one thread;
-    assigned: names of variables that are assigned;
-    shared:  name -> (shape, dtype), as written;
-    written: names of arrays that are stored to;
-    vectors: names of arrays that `load4` or `store4` uses;
-    barriers: the lines of `cuda.syncthreads()`.
-    """
-
-    name: str
-    params: list
-    body: list = field(default_factory=list)
-    assigned: set = field(default_factory=set)
-    shared: dict = field(default_factory=dict)
-    written: set = field(default_factory=set)
-    vectors: set = field(default_factory=set)
-    barriers: list = field(default_factory=list)
-
-
-def rewrite(function: ast.FunctionDef, refuse: Callable[[int, str], NoReturn]) -> Rewritten:
-    """Transform the definition of a kernel.
-
-    refuse:  called with a line and a reason for unsupported code;
-             it raises.
-    """
-    rewritten = Rewritten(function.name, [arg.arg for arg in function.args.args])
-    visitor = Rewriter(rewritten, refuse)
-    for statement in function.body:
-        new = visitor.visit(statement)
-        rewritten.body += new if isinstance(new, list) else [] if new is None else [new]
-    return rewritten
-
-
-def maker(rewritten: Rewritten) -> ast.Module:
+def maker(rewritten: "Rewritten") -> ast.Module:
     """Return the tree of the thread factory (see above)."""
     tree = ast.parse(
         f"def make({', '.join([*rewritten.params, *rewritten.shared, *BLOCK])}):\n"
@@ -96,11 +58,20 @@ def maker(rewritten: Rewritten) -> ast.Module:
     return ast.fix_missing_locations(tree)
 
 
-class Rewriter(ast.NodeTransformer):
-    """The transformations: thread indices, barriers, shared arrays.
+class Rewritten(ast.NodeTransformer):
+    """The definition of a kernel, rewritten as the function of one thread.
+
+    refuse:  called with a line and a reason for unsupported code; it raises.
+    name, params: the kernel's name and parameters;
+    body:    the statements of one thread;
+    assigned: names of variables that are assigned;
+    shared:  name -> (shape, dtype), as written;
+    written: names of arrays that are stored to;
+    vectors: names of arrays that `load4` or `store4` uses;
+    barriers: the lines of `cuda.syncthreads()`.
 
     >>> tree = ast.parse("def f(a): a[cuda.threadIdx.x] = 1").body[0]
-    >>> print(ast.unparse(maker(rewrite(tree, None))))
+    >>> print(ast.unparse(maker(Rewritten(tree, None))))
     def make(a, _bx, _by, _bz, _dx, _dy, _dz, _gx, _gy, _gz, _turns):
     <BLANKLINE>
         def f(_tx, _ty, _tz):
@@ -108,19 +79,25 @@ class Rewriter(ast.NodeTransformer):
         return f
     """
 
-    def __init__(self, rewritten: Rewritten, refuse: Callable[[int, str], NoReturn]) -> None:
-        self.rewritten, self.refuse = rewritten, refuse
+    def __init__(self, function: ast.FunctionDef, refuse: Callable[[int, str], NoReturn]) -> None:
+        self.refuse, self.name = refuse, function.name
+        self.params = [arg.arg for arg in function.args.args]
+        self.shared: dict[str, tuple[ast.expr, ast.expr]] = {}
+        self.assigned: set[str] = set()
+        self.written: set[str] = set()
+        self.vectors: set[str] = set()
+        self.barriers: list[int] = []
+        body = map(self.visit, function.body)
+        self.body = [statement for statement in body if statement is not None]
 
     def is_array(self, node: ast.AST) -> TypeGuard[ast.Name]:
         """Return whether an expression is the name of an array of the kernel."""
-        return isinstance(node, ast.Name) and (
-            node.id in self.rewritten.params or node.id in self.rewritten.shared
-        )
+        return isinstance(node, ast.Name) and (node.id in self.params or node.id in self.shared)
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
         """Record assigned names."""
         if isinstance(node.ctx, ast.Store):
-            self.rewritten.assigned.add(node.id)
+            self.assigned.add(node.id)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
@@ -143,7 +120,7 @@ class Rewriter(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         """Replace a barrier by a `yield` of its line."""
         if is_call(node.value, "cuda.syncthreads"):
-            self.rewritten.barriers.append(node.lineno)
+            self.barriers.append(node.lineno)
             node.value = at(node, ast.Yield(ast.Constant(node.lineno)))
             return node
         return self.generic_visit(node)
@@ -178,14 +155,14 @@ class Rewriter(ast.NodeTransformer):
                     "cuda.shared.array needs a name, a shape and "
                     "a dtype: s = cuda.shared.array(16, float32)",
                 )
-            self.rewritten.shared[node.targets[0].id] = arguments["shape"], arguments["dtype"]
+            self.shared[node.targets[0].id] = arguments["shape"], arguments["dtype"]
             return None
         return self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """Record stored arrays."""
         if isinstance(node.ctx, ast.Store) and self.is_array(node.value):
-            self.rewritten.written.add(node.value.id)
+            self.written.add(node.value.id)
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> Any:
@@ -200,9 +177,9 @@ class Rewriter(ast.NodeTransformer):
                 )
             array = node.args[0].id
             if name in ("load4", "store4"):
-                self.rewritten.vectors.add(array)
+                self.vectors.add(array)
             if name != "load4":
-                self.rewritten.written.add(array)
+                self.written.add(array)
             node.args = [self.visit(arg) for arg in node.args]
             node.func = ast.Name(ATOMICS.get(name, name), ast.Load())
             return node

@@ -31,8 +31,6 @@ ELEMENTS = {
     11: "float64",
     16: "bfloat16",
 }
-# dtype -> the field of elements that aren't raw bytes; `int32_data` for the others.
-FIELDS = {"float32": "float_data", "float64": "double_data", "int64": "int64_data"}
 OPSETS = range(7, 27)
 
 
@@ -307,7 +305,7 @@ def _array(tensor, where, external):
 
 def _listed(tensor, shape, dtype, where):
     """Return the array of a tensor whose elements are in a typed list."""
-    field = FIELDS.get(dtype.name, "int32_data")
+    field = import_onnx().helper.tensor_dtype_to_field(tensor.data_type)
     numbers = getattr(tensor, field)
     if len(numbers) != math.prod(shape):
         raise FileError(
