@@ -14,7 +14,7 @@ import nbformat
 import pytest
 from minihybrid_course.grading import grade as grading
 from minihybrid_course.grading.grade import grade
-from minihybrid_course.grading.judge import judged
+from minihybrid_course.grading.judge import Refused, judged, notebook_of
 from minihybrid_course.grading.sources import ROOT, ClassroomError, chosen, kind, source
 from minihybrid_course.grading.submissions import submission_of
 from small_assignment import WRONG, assignment, cell, text
@@ -79,6 +79,13 @@ def test_marks_and_pages(folder, tmp_path):
     assert "not a notebook that can be read" in pages["broken"]
     assert "no notebook was handed in" in pages["nothing"]
     assert all("http" not in page for page in pages.values())
+
+
+@pytest.mark.parametrize("cell", [None, 3, {}, {"cell_type": "code"}, {"source": {}}])
+def test_a_cell_that_is_none_is_named(cell):
+    notebook = {"nbformat": 4, "cells": [cell]}
+    with pytest.raises(Refused, match="a cell without text or metadata"):
+        notebook_of(json.dumps(notebook).encode())
 
 
 def test_a_submission_is_graded_once_and_again_when_it_changed(folder, tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import zipfile
 
 import nbformat
 import pytest
-from minihybrid_course.grading import adjust, gradescope, report, sandbox
+from minihybrid_course.grading import adjust, feedback, gradescope, report, sandbox
 from minihybrid_course.grading import grade as grading
 from minihybrid_course.grading.check import check
 from minihybrid_course.grading.grade import grade
@@ -223,6 +223,32 @@ def test_a_roster_that_cannot_be_used_is_named(contents, tmp_path):
     path.write_bytes(contents if isinstance(contents, bytes) else contents.encode())
     with pytest.raises(ClassroomError, match="no column student|line 2: 'seven'|can't be read"):
         roster(path, 0)
+
+
+def graded():
+    grading.main(grading.options().parse_args())
+
+
+@pytest.mark.parametrize(
+    "main, words, sentence",
+    [
+        (graded, "no --assignment 1", "no folder"),
+        (graded, ". --jobs 0", "'0' is no whole num"),
+        (
+            lambda: grading.main(grading.options().parse_args()),
+            ". --assignment 9",
+            "no assignment 9",
+        ),
+        (gradescope.main, "--assignment 9", "there is no assignment 9"),
+        (feedback.main, "nowhere --assignment 9", "there is no assignment 9"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_sentence(main, words, sentence, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["program", *words.split()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    last = capsys.readouterr().err or str(ended.value)
+    assert sentence in last.splitlines()[-1] and ended.value.code not in (0, None)
 
 
 # -- a student's own check ---------------------------------------------------------------

@@ -13,13 +13,12 @@ Students then find the grader's page in JupyterLab, under Assignments.
 
 import argparse
 import io
-import sys
 import zipfile
 from pathlib import Path
 
 from minihybrid_course.grading import marks
 from minihybrid_course.grading.judge import Refused, read
-from minihybrid_course.grading.sources import ClassroomError, full_name
+from minihybrid_course.grading.sources import full_name, one_sentence
 from minihybrid_course.grading.submissions import submissions
 
 # nbgrader identifies a submission by these files, which are in its copy.
@@ -81,10 +80,8 @@ def main():
     parser.add_argument("--graded", type=Path, help="usually course/submitted-graded")
     args = parser.parse_args()
     graded = args.graded or args.course / "submitted-graded"
-    try:
+    with one_sentence():
         left = lay(args.course, full_name(args.assignment), graded)
-    except (ClassroomError, OSError) as error:
-        sys.exit(f"{error}")
     for student in left:
         print(f"{student} has no page, or what was submitted is not from nbgrader")
 

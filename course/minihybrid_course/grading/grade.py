@@ -13,7 +13,6 @@ import functools
 import json
 import os
 import re
-import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from minihybrid_course.grading.sources import (
     chosen,
     full_name,
     names,
+    one_sentence,
     roster,
     source,
 )
@@ -178,6 +178,13 @@ def folder(text):
     return Path(text)
 
 
+def jobs(text):
+    """Parse a number of processes."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on (make: JOBS=2)")
+    return int(text)
+
+
 def assignment(text):
     """Parse an assignment; make passes "" for a missing variable."""
     if not text:
@@ -198,7 +205,7 @@ def options():
     parser.add_argument("--late", type=float, default=10, help="percent off per day")
     parser.add_argument("--free-days", type=float, default=0, help="late days that cost nothing")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=jobs, default=2)
     return parser
 
 
@@ -206,13 +213,13 @@ def main(args, place=None):
     folder = args.folder.resolve()
     out = (args.out or folder.parent / f"{folder.name}-graded").resolve()
     place = place or here(args.jobs)
-    try:
+    with one_sentence():
+        if not folder.is_dir():
+            raise ClassroomError(f"there is no folder {folder}")
         variants = roster(args.roster, args.variant) if args.roster else None
         rows = adjust.changes(args.adjust) if args.adjust else []
         changes = {"rows": rows, "late_percent": args.late, "free_days": args.free_days}
         results = grade(folder, args.assignment, args.variant, out, place, variants, changes)
-    except (ClassroomError, FileNotFoundError, NotADirectoryError) as error:
-        sys.exit(f"{error}")
     elapsed_s = sum(one.get("elapsed_s", 0) for one in results)
     print(f"{len(results)} submissions, {elapsed_s / len(results):.1f} s each; marks in {out}")
     for one in results:

@@ -13,7 +13,16 @@ import zipfile
 from pathlib import Path
 
 from minihybrid_course.grading.judge import graded, refused
-from minihybrid_course.grading.sources import FOLDER, NANO, ROOT, chosen, full_name, id_of, source
+from minihybrid_course.grading.sources import (
+    FOLDER,
+    NANO,
+    ROOT,
+    chosen,
+    full_name,
+    id_of,
+    one_sentence,
+    source,
+)
 from minihybrid_course.grading.submissions import submission_of
 
 AUTOGRADER = Path("/autograder")
@@ -99,7 +108,8 @@ def main():
     parser.add_argument("--variant", type=int, default=0)
     parser.add_argument("--run", action="store_true", help="grade, in Gradescope's container")
     args = parser.parse_args()
-    name = full_name(args.assignment)
+    with one_sentence():
+        name = full_name(args.assignment)
     if args.run:
         return run(name, args.variant)
     path = ROOT / f"_build/gradescope/{name}-{args.variant}.zip"

@@ -85,6 +85,8 @@ def notebook_of(data):
 
             notebook = nbformat.convert(nbformat.from_dict(notebook), 4)
         for cell in notebook["cells"]:
+            if not isinstance(cell, dict) or not {"source", "metadata", "cell_type"} <= cell.keys():
+                raise ValueError("a cell without text or metadata")
             text = cell["source"]
             cell["source"] = "".join(text) if isinstance(text, list) else text
             if not isinstance(cell["source"], str) or not isinstance(cell["metadata"], dict):

@@ -33,6 +33,7 @@ from minihybrid_course.grading.sources import (
     chosen,
     full_name,
     names,
+    one_sentence,
     roster,
     source,
     tags,
@@ -99,7 +100,8 @@ def main():
     out = args.out or ROOT / "_build/assignments"
     folders = {out if args.out else out / str(args.variant): args.variant}
     if args.roster:
-        folders = {out / s: v for s, v in roster(args.roster, args.variant).items()}
+        with one_sentence():
+            folders = {out / s: v for s, v in roster(args.roster, args.variant).items()}
     text_of = functools.cache(lambda *which: nbformat.writes(released(*which)))
     for name, (place, variant) in itertools.product(names(), folders.items()):
         folder = args.course / "release" / name if args.course else place

@@ -20,7 +20,9 @@ import copy
 import csv
 import hashlib
 import re
+import sys
 import unicodedata
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -32,6 +34,15 @@ NUMBER = re.compile(r"^VARIANT = \d+$", re.MULTILINE)
 
 class ClassroomError(Exception):
     """A teacher's request can't be fulfilled; the message suggests a remedy."""
+
+
+@contextmanager
+def one_sentence():
+    """End the program with the sentence of a teacher's mistake instead of a traceback."""
+    try:
+        yield
+    except (ClassroomError, OSError) as error:
+        sys.exit(f"{error}")
 
 
 def table(path, *columns):
