@@ -130,8 +130,8 @@ def road():
         )
     text = (
         f"About {hours(sum(map(minutes, slugs)))}, of which you spend "
-        f"{hours(sum(map(minutes, NANO)))} writing an engine. The exercises of one star take "
-        f"{hours(tried(slugs, '★'))} more, and those of two stars {hours(tried(slugs, '★★'))}. "
+        f"{hours(sum(map(minutes, NANO)))} writing an engine. One-star exercises take "
+        f"another {hours(tried(slugs, '★'))}, and two-star exercises {hours(tried(slugs, '★★'))}. "
         "Three stars mark a project."
     )
     return [
