@@ -55,7 +55,8 @@ READING_ORDER = """
     mxnet.executor
     formats.foreign formats.onednn formats.legacy formats.outline formats.sparse formats.writers
     mxnet.model
-    np.public np.operands np.functions np.rearrange np.array np.creation np.host np.compound np np.npx
+    np.public np.operands np.functions np.rearrange np.array np.creation np.host np.compound np
+    np.npx
     gluon.lr_scheduler gluon.optimizer
     mxnet.kvstore
     gluon.function gluon.transform gluon.conv_layers gluon.norm_layers gluon.nn
