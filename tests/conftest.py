@@ -205,6 +205,14 @@ def private_cache(tmp_path_factory):
 
 
 @pytest.fixture(scope="session", autouse=True)
+def files_in_memory():
+    """No test lives through a power failure: to wait for the disk takes 15 ms a file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)  # which refuses what is no open file, too
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def poisoned_plans():
     """What a plan does not write is NaN, or -1."""
     with poisoned_memory.plans():
