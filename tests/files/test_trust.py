@@ -135,6 +135,7 @@ WRITERS = {
     "formats/convert.py": "np.savez into memory, for write_whole",
     "formats/writers.py": "np.savez into memory, for write_whole",
     "cells.py": "what a snippet printed, in a folder that is removed",
+    "steps.py": "files for a reader's nano to load, in a folder that is removed",
     "runtime/page_cpu.py": "kernels, in a folder of the page's memory",
     "mxnet/recordio.py": "a file too long for memory: a temporary file, renamed when closed",
 }
