@@ -124,7 +124,7 @@ def test_launches_that_are_mistakes(launch, words):
     "run, words",
     [
         (lambda: lost[1, 1](np.zeros(1)), "(`f = cuda.warp_size`): the simulator has no"),
-        (lambda: renamed[1, 1](np.zeros(1), np.zeros(1)), "array out is written under another name"),
+        (lambda: renamed[1, 1](np.zeros(1), np.zeros(1)), "out is written under another name"),
         (lambda: cuda.grid(1), "belongs to the threads of a kernel"),
         (lambda: cuda.shared.array(3, float32), "cuda.shared.array belongs"),
     ],
