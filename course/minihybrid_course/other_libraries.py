@@ -8,20 +8,17 @@ Each library runs its whole script in a separate process.
 Limits:  libraries aren't installed automatically.
 """
 
+import itertools
 import json
-import keyword
 import os
 import re
 import subprocess
 import sys
 import tempfile
-import tokenize
 from functools import cache
 from html import escape
 from importlib.util import find_spec
-from io import StringIO
 from pathlib import Path
-from tokenize import COMMENT, NAME, STRING, generate_tokens
 
 from minihybrid.core.op import HybridError
 from minihybrid.view.hybrid_view import page
@@ -148,35 +145,20 @@ def _html(row):
 
 def _marked(source):
     """Return Python as HTML that highlights keywords, strings, comments without colors."""
-    lines = source.splitlines(keepends=True)
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
-    parts, at = [], 0
-    for type_, text, *ends in _tokens(source):
-        kind = {COMMENT: "i", STRING: "i"}.get(type_)
-        if type_ == NAME and keyword.iskeyword(text):
-            kind = "b"
-        if kind:
-            first, last = (starts[line - 1] + column for line, column in ends)
-            parts.append(f"{escape(source[at:first])}<{kind}>{escape(source[first:last])}</{kind}>")
-            at = last
-    return "".join([*parts, escape(source[at:])])
+    from pygments.lexers import PythonLexer  # a terminal doesn't need them; notebooks have them
+    from pygments.token import Comment, Keyword, Operator, String
 
+    def tag_of(token):
+        kind, _ = token
+        if kind in Keyword or kind is Operator.Word:
+            return "b"
+        return "i" if kind in Comment or kind in String else ""
 
-def _tokens(source):
-    """Yield (type, text, start, end) per token; an f-string is one in every Python."""
-    opens, closes = (getattr(tokenize, f"FSTRING_{end}", None) for end in ("START", "END"))
-    starts = []  # starts of the enclosing f-strings, for Python 3.12 and later
-    for type_, text, start, end, _ in generate_tokens(StringIO(source).readline):
-        if type_ == opens:
-            starts.append(start)
-        if not starts:
-            yield type_, text, start, end
-        elif type_ == closes and len(starts) == 1:
-            yield STRING, "", starts.pop(), end
-        elif type_ == closes:
-            starts.pop()
+    parts, lexer = [], PythonLexer(stripnl=False, ensurenl=False)
+    for tag, tokens in itertools.groupby(lexer.get_tokens(source), tag_of):
+        text = escape("".join(text for _, text in tokens))
+        parts.append(f"<{tag}>{text}</{tag}>" if tag else text)
+    return "".join(parts)
 
 
 def elsewhere(topic, *libraries):

@@ -162,7 +162,7 @@ ANSWERS = {
             (stormy, "annealed.temperature was set to"),
             (calm(pad=False), "pad the last batch"),
             (calm(outside=True), "call the network inside record() only"),
-            (calm(cut=False), "mustn't contribute to the loss"),
+            (calm(cut=False), "mustn't add to the loss"),
             (calm(hybrid=False), "never compiled"),
         ],
     ),

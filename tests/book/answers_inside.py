@@ -13,7 +13,7 @@ from dataclasses import replace
 import numba
 import numpy as np
 from minihybrid.attribute import DTYPES
-from minihybrid_course.exercises.ch02 import graph_of
+from minihybrid_course.exercises.passes import graph_of
 
 from minihybrid import autograd, nd
 from minihybrid.codegen.cpu.flat import kernel
@@ -368,8 +368,8 @@ ANSWERS = {
     "17.3": (
         by_hand("w[j] * x / (float32(1) + abs(x))"),
         [
-            (by_hand("w[i] * x / (float32(1) + abs(x))"), "row 0, column 1 is -5"),
-            (by_hand("w[j] * x / (float32(1) + x)"), "row 0, column 1 is -inf"),
+            (by_hand("w[i] * x / (float32(1) + abs(x))"), "is -5 instead of -10"),
+            (by_hand("w[j] * x / (float32(1) + x)"), "is -inf instead of -10"),
             (by_hand("w[j] * x / (float32(1) + abs(x))", columns=2), "row 0, column 2"),
             (by_hand("w[j] * x / (1.0 + abs(x))"), "computes in float64"),
             (by_hand("w[j + 3] * x"), "IndexError"),
@@ -400,14 +400,14 @@ ANSWERS = {
     "22.3": (
         read,
         [
-            (lambda data: read(data, shaped=False), "'v' has shape (6,), but must have (2, 3)"),
+            (lambda data: read(data, shaped=False), "'v': its shape is (6,) instead of (2, 3)"),
             (
                 lambda data: read(data, types=["float32"] * 20),
                 "an array of float16, the reader raises",
             ),
-            (lambda data: read(data, last=1), "the names are ['a'], but"),
-            (lambda data: read(data, decode=False), "the names are [b'v']"),
-            (lambda data: list(read(data).values()), "must return a dictionary"),
+            (lambda data: read(data, last=1), "the list of names is ['a'] instead"),
+            (lambda data: read(data, decode=False), "the list of names is [b'v']"),
+            (lambda data: list(read(data).values()), "expected a dictionary"),
             (lambda data: read(data[8:]), "for a file with one array of two numbers"),
         ],
     ),
@@ -417,7 +417,7 @@ ANSWERS = {
             (lambda text: swap(text, attribute=False), '`Activation(x, act_type="relu")`'),
             (lambda text: text.replace("relu", "tanh"), "is called 'tanh_scale' now"),
             (lambda text: swap(text, only=("relu", "sigmoid")), "for `sigmoid(x)`, the node"),
-            (json.loads, "must return the new text"),
+            (json.loads, "expected the new text"),
             (lambda text: text.replace('"', "'"), "isn't JSON"),
         ],
     ),
@@ -456,9 +456,9 @@ ANSWERS = {
         [
             (lambda file: safetensors(file, length=False), "its header is longer than the file"),
             (lambda file: safetensors(file, whole=False), "shape (-2,), and bytes 0 to -8"),
-            (lambda file: safetensors(file, product=False), "'w' is [1.0, 2.0]"),
+            (lambda file: safetensors(file, product=False), "'w': its shape is (2,)"),
             (lambda file: safetensors(file, types=False), "holds int32"),
-            (lambda file: {}, "the names are []"),
+            (lambda file: {}, "the list of names is []"),
         ],
     ),
     "26.2": (
@@ -486,7 +486,7 @@ ANSWERS = {
         [
             (without_a_tile, "the writes of out take"),
             (meets_a_bank, "the reads of tile take"),
-            (copies, "4032 of 4096 elements are wrong"),
+            (copies, "out is 1 at [0, 1] instead of 64"),
             (transpose.python, "with @cuda.jit above it"),
         ],
     ),

@@ -51,8 +51,8 @@ ANSWERS = {
     "30.3": (
         curvature,
         [
-            (lambda f, x, v: curvature(f, x, v, part=0), "but yours is [2.0, 4.0, 8.0]"),
-            (lambda f, x, v: curvature(f, x, v, gradient=False), "not the function"),
+            (lambda f, x, v: curvature(f, x, v, part=0), "the result is 2 at [0] instead of 6"),
+            (lambda f, x, v: curvature(f, x, v, gradient=False), "not of the function"),
             (lambda f, x, v: v * 2, "for `(x * x * x).sum()`"),
             (central_difference, "only the first digits are right"),
             (lambda f, x, v: [curvature(f, x, v)], "it returns a list"),

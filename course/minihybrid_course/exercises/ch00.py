@@ -6,16 +6,12 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 
 import math
 
-from minihybrid_course.exercises.judging import Exercise, kind, need, number, plain
+from minihybrid_course.exercises.judging import Exercise, expect, need, number, plain
 
 
 def two_losses(answer):
     """Check 0.3: lower with momentum, and not for a trivial reason."""
-    losses = plain(answer)
-    need(
-        isinstance(losses, tuple) and len(losses) == 2,
-        f"expected two losses, without and with momentum, but got {kind(answer)}",
-    )
+    losses = expect(plain(answer), tuple, "two losses, without and with momentum", length=2)
     before, moving = (number(loss, "a loss") for loss in losses)
     need(math.isfinite(before + moving), f"a loss is a finite number, but got {losses}")
     need(

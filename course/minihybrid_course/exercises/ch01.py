@@ -4,7 +4,7 @@ Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 """
 
-from minihybrid_course.exercises.judging import Exercise, NotYet, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, NotYet, expect, need, tried
 
 RECIPES = (  # small ones first
     (("y = a",), {"a": 3.0}),
@@ -21,7 +21,7 @@ def merged(function):
     for lines, values in RECIPES:
         recipe = "; ".join(lines)
         text = tried(f"the recipe `{recipe}`", function, list(lines))
-        need(isinstance(text, str), f"for `{recipe}`, expected a string, but got {kind(text)}")
+        expect(text, str, "a string", f"for `{recipe}`, ")
         need("=" not in text, f"for `{recipe}`, it returns `{text}`: an expression has no `=`")
         exec("\n".join(lines), expected := dict(values))
         try:

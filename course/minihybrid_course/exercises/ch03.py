@@ -10,7 +10,7 @@ from minihybrid.core import nd
 from minihybrid.core.array import NDArray
 from minihybrid.core.block import HybridBlock
 from minihybrid.gluon import nn
-from minihybrid_course.exercises.judging import Exercise, equal, kind, need, number, tried
+from minihybrid_course.exercises.judging import Exercise, equal, kind, need, number, same, tried
 
 
 def calls(function, value, active, times=1):
@@ -77,19 +77,11 @@ def mends(function):
         flat, largest = x.reshape(len(x), -1), x.max()
         for active in (False, True):
             actual = calls(function, nd.array(x), active)[0]
-            case = f"for x = {x.tolist()}{', hybridized,' if active else ''}"
-            need(
-                actual.shape == flat.shape,
-                f"{case} the shape is {actual.shape} instead of {flat.shape}: keep the rows and "
-                "merge all other axes",
-            )
-            expected = flat / largest if largest > 2 else flat
-            need(
-                np.allclose(actual, expected),
-                f"{case} the result is {actual.tolist()} instead of {expected.tolist()}: the "
-                f"maximum is {largest:g}, so {'all are' if largest > 2 else 'nothing is'} "
-                "divided by it",
-            )
+            case = f"for x = {x.tolist()}{', hybridized,' if active else ''} the result"
+            same(actual.shape, flat.shape, f"{case}'s shape", "merge all axes but the first")
+            divided = "all are" if largest > 2 else "nothing is"
+            hint = f"the maximum is {largest:g}, so {divided} divided by it"
+            equal(actual, flat / largest if largest > 2 else flat, case, hint)
     return "the maximum stayed an array, and an operator decides"
 
 

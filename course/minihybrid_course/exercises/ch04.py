@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from minihybrid_course import HERE
-from minihybrid_course.exercises.judging import Exercise, equal, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, equal, expect, kind, need, tried
 
 NANO = HERE / "data/nano.txt"
 
@@ -26,11 +26,7 @@ def engine(function):
 def numbers_of(n, text, function, *args):
     """The data of a result, which must be a value of nano."""
     result = tried(f"`{text}`", function, *args)
-    need(
-        isinstance(result, n.NDArray),
-        f"`{text}` must return an NDArray, but it returns {kind(result)}",
-    )
-    return result.data
+    return expect(result, n.NDArray, "an NDArray", f"`{text}`: ").data
 
 
 # -- values and a tape -------------------------------------------------------------------
@@ -64,11 +60,7 @@ def subtracts(arrays):
         "the values are right, but the gradient of b in `a - b` stays 0: nothing is on the "
         "tape, because no operator is applied to the NDArrays themselves",
     )
-    actual = b.grad.data.tolist()
-    need(
-        actual == [-1, -1],
-        f"the gradient of b in `a - b` is {actual} instead of -1 for each element",
-    )
+    equal(b.grad.data, [-1, -1], "the gradient of b in `a - b`")
     return "a sum and a product, which already have gradients"
 
 
@@ -86,11 +78,8 @@ def exponential(op):
     equal(actual, once, "exp of [0, 1, 2]")
     need(isinstance(op, n.Op), record)
     rule = tried("the gradient rule", op.grad, n.NDArray([1, 1, 1]), op(x), x)
-    need(
-        isinstance(rule, tuple),
-        f"the gradient rule must return a tuple with one gradient per input, but it returns "
-        f"{kind(rule)}: add a comma after a single element",
-    )
+    what = "a tuple with one gradient per input (add a comma after a single one)"
+    expect(rule, tuple, what, "from the gradient rule, ")
     x.attach_grad()
     with n.record():
         y = op(x) * 3
@@ -100,11 +89,7 @@ def exponential(op):
         not np.allclose(actual, once),
         f"{case} equals that of `exp(x)`: the rule doesn't use g, the gradient of the result",
     )
-    need(
-        np.allclose(actual, 3 * once, rtol=1e-4),
-        f"{case} is {actual.tolist()} instead of {(3 * once).tolist()}: what is the derivative "
-        "of exp?",
-    )
+    equal(actual, 3 * once, case, "what is the derivative of exp?")
     return "the rule reuses the result, which is already computed"
 
 

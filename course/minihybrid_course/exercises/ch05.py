@@ -9,7 +9,8 @@ from functools import partial
 import numpy as np
 
 from minihybrid_course.exercises.ch04 import engine
-from minihybrid_course.exercises.judging import Exercise, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, need
+from minihybrid_course.exercises.passes import after, means_the_same
 
 SCALED = {  # program -> (what it does, operators that are enough), small ones first
     "x + 2": (lambda n, x: x + 2, 1),
@@ -25,34 +26,15 @@ SCALED = {  # program -> (what it does, operators that are enough), small ones f
 def improves(programs, advice, praise, pass_):
     """Check 5.2 and 6.2: a pass of nano keeps the semantics and shrinks programs."""
     n, x = engine(pass_), np.float32([[1, 2], [-3, 4]])
+
+    def run(graph, values):
+        return [n.run(graph, n.NDArray(values["x"]))[0].data]
+
     for text, (function, enough) in programs.items():
         graph = n.trace(partial(function, n), x=x.shape)
-        now = tried(f"the pass, of `{text}`,", pass_, graph)
-        need(
-            isinstance(now, n.Graph),
-            f"a pass must return a Graph, but for `{text}` yours returns {kind(now)}",
-        )
-        seen = set()
-        for node in now.nodes:
-            early = all(i in seen for i in node.inputs)
-            need(
-                early,
-                f"in `{text}`, {node.name} reads a node that doesn't come before it: use the "
-                "new inputs, not those of the old node",
-            )
-            need(
-                node not in seen,
-                f"in `{text}`, {node.name} is in the list twice, as it replaces two old nodes: "
-                "`dict.fromkeys` keeps one of each",
-            )
-            seen.add(node)
-        need(set(now.heads) <= seen, f"in `{text}`, the output isn't a node of the new graph")
-        expected, actual = (n.run(g, n.NDArray(x))[0].data for g in (graph, now))
-        need(
-            np.array_equal(actual, expected),
-            f"the pass changes the semantics of `{text}`: for x = {x.tolist()}, the result was "
-            f"{expected.tolist()} before and is {actual.tolist()} after",
-        )
+        now = after(pass_, graph, text)
+        need(set(now.heads) <= set(now.nodes), f"in `{text}`, the output isn't a node of the graph")
+        means_the_same(graph, now, text, {"x": x}, run)
         alive = n.behind(now.heads)
         dead = [node.name for node in now.nodes if node.op and node not in alive]
         need(

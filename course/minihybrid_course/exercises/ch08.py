@@ -9,7 +9,7 @@ import io
 import math
 import time
 
-from minihybrid_course.exercises.judging import Exercise, kind, need, number, tried
+from minihybrid_course.exercises.judging import Exercise, equal, expect, need, number, same, tried
 
 
 # -- timing --------------------------------------------------------------------------------
@@ -24,18 +24,12 @@ def averages(function):
         ("AABBBBA", {"A": 307 / 3, "B": 103.5}),
     ):
         means = tried(f"mean_costs({order!r})", function, order)
-        need(isinstance(means, dict), f"expected a dictionary, but got {kind(means)}")
-        need(
-            means.keys() == expected.keys(),
-            f"for {order!r}, expected the candidates {sorted(expected)}, but got {sorted(means)}",
-        )
+        expect(means, dict, "a dictionary")
+        same(sorted(means), sorted(expected), f"for {order!r}, the list of candidates")
         for name, cost in expected.items():
-            mean = number(means[name], f"for {order!r}, the mean cost of {name}")
-            need(
-                math.isclose(mean, cost, rel_tol=1e-6),
-                f"for {order!r}, the mean cost of {name} is {cost:g}, but you return "
-                f"{mean}: the call at position t costs 100 + t",
-            )
+            what = f"for {order!r}, the mean cost of {name}"
+            hint = "the call at position t costs 100 + t"
+            equal(number(means[name], what), cost, what, hint, 1e-6, 0)
     return "ABC favors A by two calls, and ABCCBA is fair"
 
 
@@ -83,19 +77,12 @@ def pays(function):
         ((0.5, 2.0, 1.0), 0.5),
     ):
         actual = number(tried(f"pays_after{times}", function, *times), f"pays_after{times}")
-        need(
-            math.isclose(actual, expected, rel_tol=1e-6),
-            f"pays_after{times} is {actual:g} instead of {expected:g}: each later call saves "
-            f"{times[1] - times[2]:g} of the {times[0]:g} seconds that the first one took",
-        )
+        saved = f"{times[1] - times[2]:g} of the {times[0]:g} seconds that the first one took"
+        equal(actual, expected, f"pays_after{times}", f"each later call saves {saved}", 1e-6, 0)
     for times in ((1.0, 1e-4, 1e-4), (1.0, 1e-4, 3e-4)):
         case = f"pays_after{times}, where nothing is saved,"
-        actual = number(tried(case, function, *times), case)
-        need(
-            actual == math.inf,
-            f"pays_after{times} is {actual}, but nothing is saved there, so it never pays off: "
-            'return `float("inf")`',
-        )
+        never = 'it never pays off; return `float("inf")`'
+        same(number(tried(case, function, *times), case), math.inf, case, never)
     return "and if nothing is saved, it never pays off"
 
 

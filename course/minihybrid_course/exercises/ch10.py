@@ -12,8 +12,9 @@ import numpy as np
 from minihybrid.core import nd
 from minihybrid.core.array import NDArray
 from minihybrid.core.graph import Graph
+from minihybrid.view.viz import plural
 from minihybrid_course.exercises.ch03 import calls
-from minihybrid_course.exercises.judging import Exercise, need, tried
+from minihybrid_course.exercises.judging import Exercise, equal, need, tried
 
 # -- a loop on data, a printed graph ---------------------------------------------------------
 HALVED = (  # x, and how often it is halved, small ones first
@@ -35,18 +36,10 @@ def halves(function):
         for active in (False, True):
             actual = calls(function, nd.array(x), active)[0]
             case = f"for x = {x.tolist()}{', hybridized,' if active else ''}"
-            need(actual.shape == x.shape, f"{case} the result has shape {actual.shape}")
-            expected = x / 2**turns
-            need(
-                np.array_equal(actual, expected) or not np.array_equal(actual, single),
-                f"{case} each element decides for itself, which gives {actual.tolist()}; the "
-                f"largest has to decide for all of them: {expected.tolist()}",
-            )
-            need(
-                np.array_equal(actual, expected),
-                f"{case} the result is {actual.tolist()} instead of {expected.tolist()}: x has to "
-                f"be halved {turns} time{'s' * (turns != 1)}",
-            )
+            hint = f"halve x {plural(turns, 'time')}"
+            if np.array_equal(actual, single):
+                hint = "here each element decides for itself, but the largest must decide for all"
+            equal(actual, x / 2**turns, f"{case} the result", hint)
     return "the graph contains eight iterations, and the ones past the end keep x"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from minihybrid.core import nd
 from minihybrid.core.array import NDArray
-from minihybrid_course.exercises.judging import Exercise, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, equal, expect, need, tried
 
 
 def checkpoints(function):
@@ -24,25 +24,18 @@ def checkpoints(function):
     x.attach_grad()
     x.grad[:] = 7
     result = tried("checkpoint(f, x)", function, f, x)
-    need(
-        isinstance(result, (tuple, list)) and len(result) == 2,
-        f"expected a pair of the result and a function, but checkpoint returns {kind(result)}",
-    )
-    y, gradient = result
-    need(isinstance(y, NDArray), f"the result is {kind(y)}, but should be an array")
+    what = "a pair of the result and a function"
+    y, gradient = expect(result, (tuple, list), what, length=2)
+    expect(y, NDArray, "an array as the result")
     need(y.node is None, f"the result has a node, {y.node}, so a tape was kept; don't record")
     need(runs == 1, f"f ran {runs} times before any gradient was requested; once is enough")
     high, flat = np.tanh(data), 1 - np.tanh(data) ** 2
     for g in ([1, 1], [2, -3]):
         slope = g * flat * data.sum() + np.sum(g * high)
         got = tried(f"gradient(nd.array({g}))", gradient, nd.array(g))
-        need(isinstance(got, NDArray), f"gradient returns {kind(got)}, but should return an array")
-        need(
-            np.allclose(got.asnumpy(), slope, rtol=1e-4),
-            f"for f(x) = tanh(x) * x.sum(), x = {data.tolist()} and g = {g}, the gradient is "
-            f"{got.asnumpy().round(4).tolist()} instead of {slope.round(4).tolist()}: "
-            "pass g to backward",
-        )
+        got = expect(got, NDArray, "an array from gradient").asnumpy()
+        case = f"for f(x) = tanh(x) * x.sum(), x = {data.tolist()} and g = {g}, the gradient"
+        equal(got, slope, case, "pass g to backward")
     before = bool((x.grad == 7).asnumpy().all())
     need(before, "the gradient is right, but you overwrote x.grad: use x.detach()")
     return f"f ran {runs} times: no tape is kept in between"

@@ -4,8 +4,10 @@ Takes:   answers.
 Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 """
 
+from collections.abc import Mapping
+
 from minihybrid.core import nd
-from minihybrid_course.exercises.judging import Exercise, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, expect, need, tried
 
 COUNTED = {  # small ones first
     "x + x": (lambda x: x + x, {"elemwise_add": 1}),
@@ -18,11 +20,7 @@ def counts(function):
     """Check 13.3: operators by name, with the number of calls."""
     for text, (traced, expected) in COUNTED.items():
         result = tried(f"count_operators of `{text}`", function, traced, (3,))
-        need(
-            hasattr(result, "items"),
-            f"for `{text}`, expected names and counts, but got {kind(result)}",
-        )
-        names = dict(result)
+        names = dict(expect(result, Mapping, "names and counts", f"for `{text}`, "))
         need(
             None not in names and "null" not in names,
             f"for `{text}`, variables are counted as well: their `op` is None",

@@ -6,7 +6,7 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 
 import numpy as np
 
-from minihybrid_course.exercises.judging import Exercise, kind, need, tried, uncounted
+from minihybrid_course.exercises.judging import Exercise, equal, kind, need, tried, uncounted
 
 
 def written(kernel, *arrays, size):
@@ -26,13 +26,9 @@ def softsign(kernel):
     expected = w * x / (1 + abs(x))
     actual = written(kernel, x.ravel(), w, size=6).reshape(2, 3)
     for i, j in np.ndindex(2, 3):
-        one, right = actual[i, j], expected[i, j]
-        need(not np.isnan(one), f"nothing was written for row {i}, column {j}")
-        need(
-            np.isclose(one, right, rtol=1e-5),
-            f"row {i}, column {j} is {one:g}, but for x = {x[i, j]:g} and w = {w[j]:g} it should "
-            f"be {right:g}",
-        )
+        need(not np.isnan(actual[i, j]), f"nothing was written for row {i}, column {j}")
+        what = f"row {i}, column {j}, where x = {x[i, j]:g} and w = {w[j]:g},"
+        equal(actual[i, j], expected[i, j], what, rtol=1e-5, atol=0)
     x = np.random.default_rng(0).normal(size=(100, 2, 3)).astype("float32")
     single = w * x / (1 + abs(x))
     double = (w.astype("float64") * x / (1.0 + abs(x.astype("float64")))).astype("float32")

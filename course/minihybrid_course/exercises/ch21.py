@@ -7,16 +7,13 @@ Gives:   `EXERCISES`, from an exercise's number to its `Exercise`.
 from numbers import Integral
 
 from minihybrid.core.passes.memory import first_fit, neighbors
-from minihybrid_course.exercises.judging import Exercise, kind, need
+from minihybrid_course.exercises.judging import Exercise, expect, need, same
 
 
 def splits_the_arena(boxes):
     """Check 21.2: five boxes that first fit, in program order, places badly."""
-    need(
-        isinstance(boxes, dict),
-        f"expected a dictionary, name: (birth, death, bytes), but got {kind(boxes)}",
-    )
-    need(len(boxes) == 5, f"expected five boxes, but got {len(boxes)}")
+    expect(boxes, dict, "a dictionary, name: (birth, death, bytes)")
+    same(len(boxes), 5, "the number of boxes")
     for name, box in boxes.items():
         need(
             isinstance(box, (tuple, list))

@@ -10,7 +10,7 @@ import numpy as np
 
 from minihybrid.core import sym
 from minihybrid.core.params import pack_arrays
-from minihybrid_course.exercises.judging import Exercise, NotYet, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, NotYet, equal, expect, need, same, tried
 
 ARRAYS = {  # small ones first: the case in words, and what the file holds
     "one array of two numbers": {"v": np.float32([1, 2])},
@@ -24,13 +24,16 @@ ARRAYS = {  # small ones first: the case in words, and what the file holds
 
 def is_dictionary(what, result, names):
     """Check that a reader returns a dictionary with the file's names."""
-    need(
-        isinstance(result, dict), f"{what}, it returns {kind(result)}, but must return a dictionary"
-    )
-    need(
-        list(result) == list(names),
-        f"{what}, the names are {list(result)}, but must be the strings {list(names)}",
-    )
+    expect(result, dict, "a dictionary", f"{what}, ")
+    same(list(result), list(names), f"{what}, the list of names", "they are strings")
+
+
+def is_array(what, actual, expected):
+    """Check one array of a file: its type, shape and elements."""
+    actual = np.asarray(actual)
+    for field in ("dtype", "shape"):
+        same(getattr(actual, field), getattr(expected, field), f"{what}: its {field}")
+    equal(actual, expected, what, rtol=0, atol=0)
 
 
 def reads_params(read):
@@ -41,14 +44,7 @@ def reads_params(read):
         result = tried(f"{what}, the reader", read, data)
         is_dictionary(what, result, arrays)
         for name, expected in arrays.items():
-            array = np.asarray(result[name])
-            for field in ("dtype", "shape"):
-                have, needed = getattr(array, field), getattr(expected, field)
-                need(have == needed, f"{what}, {name!r} has {field} {have}, but must have {needed}")
-            need(
-                np.array_equal(array, expected),
-                f"{what}, {name!r} is {array.tolist()}, but must be {expected.tolist()}",
-            )
+            is_array(f"{what}, {name!r}", result[name], expected)
     return f"{len(ARRAYS)} files were read, with all names"
 
 
@@ -78,9 +74,7 @@ def swaps(swap):
     """Check 22.4: relu becomes tanh, in both forms, and nothing else changes."""
     for case, text in texts():
         swapped = tried(f"swap of the file of `{case}`", swap, text)
-        need(
-            isinstance(swapped, str), f"swap returns {kind(swapped)}, but must return the new text"
-        )
+        expect(swapped, str, "the new text", "from swap, ")
         try:
             graph = json.loads(swapped)
         except ValueError as error:

@@ -10,7 +10,7 @@ import struct
 
 import numpy as np
 
-from minihybrid_course.exercises.ch22 import is_dictionary
+from minihybrid_course.exercises.ch22 import is_array, is_dictionary
 from minihybrid_course.exercises.judging import Exercise, NotYet, error_text, kind, need, tried
 
 OPENS = (  # values, and their pickles, written by Python's own pickle
@@ -101,12 +101,7 @@ def trusts_nothing(read):
         result = tried(f"{what}, the reader", read, data)
         is_dictionary(what, result, expected)
         for name, array in expected.items():
-            have = np.asarray(result[name])
-            need(
-                have.dtype == array.dtype and have.shape == array.shape and (have == array).all(),
-                f"{what}, {name!r} is {have.tolist()} of {have.dtype}, but must be "
-                f"{array.tolist()} of float32",
-            )
+            is_array(f"{what}, {name!r}", result[name], array)
     for case, data in BAD.items():
         try:
             result = read(data)

@@ -11,7 +11,7 @@ import numpy as np
 from minihybrid.simt.cuda import Kernel
 from minihybrid.simt.lockstep import turns
 from minihybrid_course import puzzles
-from minihybrid_course.exercises.judging import Exercise, kind, need
+from minihybrid_course.exercises.judging import Exercise, expect, need
 
 
 def windows(a):
@@ -65,10 +65,7 @@ def puzzle(reads, spec, inputs, grid, block, most):
 
 def checked(kernel, spec, inputs, grid, block, **most):
     """The `Verdict` on a kernel, which may loop for ever, on the simulated GPU."""
-    need(
-        isinstance(kernel, Kernel),
-        f"expected a kernel, with @cuda.jit above it, but got {kind(kernel)}",
-    )
+    expect(kernel, Kernel, "a kernel, with @cuda.jit above it")
     with turns(10_000):
         return puzzles.check(kernel, spec, inputs, grid, block, **most)
 

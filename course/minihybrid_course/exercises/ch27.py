@@ -12,26 +12,16 @@ from minihybrid.simt.cuda import Kernel
 from minihybrid.simt.lockstep import turns
 from minihybrid.simt.traffic import traffic
 from minihybrid_course.exercises.ch25 import does
-from minihybrid_course.exercises.judging import Exercise, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, equal, expect, need, tried
 
 
 def turns_round(kernel):
     """Check 27.3: out is a.T, and no access takes more transactions than it must."""
-    need(
-        isinstance(kernel, Kernel),
-        f"expected a kernel, with @cuda.jit above it, but got {kind(kernel)}",
-    )
+    expect(kernel, Kernel, "a kernel, with @cuda.jit above it")
     a, out = np.arange(4096, dtype="float32").reshape(64, 64), np.zeros((64, 64), "float32")
     with turns(10_000):
         seen = tried("the kernel", lambda: traffic(kernel[(2, 2), (32, 32)], a, out))
-    wrong = np.argwhere(out != a.T)
-    if len(wrong):
-        y, x = (int(i) for i in wrong[0])
-        need(
-            False,
-            f"out[{y}, {x}] is {out[y, x]:g}, but a[{x}, {y}] is {a[x, y]:g}; {len(wrong)} of "
-            "4096 elements are wrong",
-        )
+    equal(out, a.T, "out", "it must be the transpose of a")
     for row in seen.rows:
         why = (
             "adjacent threads should access adjacent elements"

@@ -15,9 +15,12 @@ from minihybrid.gluon.trainer import Trainer
 from minihybrid_course.exercises.judging import (
     Exercise,
     NotYet,
+    equal,
     error_text,
+    expect,
     kind,
     need,
+    same,
     tried,
     yes_or_no,
 )
@@ -78,12 +81,8 @@ def calms(train):
         why = next((reason for reason in reasons if word in reason), None)
         need(why is None, f"{where}, one reason is `{why}`: {advice}")
     need(len(reasons) == 1, f"{where}, the reasons are {', '.join(reasons)}")
-    need(
-        np.allclose(actual, expected, rtol=1e-4),
-        f"one compilation, but the weights and the bias are {actual.round(3).tolist()} instead of "
-        f"{expected.round(3).tolist()}: the temperature must still divide the result, and padded "
-        "rows mustn't contribute to the loss",
-    )
+    hint = "the temperature must divide the result, and padded rows mustn't add to the loss"
+    equal(actual, expected, "one compilation, but the array of weights and bias", hint)
     return "one plan for all batches, and the same weights"
 
 
@@ -94,24 +93,15 @@ def pads(pad_to):
         x = nd.array(np.arange(1, 1 + 3 * n).reshape(n, 3), dtype="int32")
         case = f"for {n} row{'s' * (n > 1)} and the sizes {sizes}"
         padded = tried(f"{case}, the function", pad_to, x, sizes)
-        need(
-            isinstance(padded, NDArray),
-            f"{case}, it must return an NDArray, but it returns {kind(padded)}",
-        )
-        shape = padded.shape
-        need(shape == (size, 3), f"{case}, the shape is {shape} instead of {(size, 3)}")
+        expect(padded, NDArray, "an NDArray", f"{case}, ")
+        same(padded.shape, (size, 3), f"{case}, the shape")
         need(np.array_equal(padded[:n].asnumpy(), x.asnumpy()), f"{case}, the first rows differ")
         rest = padded[n:].asnumpy()
         need(not rest.any(), f"{case}, the appended rows aren't zero: {rest.tolist()}")
-        need(
-            padded.dtype == x.dtype,
-            f"{case}, the dtype is {np.dtype(padded.dtype)} instead of int32, which would be a new "
-            "cache key",
-        )
-    need(
-        tried("with 3 axes, the function", pad_to, nd.ones((3, 2, 2)), sizes).shape == (4, 2, 2),
-        "it doesn't keep the other axes of an array with three",
-    )
+        new_key = "another one would be a new cache key"
+        same(np.dtype(padded.dtype), np.dtype(x.dtype), f"{case}, the dtype", new_key)
+    shape = tried("with 3 axes, the function", pad_to, nd.ones((3, 2, 2)), sizes).shape
+    same(shape, (4, 2, 2), "with shape (3, 2, 2), the new shape", "keep the other axes")
     need(sizes == [8, 2, 4], "it changes the list of sizes; `sorted(sizes)` is a new one")
     case = "9 rows don't fit into any of the sizes, so a ValueError is needed, but"
     try:

@@ -8,7 +8,7 @@ What is left out: 31.5, which measures.
 import numpy as np
 
 from minihybrid_course.exercises.ch25 import does
-from minihybrid_course.exercises.judging import Exercise, equal, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, equal, expect, need, tried
 
 
 def state_of(scores, values):
@@ -37,10 +37,7 @@ def merges(merge):
 
 def compared(case, state, expected):
     """A merged state is the one that is wanted."""
-    need(
-        isinstance(state, (tuple, list)) and len(state) == 3,
-        f"{case}: expected a state (top, total, mine), but got {kind(state)}",
-    )
+    expect(state, (tuple, list), "a state (top, total, mine)", f"{case}: ", length=3)
     for name, actual, right in zip(("top", "total", "mine"), state, expected, strict=True):
         equal(actual, right, f"{case}: {name}")
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from minihybrid_course.exercises.judging import Exercise, kind, need, number, tried
+from minihybrid_course.exercises.judging import Exercise, equal, expect, need, number, same, tried
 
 
 # -- 33.2 ----------------------------------------------------------------------------------
@@ -59,21 +59,15 @@ def steps(step):
     ):
         grad, before = np.float16(grad), weight.copy()
         result = tried(f"step for {case}", step, weight, grad, scale, 0.5)
-        need(
-            isinstance(result, (tuple, list)) and len(result) == 2,
-            f"{case}: expected the new weight and the new scale, but got {kind(result)}",
-        )
+        expect(result, (tuple, list), "the new weight and the new scale", f"{case}: ", length=2)
         need((weight == before).all(), f"{case}: the old weight was overwritten")
         finite = np.isfinite(grad).all()
         expected = weight - np.float32(0.5 / scale) * grad.astype(np.float32) if finite else weight
         new, now = np.asarray(result[0]), scale if finite else scale / 2
-        need(
-            new.shape == (2,)
-            and np.allclose(expected - before, new - before, rtol=1e-2, atol=1e-12),
-            f"{case}: the weight changes by {(new - before).tolist()}, but must change by "
-            f"{(expected - before).tolist()}",
-        )
-        need(result[1] == now, f"{case}: the new scale is {result[1]}, but must be {now}")
+        same(new.shape, (2,), f"{case}: the new weight's shape")
+        change = new - before, expected - before
+        equal(*change, f"{case}: the change of the weight", rtol=1e-2, atol=1e-12)
+        same(result[1], now, f"{case}: the new scale")
         need(new.dtype == np.float32, f"{case}: the new weight is {new.dtype}, not float32")
     return "small gradients arrive, and an overflow costs one step"
 

@@ -8,7 +8,7 @@ What is left out: 35.5, which measures.
 import numpy as np
 
 from minihybrid.core.nd import array
-from minihybrid_course.exercises.judging import Exercise, equal, need, tried, yes_or_no
+from minihybrid_course.exercises.judging import Exercise, equal, need, same, tried, yes_or_no
 
 KINDS = 61  # of letters
 
@@ -37,11 +37,7 @@ def finds_leaks(leaks):
         cases += [("sees the whole text", length, True)]
         for name, ahead, right in cases:
             answer = yes_or_no(tried("leaks(net, x)", leaks, looking(ahead), x), "leaks(net, x)")
-            need(
-                answer == right,
-                f"for a network that {name}, with {length} positions, leaks returns {answer}, "
-                f"but must return {right}",
-            )
+            same(answer, right, f"for a network that {name}, with {length} positions, leaks")
         need(
             np.array_equal(x.asnumpy(), before), "leaks changes x itself; change a copy, `x.copy()`"
         )

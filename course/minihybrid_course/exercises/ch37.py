@@ -7,7 +7,7 @@ What is left out: 37.1, a step of nano, and 37.5, which measures.
 
 import numpy as np
 
-from minihybrid_course.exercises.judging import Exercise, kind, need, tried
+from minihybrid_course.exercises.judging import Exercise, expect, need, tried
 
 
 class Links:
@@ -29,10 +29,8 @@ def doubles(doubling):
         arrays = [np.arange(5, dtype="float32") * 3**i for i in range(n)]
         total, links, case = sum(arrays), Links(n), f"for {n} devices"
         answer = tried(f"doubling {case}", doubling, [a.copy() for a in arrays], links)
-        need(
-            isinstance(answer, (list, tuple)) and len(answer) == n,
-            f"{case}: expected a list of {n} arrays, one per device, but got {kind(answer)}",
-        )
+        what = f"a list of {n} arrays, one per device"
+        expect(answer, (list, tuple), what, f"{case}: ", length=n)
         for i, array in enumerate(answer):
             array = np.asarray(array).tolist()
             wrong = f"{case}, device {i} has {array}, but the sum is {total.tolist()}"

@@ -28,9 +28,7 @@ import numpy as np
 
 import minihybrid
 from minihybrid.core.array import NDArray
-from minihybrid.core.graph import Graph
 from minihybrid.core.op import legible
-from minihybrid.core.passes import expand
 from minihybrid.view.viz import scrolling
 
 LIBRARIES = (str(Path(linecache.__file__).parent), str(Path(np.__file__).parents[1]))
@@ -196,9 +194,21 @@ def yes_or_no(value, what):
     return result
 
 
-def equal(actual, expected, what):
+def expect(value, kinds, what, case="", length=None):
+    """Return a value of these types, perhaps of a length; raise for others."""
+    right = isinstance(value, kinds) and (length is None or len(value) == length)
+    need(right, f"{case}expected {what}, but got {kind(value)}")
+    return value
+
+
+def same(actual, expected, what, hint=""):
+    """Compare two values, such as shapes, names or integers."""
+    need(actual == expected, f"{what} is {actual} instead of {expected}{hint and f': {hint}'}")
+
+
+def equal(actual, expected, what, hint="", rtol=1e-4, atol=1e-5):
     """Compare arrays, and name the first wrong element."""
-    expected = np.asarray(expected)
+    expected, hint = np.asarray(expected), hint and f": {hint}"
     try:
         numbers = np.asarray(actual)
     except ValueError:  # of different lengths
@@ -210,13 +220,13 @@ def equal(actual, expected, what):
     actual = numbers
     need(
         actual.shape == expected.shape,
-        f"{what} has shape {actual.shape} instead of {expected.shape}",
+        f"{what} has shape {actual.shape} instead of {expected.shape}{hint}",
     )
-    equal = np.isclose(actual, expected, rtol=1e-4, atol=1e-5)
+    equal = np.isclose(actual, expected, rtol=rtol, atol=atol)
     if not equal.all():
         k = tuple(map(int, np.argwhere(~equal)[0]))
         where = f" at [{', '.join(map(str, k))}]" if k else ""
-        raise NotYet(f"{what} is {actual[k]:g}{where} instead of {expected[k]:g}")
+        raise NotYet(f"{what} is {actual[k]:g}{where} instead of {expected[k]:g}{hint}")
 
 
 def with_article(noun):
@@ -402,40 +412,4 @@ class Refusal(Exercise):
         other = f"another {self.error}" if self.error in types else self.error
         raise NotYet(
             f"this is a different error, {error_text(answer)}; the exercise is about {other}"
-        )
-
-
-# -- passes ------------------------------------------------------------------------------
-def after(pass_, graph, text):
-    """Return the result of a pass; raise if it isn't a graph."""
-    result = tried(f"{getattr(pass_, '__name__', 'the pass')} of `{text}`", pass_, graph)
-    need(
-        isinstance(result, Graph),
-        f"a pass must return a Graph, but for `{text}` yours returns {kind(result)}",
-    )
-    seen = set()
-    for node in result.nodes:
-        for old, _ in node.inputs:
-            need(
-                old in seen,
-                f"in `{text}`, {node.name} reads {old.name}, which doesn't come before it: "
-                "use the inputs passed to the rule, not those of the old node",
-            )
-        seen.add(node)
-    missing = {v.name for v in graph.variables} - {v.name for v in result.variables}
-    need(not missing, f"in `{text}` the variable {min(missing, default='')} is gone")
-    return result
-
-
-def means_the_same(before, now, text, values):
-    """Check that both graphs compute the same values; `given` is name -> array."""
-    values = {v.name: values[v.name] for v in before.variables}
-    for expected, actual in zip(*(expand(g).evaluate(values) for g in (before, now)), strict=True):
-        shapes = f"`{text}` has shape {actual.shape}, but had {expected.shape}"
-        need(actual.shape == expected.shape, f"after the pass, {shapes}")
-        numbers = ", ".join(f"{name} = {value.tolist()}" for name, value in values.items())
-        need(
-            np.allclose(actual, expected, rtol=1e-4, atol=1e-5),
-            f"the pass changes the semantics of `{text}`: for {numbers}, the result was "
-            f"{expected.tolist()} before and is {actual.tolist()} after",
         )

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import nbformat
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from minihybrid_course.grading.page import TEMPLATES
 from minihybrid_course.grading.sources import ROOT, tags
 
 QUOTED = re.compile(r"^> ?", re.MULTILINE)
@@ -27,13 +27,6 @@ FOLDED = re.compile(r"<details><summary>(.*?)</summary>\n(.*?)</details>\n?", re
 ASSERTED = re.compile(r"^assert .*\n?", re.MULTILINE)
 ROLE = re.compile(r"\{(?:term|download)\}(?=`)")
 COLORS = re.compile(r"\x1b\[[\d;]*m")
-TEMPLATES = Environment(
-    loader=FileSystemLoader(ROOT / "course/minihybrid_course/grading/templates"),
-    autoescape=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    undefined=StrictUndefined,
-)
 
 
 @dataclass

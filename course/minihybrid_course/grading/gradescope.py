@@ -33,24 +33,7 @@ CONTENTS = (
     "README.md",
     "LICENSE",
 )
-SETUP = """\
-#!/usr/bin/env bash
-set -e
-apt-get update -qq
-apt-get install -y -qq bubblewrap libseccomp2 python3 python3-venv
-python3 -m venv /autograder/venv
-/autograder/venv/bin/python -m pip install -q -e /autograder/source ipython nbformat pyseccomp
-"""
-# Only root reads the tests and writes the results. UNSAFE=1 applies where bubblewrap can't run,
-# as in most containers; the student's code then runs as a separate user.
-RUN = """\
-#!/usr/bin/env bash
-chmod -R go-rwx /autograder/source/notebooks /autograder/results /autograder/submission
-chmod 755 /autograder /autograder/source
-cd /autograder/source
-UNSAFE=1 MINIHYBRID_CACHE_DIR=/tmp/kernels /autograder/venv/bin/python \\
-    -m minihybrid_course.grading.gradescope --assignment {name} --variant {variant} --run
-"""
+TEMPLATES = Path(__file__).with_name("templates")  # its setup.sh and run_autograder
 
 
 def results(notebook, result):
@@ -95,8 +78,9 @@ def build(name, variant, path):
     files = [p for pattern in CONTENTS for p in sorted(ROOT.glob(pattern)) if p.is_file()]
     files += [FOLDER / f"{name}.ipynb", NANO]
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("setup.sh", SETUP)
-        file.writestr("run_autograder", RUN.format(name=name, variant=variant))
+        file.write(TEMPLATES / "setup.sh", "setup.sh")
+        run = (TEMPLATES / "run_autograder").read_text(encoding="utf-8")
+        file.writestr("run_autograder", run.format(name=name, variant=variant))
         for one in files:
             if "__pycache__" not in one.parts:
                 file.write(one, one.relative_to(ROOT))

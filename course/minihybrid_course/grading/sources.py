@@ -15,7 +15,6 @@ The type of a cell is stored in nbgrader's metadata:
             `### END HIDDEN TESTS` are removed from the students' version.
 """
 
-import ast
 import copy
 import csv
 import hashlib
@@ -24,6 +23,7 @@ import sys
 import unicodedata
 from contextlib import contextmanager
 from pathlib import Path
+from symtable import symtable
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "notebooks/assignments"
@@ -151,20 +151,11 @@ def points(cell):
 
 def defined(cell):
     """Return the names that a code cell defines; none if it isn't valid Python."""
-    names = set()
     try:
-        body = ast.parse(cell["source"]).body
+        symbols = symtable(cell["source"], "cell", "exec").get_symbols()
     except (SyntaxError, ValueError, RecursionError):
-        return names
-    for node in body:
-        match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                names.add(name)
-            case ast.Assign(targets=targets):
-                names.update(t.id for t in targets if isinstance(t, ast.Name))
-            case ast.ImportFrom(names=imported) | ast.Import(names=imported):
-                names.update(name.asname or name.name for name in imported)
-    return names
+        return set()
+    return {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
 
 
 def names_of(notebook, *kinds):
