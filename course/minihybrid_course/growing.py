@@ -25,10 +25,10 @@ from minihybrid.core import nd, sym
 from minihybrid.core.files import write_whole
 from minihybrid.core.op import Spec
 from minihybrid.gluon.transform import jvp
-from minihybrid.ops import OPS
 from minihybrid.view.show import listed, show
 from minihybrid_course.building import stage, tried
-from minihybrid_course.exercises.judging import equal, need
+from minihybrid_course.exercises.judging import equal, equal_each, need, same
+from minihybrid_course.grading.sources import defined
 from minihybrid_course.later_steps import STEPS as LATER
 from minihybrid_course.steps import called, of_this_engine, raised, random_programs, there
 
@@ -57,19 +57,8 @@ def definition(text, name):
     """Return the last statement of a source that defines a name."""
     node = ast.parse(text)
     for part in name.split("."):
-        node = [s for s in node.body if part in defined(s)][-1]
+        node = [s for s in node.body if part in defined(ast.unparse(s))][-1]
     return node
-
-
-def defined(statement):
-    """Return the names that a statement defines."""
-    if isinstance(statement, ast.Assign):
-        return {
-            n.id
-            for n in ast.walk(statement)
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
-    return {getattr(statement, "name", None)}
 
 
 def check(step):
@@ -89,17 +78,9 @@ def gradients(n, f, *arrays):
     return [np.array(y), *map(np.array, back(np.ones(y.shape, "f")))]
 
 
-def listing(graph):
-    """Return [(operator, input indices, shape), ...] of nano's or this engine's graph."""
-    place = {x: k for k, x in enumerate(graph.nodes)}
-    return [
-        (
-            x.op.name.replace("elemwise", "broadcast") if x.op else None,
-            tuple(place[i[0] if isinstance(i, tuple) else i] for i in x.inputs),
-            x.specs[0].shape if hasattr(x, "specs") else x.shape,
-        )
-        for x in graph.nodes
-    ]
+def operators(graph):
+    """Return the names of a graph's operators."""
+    return [x.op.name for x in graph.nodes if x.op]
 
 
 X = np.float32([[0.5, -1, 3], [2, 1, -0.25]])
@@ -128,17 +109,11 @@ def _step_10(n):
         shapes = [a.shape for a in arrays]
         inferred = there(n.OPS[name].infer(*shapes, **attrs), f"infer of {name}")
         true = n.OPS[name].eager(*arrays, **attrs).shape
-        need(
-            inferred == true,
-            f"{name}.infer returns {inferred} for the shapes {shapes} instead of {true}",
-        )
+        same(inferred, true, f"{name}.infer for the shapes {shapes}")
         wide = [np.float64(a) for a in arrays]
         n.law_of_shape(n.OPS[name], *wide, **attrs)
         n.law_of_gradient(n.OPS[name], *wide, **attrs)
-    inferred = n.add.infer((2, 1), (1, 3))
-    need(
-        inferred == OPS["broadcast_add"].infer([spec(2, 1), spec(1, 3)])[1][0].shape, f"{inferred}"
-    )
+    same(n.add.infer((2, 1), (1, 3)), (2, 3), "add.infer for the shapes (2, 1) and (1, 3)")
     own = n.Op("own", np.negative, lambda g, y, a: (g,), lambda a: (*a, 7))
     need(n.OPS.get("own") is own, "a new Op doesn't add itself to OPS")
     need(own.infer((2,)) == (2, 7), "infer doesn't use an Op's own shape rule")
@@ -162,16 +137,12 @@ def _step_11(n):
 
     graph = n.trace(choose(n.where), x=(2, 3), y=(2, 3))
     theirs, _ = sym.trace(choose(sym.where), {"x": spec(2, 3), "y": spec(2, 3)})
-    ours, theirs = ([line for line in listing(g) if line[0]] for g in (graph, theirs))
-    need(
-        [line[0] for line in ours] == [line[0] for line in theirs] and len(ours) == 4,
-        f"the operators of where(x > 1, x * y, y * 3) are {[line[0] for line in ours]}",
-    )
+    program = "where(x > 1, x * y, y * 3)"
+    right = [name.replace("elemwise", "broadcast") for name in operators(theirs)]
+    same(operators(graph), right, f"the list of operators of {program}")
     values = gradients(n, choose(n.where), X, X + 2)
-    for name, a, b in zip(
-        ("y", "dx", "dy"), values, of_this_engine(choose(nd.where), X, X + 2), strict=True
-    ):
-        equal(a, b, f"{name} of where(x > 1, x * y, y * 3)")
+    right = of_this_engine(choose(nd.where), X, X + 2)
+    equal_each(("y", "dx", "dy"), values, right, f"{{}} of {program}")
 
     def branches(x):
         return x * 2 if x > 1 else x
@@ -180,11 +151,6 @@ def _step_11(n):
         text = raised(TypeError, f"{ask} on a symbol", n.trace, f, x=(2, 3))
         for word in ("where", f.__name__, "(2, 3)" if f is branches else "()"):
             need(word in text, f"the error of {ask} doesn't contain {word}: {text}")
-
-
-def operators(graph):
-    """Return the names of a graph's operators."""
-    return [x.op.name for x in graph.nodes if x.op]
 
 
 FOLDED = {  # program -> the remaining operators
@@ -207,11 +173,7 @@ def _step_12(n):
     for text, left in FOLDED.items():
         graph = n.trace(eval(f"lambda x: {text}", vars(n)), x=(2, 3))
         small = n.dce(there(n.fold(graph), "fold"))
-        remaining = operators(small)
-        need(
-            remaining == left,
-            f"after fold and dce, {text} has the operators {remaining} instead of {left}",
-        )
+        same(operators(small), left, f"after fold and dce, the list of operators of {text}")
         need(len(small.variables) == 1, f"after fold, the variable of {text} is missing")
         before, after = (n.run(g, n.NDArray(X))[0].data for g in (graph, small))
         need(np.array_equal(before, after), f"fold changes the value of {text}")
@@ -230,14 +192,9 @@ def _step_12(n):
 
 
 def _same_gradients(n, program, *arrays):
+    names = "value", "gradient of x", "gradient of w"
     actual = gradients(n, program(n.dot, n.relu), *arrays)
-    for name, a, b in zip(
-        ("the value", "the gradient of x", "the gradient of w"),
-        actual,
-        of_this_engine(program(nd.dot, nd.relu), *arrays),
-        strict=False,
-    ):
-        equal(a, b, f"compiled: {name}")
+    equal_each(names, actual, of_this_engine(program(nd.dot, nd.relu), *arrays), "compiled: the {}")
 
 
 def _programs(n, name, change):
@@ -264,10 +221,7 @@ def _step_13(n):
     for text, sizes in CHAINS.items():
         graph = n.trace(eval(f"lambda x, w: {text}", vars(n)), x=(2, 3), w=(2, 3))
         actual = [len(c) for c in there(n.chains(graph), "chains")]
-        need(
-            sorted(actual) == sorted(sizes),
-            f"the chains of {text} have {actual} operators instead of {sizes}",
-        )
+        same(sorted(actual), sorted(sizes), f"the list of operators per chain of {text}")
     graph = n.trace(lambda x, w: n.relu(x * w + 1) * 2, x=(2, 3), w=(2, 3))
     (chain,) = n.chains(graph)
     text, reads = there(n.kernel(chain), "kernel")
@@ -349,8 +303,8 @@ def _step_14(n):
         once = [d.copy() for d in back(g)]
         plan(w, a)
         equal(y, before, "an output, after another call,")
-        for name, first, again in zip("xw", once, back(g), strict=True):
-            equal(again, first, f"a second backward, after another call: the gradient of {name}")
+        what = "a second backward, after another call: the gradient of {}"
+        equal_each("xw", back(g), once, what)
 
 
 def _step_15(n):
@@ -366,9 +320,8 @@ def _step_15(n):
             f"save: wrote {len(a)} bytes instead of {len(b)}; byte {at} is the first that differs",
         )
         arrays_read = there(n.load(theirs), "load")
-        need(list(arrays_read) == list(arrays), f"load returns the names {list(arrays_read)}")
-        for name, array in arrays_read.items():
-            equal(array, arrays[name], f"load: {name}")
+        same(list(arrays_read), list(arrays), "load: the list of names")
+        equal_each(arrays, arrays_read.values(), arrays.values(), "load: {}")
         write_whole(theirs, b"?" + b[1:])
         raised(ValueError, "load of a file that starts with other bytes", n.load, theirs)
         _exchanged(n, f"{folder}/net")
@@ -452,7 +405,7 @@ def _step_17(n):
         ("add", [(n.N, 5)] * 2, (n.N, 5)),
     ):
         actual = there(getattr(n, name).infer(*shapes), f"{name}.infer")
-        need(actual == right, f"{name}.infer returns {actual} for rows N instead of {right}")
+        same(actual, right, f"{name}.infer for rows N")
     net = n.HybridSequential()
     net.add(n.Dense(8, activation="relu"), n.Dense(3))
     net.initialize(n.Xavier())
@@ -465,10 +418,8 @@ def _step_17(n):
                 y = there(f(x), "a call")
             y.backward()
             actual.append([y.data, *(p.array.grad.data for p in params)])
-        for name, a, b in zip(
-            ("result", "first gradient", "second gradient"), *actual, strict=True
-        ):
-            equal(a, b, f"with {rows} rows, the {name}")
+        names = "result", "first gradient", "second gradient"
+        equal_each(names, *actual, f"with {rows} rows, the {{}}")
     count = len(net.plans)
     need(count == 1, f"1 to 20 rows compile {count} plans, but one plan fits them all")
     _plans(n, "x * 2 + 1", [(3, 5), (4, 5), (3, 4), (9, 5)], ["first call", "shape[1] is 4, not 5"])
@@ -576,8 +527,9 @@ def _step_19(n):
         theirs = of_this_engine(nd.scaled_dot_product_attention, *(a[None] for a in arrays))
         with without_compiler(n), np.errstate(all="ignore"):
             actual = gradients(n, lambda *a: n.attention(*a), *arrays)
-        for what, a, b in zip(("the result", "dq", "dk", "dv"), actual, theirs, strict=True):
-            equal(a, b[0], f"{what} of attention, for {name},")
+        theirs = [array[0] for array in theirs]  # of the batch
+        what = f"{{}} of attention, for {name},"
+        equal_each(("the result", "dq", "dk", "dv"), actual, theirs, what)
     xs = [n.NDArray(a) for a in (q, k, v)]
     for x in xs:
         x.attach_grad()

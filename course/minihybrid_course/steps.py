@@ -18,7 +18,15 @@ import numpy as np
 from minihybrid.core import nd, sym
 from minihybrid.core.op import HybridError
 from minihybrid.gluon.transform import vjp
-from minihybrid_course.exercises.judging import NotYet, equal, error_text, kind, need
+from minihybrid_course.exercises.judging import (
+    NotYet,
+    equal,
+    equal_each,
+    error_text,
+    kind,
+    need,
+    same,
+)
 from minihybrid_course.exercises.judging import tried as called
 
 
@@ -65,11 +73,9 @@ def _step_1(n):
     double = n.Op("double", lambda a: 2 * a, None)
     need(getattr(double, "name", None) == "double", "Op(...) doesn't store its name")
     shape = of(tuple, double.infer((2, 3)), "Op.infer")
-    need(shape == (2, 3), f"infer of `2 * a` returns {shape} for shape (2, 3) instead of (2, 3)")
+    same(shape, (2, 3), "infer of `2 * a` for shape (2, 3)")
     shape = n.total.infer((2, 3), axis=(0,))
-    need(
-        shape == (1, 3), f"infer loses attributes: the sum over axis 0 of (2, 3) has shape {shape}"
-    )
+    same(shape, (1, 3), "infer of the sum over axis 0 of (2, 3)", "attributes are lost")
 
     class Low(n.Value):
         level, shape = 5, (2, 3)
@@ -262,7 +268,7 @@ def _step_4(n):
     )
     actual = [x.op.name if x.op else x.name for x in graph.nodes]
     expected = ["x", "broadcast_mul", "_mul_scalar", "broadcast_add"]
-    need(actual == expected, f"the trace of x * x * 3 + x is {actual} instead of {expected}")
+    same(actual, expected, "the trace of x * x * 3 + x")
     need(list(graph.heads) == [graph.nodes[-1]], "the head isn't the function's result")
     again = n.trace(lambda x, y: x * y, x=(1,), y=(1,))
     need(len(again.nodes) == 3, f"a second trace has {len(again.nodes)} nodes instead of 3")
@@ -420,8 +426,7 @@ def _step_7(n):
     equal(y, theirs[0], "the plan's value")
     actual = back(np.float32(1))
     need(len(actual) == 2, f"backward returns {len(actual)} gradients for 2 variables")
-    for name, a, b in zip("xw", actual, theirs[1:], strict=True):
-        equal(a, b, f"the plan's gradient of {name}")
+    equal_each("xw", actual, theirs[1:], "the plan's gradient of {}")
     for node in both.nodes:
         node.name = node.name if node.name == "g" else f"chosen by {node.name}"
     need(

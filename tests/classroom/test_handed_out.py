@@ -20,7 +20,7 @@ def run_cells(notebook, *ids):
 
 def functions(cells):
     """Names of the functions that cells define, in order."""
-    return [n for c in cells for n in sorted(defined(c)) if f"def {n}(" in c.source]
+    return [n for c in cells for n in sorted(defined(c.source)) if f"def {n}(" in c.source]
 
 
 @pytest.mark.external

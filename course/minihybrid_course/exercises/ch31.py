@@ -8,7 +8,7 @@ What is left out: 31.5, which measures.
 import numpy as np
 
 from minihybrid_course.exercises.ch25 import does
-from minihybrid_course.exercises.judging import Exercise, equal, expect, need, tried
+from minihybrid_course.exercises.judging import Exercise, equal_each, expect, need, tried
 
 
 def state_of(scores, values):
@@ -38,8 +38,7 @@ def merges(merge):
 def compared(case, state, expected):
     """A merged state is the one that is wanted."""
     expect(state, (tuple, list), "a state (top, total, mine)", f"{case}: ", length=3)
-    for name, actual, right in zip(("top", "total", "mine"), state, expected, strict=True):
-        equal(actual, right, f"{case}: {name}")
+    equal_each(("top", "total", "mine"), state, expected, f"{case}: {{}}")
 
 
 def causally(q, k, v):

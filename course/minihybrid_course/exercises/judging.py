@@ -229,6 +229,12 @@ def equal(actual, expected, what, hint="", rtol=1e-4, atol=1e-5):
         raise NotYet(f"{what} is {actual[k]:g}{where} instead of {expected[k]:g}{hint}")
 
 
+def equal_each(names, actual, expected, what):
+    """Compare arrays one by one; `what` has braces for the name of each."""
+    for name, a, b in zip(names, actual, expected, strict=True):
+        equal(a, b, what.format(name))
+
+
 def with_article(noun):
     """Return the name of a type after "a" or "an".
 

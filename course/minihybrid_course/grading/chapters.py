@@ -20,7 +20,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from minihybrid_course.grading.page import TEMPLATES
-from minihybrid_course.grading.sources import ROOT, tags
+from minihybrid_course.grading.sources import ROOT, defined, tags
 
 QUOTED = re.compile(r"^> ?", re.MULTILINE)
 FOLDED = re.compile(r"<details><summary>(.*?)</summary>\n(.*?)</details>\n?", re.DOTALL)
@@ -110,14 +110,7 @@ def python(cell):
 
 def defines(cell):
     """Return the names that a cell assigns, without imported ones."""
-    names = set()
-    for node in python(cell).body:
-        match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                names.add(name)
-            case ast.Assign(targets=targets):
-                names |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-    return names - {"_"}
+    return defined(ast.unparse(python(cell)), imported=False) - {"_"}
 
 
 def needed(question, above):

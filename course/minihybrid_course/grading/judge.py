@@ -233,7 +233,7 @@ def judged(source, cells, alone=None):
     apart = Runner([(id_of(c), c["source"], False) for c in own], alone)  # opened by its first call
     names = {"__builtins__": builtins}
     names |= {name: Remote(runner, name) for name in names_of(source, "given", "solution")}
-    names |= {name: Remote(apart, name) for c in own for name in defined(c)}
+    names |= {name: Remote(apart, name) for c in own for name in defined(c["source"])}
     for cell in source["cells"]:
         if "judge" in tags(cell):
             exec(compile(cell["source"], "judge", "exec"), names)

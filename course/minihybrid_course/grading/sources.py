@@ -149,16 +149,16 @@ def points(cell):
     return cell["metadata"]["nbgrader"]["points"]
 
 
-def defined(cell):
-    """Return the names that a code cell defines; none if it isn't valid Python."""
+def defined(source, imported=True):
+    """Return the names that Python source defines, or imports; none if it isn't valid."""
     try:
-        symbols = symtable(cell["source"], "cell", "exec").get_symbols()
+        symbols = symtable(source, "cell", "exec").get_symbols()
     except (SyntaxError, ValueError, RecursionError):
         return set()
-    return {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
+    return {s.get_name() for s in symbols if s.is_assigned() or imported and s.is_imported()}
 
 
 def names_of(notebook, *kinds):
     """Return the names that cells of these types define in the student's process."""
     cells = [c for c in notebook["cells"] if kind(c) in kinds and "judge" not in tags(c)]
-    return set().union(*map(defined, cells))
+    return set().union(*(defined(c["source"]) for c in cells))
