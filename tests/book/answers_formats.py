@@ -66,7 +66,7 @@ ANSWERS = {
             (lambda b: e4m3(b, bias=8), "e4m3(0x38) is 0.5, but must be 1.0"),
             (lambda b: e4m3(b, infinity=True), "a number with all exponent bits"),
             (lambda b: None, "is a `return` missing"),
-            (str, "expected a number"),
+            (str, "must be a number"),
         ],
     ),
     "33.3": (
