@@ -121,7 +121,13 @@ def _step_1(n):
 
 def _step_2(n):
     a, b = np.float32([[1, 2], [3, 4]]), np.float32([[5, 6], [7, 8]])
-    y = n.NDArray(a) * n.NDArray(b)
+    array = n.NDArray(a)
+    result = there(array.made_by(n.mul_number, (), {"scalar": 2}), "NDArray.made_by")
+    need(result is array, f"made_by returns {kind(result)} instead of the array itself")
+    try:
+        y = n.NDArray(a) * n.NDArray(b)
+    except RecursionError:
+        raise NotYet("x * y doesn't end: interpret must pass `data` to op.eager") from None
     of(n.NDArray, y, "NDArray.interpret")
     equal(y.data, (nd.array(a) * nd.array(b)).asnumpy(), "x * y")
     equal(n.NDArray(a).sum().data, a.sum(), "x.sum()")
@@ -155,7 +161,6 @@ def _step_2(n):
         "a variable isn't recognized while its gradient is 0; test `grad is not None` instead of "
         "whether `grad` is true",
     )
-    array = n.NDArray(a)
     with n.record():
         result = there(array.made_by(n.mul_number, (x,), {"scalar": 2}), "NDArray.made_by")
     need(result is array, f"made_by returns {kind(result)} instead of the array itself")

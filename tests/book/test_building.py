@@ -215,7 +215,8 @@ WRONG = {  # what is changed in a step's text -> what is said
         2,
         "        return self",
         "        pass",
-    ): "NDArray.interpret returns None: code or a `return` is",
+    ): "NDArray.made_by returns None: code or a `return` is",
+    (2, "*[x.data for x in inputs]", "*inputs"): "interpret must pass `data` to op.eager",
     (3, "grads[x] + g if x in grads else g", "g"): "the gradient of x + x, at x =",
     (3, "key=lambda x: x.number", "key=lambda x: -x.number"): "before one of its inputs",
     (3, "reversed([x for x in behind([head]) if x.op])", "[x for x in behind([head]) if x.op]"): (
