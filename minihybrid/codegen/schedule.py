@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
 from itertools import count, pairwise
+from numbers import Integral
 from typing import Any, NoReturn
 
 from minihybrid.codegen.check import accesses, covers, never_negative, spans_of
@@ -78,12 +79,19 @@ def loops_of(kernel: Kernel) -> list[For]:
     return [s for s in statements(kernel.body) if isinstance(s, For)]
 
 
+def must_be_count(kernel: Kernel, name: str, count: Any) -> None:
+    """Raise a ScheduleError unless this is a number of iterations."""
+    if not isinstance(count, Integral) or count < 1:
+        refuse(kernel, name, f"is divided by {count!r}, but a whole number from 1 on is needed")
+
+
 def loop_of(kernel: Kernel, name: str) -> For:
     """Return the loop with a counter."""
     for loop in loops_of(kernel):
         if loop.var.name == name:
             return loop
-    refuse(kernel, name, "is none of it")
+    loops = ", ".join(loop.var.name for loop in loops_of(kernel))
+    raise ScheduleError(f"kernel {kernel.name}: there is no loop over {name}; it has {loops}")
 
 
 def changed(kernel: Kernel, name: str, f: Callable) -> Kernel:
@@ -296,6 +304,7 @@ def split(kernel: Kernel, name: str, factor: int, inner: str = "in") -> Kernel:
     """Split a loop into chunks of `factor` iterations; the inner loop is `name_in`, and a
     separate loop handles the remainder."""
     loop, new = loop_of(kernel, name), fresh(kernel)
+    must_be_count(kernel, name, factor)
     if loop.step != 1:
         refuse(kernel, name, "has a step")
     length = loop.stop - loop.start
@@ -621,6 +630,7 @@ def swapped(kernel: Kernel, name: str, other: str) -> Kernel:
 def tile(kernel: Kernel, name: str, other: str, rows: int, columns: int) -> Kernel:
     """Tile two nested loops; `name_in` and `other_in` iterate over one tile."""
     for n, size in ((name, rows), (other, columns)):
+        must_be_count(kernel, n, size)
         if not is_long(loop_of(kernel, n), size):
             refuse(kernel, n, f"has fewer than {size} iterations")
         kernel = split(kernel, n, size)
@@ -859,7 +869,10 @@ class Loops:
     def vectorize(self, name: str, lanes: int | None = None) -> "Loops":
         """Vectorize a loop, all at once or `lanes` iterations at a time."""
         name = self.inner(name)
-        if lanes and not iterations_are(self.kernel, name, lanes):
+        if lanes is not None and not iterations_are(self.kernel, name, lanes):
+            must_be_count(self.kernel, name, lanes)
+            if not is_long(loop_of(self.kernel, name), lanes):
+                refuse(self.kernel, name, f"has fewer than {lanes} iterations")
             return self.split(name, lanes).vectorize(name)
         return self.then(vectorize, name)
 

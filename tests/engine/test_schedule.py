@@ -419,6 +419,12 @@ def test_machine_code_refuses_arrays_that_do_not_fit():
 REFUSED = {
     "reorder": (lambda loops: loops.reorder("k", "i"), "the loop over i has no loop over k"),
     "tile": (lambda loops: loops.tile("i", "j", 2, 99), "the loop over j has fewer than 99"),
+    "tile by 0": (lambda loops: loops.tile("i", "j", 0, 2), "over i is divided by 0, but a whole"),
+    "split by text": (lambda loops: loops.split("i", "2"), "is divided by '2', but a whole number"),
+    "split by -1": (lambda loops: loops.split("i", -1), "over i is divided by -1"),
+    "no loop": (lambda loops: loops.split("z", 2), "there is no loop over z; it has i, "),
+    "no lanes": (lambda loops: loops.vectorize("j", 0), "the loop over j is divided by 0"),
+    "many lanes": (lambda loops: loops.vectorize("j", 99), "over j has fewer than 99 iterations"),
     "fuse": (lambda loops: loops.fuse("i", "j"), "has other bounds than the loop over i"),
     "hold": (lambda loops: loops.hold("j", "out"), "the loop over j moves through out"),
     "pack": (lambda loops: loops.pack("k", "out"), "reads 1 places of out|writes out"),

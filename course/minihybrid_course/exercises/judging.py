@@ -260,16 +260,18 @@ def kind(answer):
         case bool() | int() | float() | np.generic():
             return legible(str(answer), 60)
     if callable(answer) and hasattr(answer, "__name__"):
-        return f"the function {answer.__name__}"
+        return f"the {'class' if isinstance(answer, type) else 'function'} {answer.__name__}"
     return with_article(type(answer).__name__)
 
 
 def plain(value):
-    """Return a value of NumPy, of the engine or of nano as Python's: a number or a tuple.
+    """Return a value of NumPy, the engine or nano as Python's number or tuple; a class as text.
 
     >>> plain(np.float32(0.5)), plain(np.array([[3]])), plain([1, np.int64(2)])
     (0.5, 3, (1, 2))
     """
+    if isinstance(value, type):
+        return value.__name__
     if isinstance(value, NDArray):
         value = value.asnumpy()
     elif isinstance(data := getattr(value, "data", None), np.ndarray):  # an array of nano
@@ -288,7 +290,7 @@ def normalized(value):
     """
     text = re.sub(r"[^a-z0-9.,+*/=<>_-]", "", str(value).lower()).strip(",")
     with contextlib.suppress(ValueError):
-        return str(int(text))  # exactly, unlike a float
+        return str(int(text, 0))  # exactly, unlike a float; 0x for hexadecimal
     with contextlib.suppress(ValueError):
         number = float(text)
         return str(int(number)) if number.is_integer() else f"{number:.6g}"
@@ -301,7 +303,7 @@ def fingerprint(salt, value):
 
 
 # A number, with or without commas between thousands, and a unit.
-NUMBER = r"([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?<=[\d.])(?:e[-+]?\d+)?) *([^\W\d]*)$"
+NUMBER = r"([-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?) *([^\W\d]*)$"
 
 
 def forms(value, name):
@@ -350,6 +352,8 @@ class Parts(Exercise):
 
     def compare(self, answer):
         """Check one value, or one for each part."""
+        if isinstance(answer, (set, frozenset)) and not self.ordered:
+            answer = tuple(answer)
         n, value = len(self.parts), plain(answer)
         values = list(value) if isinstance(value, tuple) else [value]
         names = ", ".join(part.name for part in self.parts)

@@ -42,6 +42,9 @@ def after(pass_, graph, text):
             "`dict.fromkeys` keeps one of each",
         )
         seen.add(node)
+    for head in result.heads:
+        head = head[0] if isinstance(head, tuple) else head
+        need(head in seen, f"in `{text}`, the output {head.name} isn't a node of the new graph")
     missing = {v.name for v in graph.variables} - {v.name for v in result.variables}
     need(not missing, f"in `{text}` the variable {min(missing, default='')} is gone")
     return result
