@@ -96,7 +96,7 @@ def report():
         **dict(packages()),
         "targets": f"{', '.join(usable)}; the usual one is {targets.best_target()}",
         "gpus": f"{context.num_gpus()}, and the simulated one",
-        "threads": f"{value_or_error(machine.threads)} of {machine.cores()} cores",
+        "threads": value_or_error(lambda: f"{machine.threads()} of {machine.cores()} cores"),
         "cache": value_or_error(cached),
     }
     width = max(map(len, lines)) + 1

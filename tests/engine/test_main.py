@@ -32,6 +32,12 @@ def lines():
 
 
 @asks_uname
+def test_the_report_says_what_is_wrong_with_the_number_of_threads(kernels, monkeypatch):
+    monkeypatch.setenv("MINIHYBRID_NUM_THREADS", "many")
+    (line,) = [line for line in main.report().splitlines() if line.startswith("threads:")]
+    assert "MINIHYBRID_NUM_THREADS is 'many'" in line and line.endswith("each core has a thread")
+
+
 def test_the_report_names_versions_targets_threads_and_cache(kernels, monkeypatch):
     monkeypatch.setattr(main.machine, "threads", lambda: 3)
     actual = {name: text.strip() for name, text in lines().items()}

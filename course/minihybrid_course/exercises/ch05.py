@@ -33,7 +33,6 @@ def improves(programs, advice, praise, pass_):
     for text, (function, enough) in programs.items():
         graph = n.trace(partial(function, n), x=x.shape)
         now = after(pass_, graph, text)
-        need(set(now.heads) <= set(now.nodes), f"in `{text}`, the output isn't a node of the graph")
         means_the_same(graph, now, text, {"x": x}, run)
         alive = n.behind(now.heads)
         dead = [node.name for node in now.nodes if node.op and node not in alive]
