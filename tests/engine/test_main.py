@@ -38,6 +38,7 @@ def test_the_report_says_what_is_wrong_with_the_number_of_threads(kernels, monke
     assert "MINIHYBRID_NUM_THREADS is 'many'" in line and line.endswith("each core has a thread")
 
 
+@asks_uname
 def test_the_report_names_versions_targets_threads_and_cache(kernels, monkeypatch):
     monkeypatch.setattr(main.machine, "threads", lambda: 3)
     actual = {name: text.strip() for name, text in lines().items()}
