@@ -215,6 +215,8 @@ def run_test(cell, names):
         return f"your code gave no answer: {error}"
     except MemoryError:
         return "the result is too large to check"
+    except NameError as error:  # in a student's own check, which lacks the solutions' names
+        return f"NameError: {error.name} is not defined: its cell is empty or has failed"
     except Exception as error:
         kind = type(error).__name__
         return f"the result is not of the kind that is needed ({kind}: {readable(error, 200)})"
