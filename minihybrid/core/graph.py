@@ -256,8 +256,11 @@ def shown_attrs(node):
     return {
         k: v
         for k, v in node.attrs.items()
-        if k not in kinds or v != kinds[k][1] or (v is None) != (kinds[k][1] is None)
-    }  # float64 == None
+        if k not in kinds
+        or v != kinds[k][1]
+        or (v is None) != (kinds[k][1] is None)  # float64 == None
+        or str(v) == "-0.0"  # == 0.0
+    }
 
 
 def infer(graph, var_specs):
