@@ -92,12 +92,6 @@ INITIAL = {
 }
 
 
-def fetched(hook, module):
-    """The function that a module brings for a hook, once it is read."""
-    resolve(module)
-    return hook.function
-
-
 def ask(target, field, *args):
     """What a field of a target gives; from here on its own record stands in the table."""
     TARGETS[target] = resolve(RUN[target])
@@ -132,8 +126,7 @@ class Names(dict):
 
 for _module, _names in HOOKS.items():
     for _name in _names.split():
-        _hook = getattr(hooks, _name)
-        _hook.fetch = partial(fetched, _hook, _module)
+        getattr(hooks, _name).fetch = partial(resolve, f"{_module}:{_name}")
 for _name, _table in NAMESPACES.items():
     FACES[_name] = Names(_table)
 for _name in RUN:

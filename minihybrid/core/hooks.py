@@ -9,40 +9,26 @@ method imports the later module itself.
 Limits: one implementation per hook.
 """
 
-from minihybrid.core.op import HybridError
-
 
 class Hook:
     """A function that a later module can implement; by default, `default`.
 
-    >>> half = Hook("half", lambda x: None)
-    >>> @half.implement
-    ... def by_division(x):
-    ...     return x / 2
+    fetch:   imports and returns the implementation, at the first call.
+
+    >>> half = Hook(lambda x: None)
+    >>> half.fetch = lambda: lambda x: x / 2
     >>> half(3)
     1.5
     """
 
-    def __init__(self, name, default):
-        self.name, self.default, self.function = name, default, None
-        self.fetch = nothing  # may import and return the implementation
-
-    def implement(self, function):
-        """Set the implementation; usable as a decorator.
-
-        Raises:  HybridError if there already is one.
-        """
-        if self.function is not None:
-            raise HybridError(
-                f"{self.name}: {self.function.__module__} implements it, so "
-                f"{function.__module__} cannot; call that one"
-            )
-        self.function = function
-        return function
+    def __init__(self, default):
+        self.function, self.fetch = None, lambda: default
 
     def __call__(self, *args, **kwargs):
         """Call the implementation."""
-        return (self.function or self.fetch() or self.default)(*args, **kwargs)
+        if self.function is None:
+            self.function = self.fetch()
+        return self.function(*args, **kwargs)
 
 
 def nothing(*_):
@@ -54,18 +40,18 @@ def first(value, *_):
     return value
 
 
-check_places = Hook("check_places", nothing)  # title, entry, arrays; may raise
-donatable = Hook("donatable", nothing)  # nodes of a tape, variables, seeds -> State.lent
-follow = Hook("follow", nothing)  # array with a base, before it is read
-in_turns = Hook("in_turns", nothing)  # body, rows, states, order -> outs, states, or None
-instead = Hook("instead", nothing)  # object or namespace, missing name -> error message
-many_plans = Hook("many_plans", nothing)  # hybrid, entry, args, old entry; may share plans
-opened = Hook("opened", first)  # bytes of a file, its name -> the bytes; may raise
-old_values = Hook("old_values", nothing)  # tape entry whose memory was written -> old values
-reuse = Hook("reuse", nothing)  # shape, dtype -> allocator of such results, or None for NumPy's
-renew = Hook("renew", nothing)  # array before a write, owner of its memory
-share = Hook("share", nothing)  # new variable in another array's memory
-wrapper = Hook("wrapper", first)  # array class, context -> function from output to array
+check_places = Hook(nothing)  # title, entry, arrays; may raise
+donatable = Hook(nothing)  # nodes of a tape, variables, seeds -> State.lent
+follow = Hook(nothing)  # array with a base, before it is read
+in_turns = Hook(nothing)  # body, rows, states, order -> outs, states, or None
+instead = Hook(nothing)  # object or namespace, missing name -> error message
+many_plans = Hook(nothing)  # hybrid, entry, args, old entry; may share plans
+opened = Hook(first)  # bytes of a file, its name -> the bytes; may raise
+old_values = Hook(nothing)  # tape entry whose memory was written -> old values
+reuse = Hook(nothing)  # shape, dtype -> allocator of such results, or None for NumPy's
+renew = Hook(nothing)  # array before a write, owner of its memory
+share = Hook(nothing)  # new variable in another array's memory
+wrapper = Hook(first)  # array class, context -> function from output to array
 
 FORMATS = {}  # of `net.export`: name -> (entry, path, epoch, net) -> file names
 INITIALIZERS = {}  # name, as in init="xavier" -> class

@@ -9,7 +9,6 @@ import re
 import warnings
 from collections import Counter
 
-from minihybrid.core import hooks
 from minihybrid.core.files import FileError
 from minihybrid.core.op import legible
 
@@ -20,7 +19,6 @@ PROGRAMS = tuple(  # suffixes of hand-written files
 PICKLES = tuple(bytes([0x80, n]) for n in range(2, 6))  # first bytes, by protocol version
 
 
-@hooks.opened.implement
 def opened(data, fname):
     """Return the bytes of a file, unless it is a Git LFS pointer or a pickle.
 

@@ -9,7 +9,7 @@ Not supported: whole PyTorch programs (the book has a page for PyTorch users).
 import tomllib
 from pathlib import Path
 
-from minihybrid.core import hooks, nd
+from minihybrid.core import nd
 from minihybrid.core.block import Block
 from minihybrid.core.hooks import own_names
 from minihybrid.core.nd import NDArray
@@ -47,7 +47,6 @@ def while_tracing(owner, name):
     return f"{what}{user_line()}: {why}; {remedy}, {IMPERATIVE}"
 
 
-@hooks.instead.implement
 def instead(owner, name):
     """Return the message that an object or namespace lacks a name, or `None`.
 

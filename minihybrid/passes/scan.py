@@ -24,7 +24,6 @@ from functools import cached_property
 
 import numpy as np
 
-from minihybrid.core import hooks
 from minihybrid.core.graph import Graph, topological
 from minihybrid.core.name import NameManager, Prefix
 from minihybrid.core.op import Checked, Node, Op, ShapeError, Spec
@@ -524,7 +523,6 @@ def results(op: Scan, n_outs: int, inputs: Iterable[Value]) -> tuple[list, list]
     return outs, list(outputs[op.n_outs : last])
 
 
-@hooks.in_turns.implement
 def in_turns(
     body: Callable[[list[Symbol], list[Symbol]], tuple[Symbol, Sequence[Symbol]]],
     rows: Sequence,

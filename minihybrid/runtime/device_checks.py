@@ -6,13 +6,11 @@ automatically.
 
 from collections.abc import Sequence
 
-from minihybrid.core import hooks
 from minihybrid.core.array import NDArray
 from minihybrid.core.cache_entry import CacheEntry
 from minihybrid.core.op import HybridError
 
 
-@hooks.check_places.implement
 def check_places(title: str, entry: CacheEntry, arrays: Sequence[NDArray]) -> None:
     """Raise HybridError unless all inputs and parameters are on the first input's device."""
     for name, other in zip(entry.names, arrays, strict=True):

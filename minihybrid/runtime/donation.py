@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from minihybrid.core import hooks
 from minihybrid.core.array import STATE, NDArray
 from minihybrid.core.compiled import CompiledOp
 from minihybrid.core.op import Node, Spec
@@ -82,13 +81,11 @@ class Reuse:
         return out
 
 
-@hooks.reuse.implement
 def reuse(shape: tuple[int, ...], dtype: np.dtype) -> Reuse | None:
     """Return the allocator of a plan's large output; `None` for a small one."""
     return Reuse(shape, dtype) if Spec(shape, dtype).nbytes >= LARGE else None
 
 
-@hooks.donatable.implement
 def donatable(
     nodes: Iterable[Node], variables: Iterable[Node], seeds: Iterable[NDArray]
 ) -> dict[Node, np.ndarray]:

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from minihybrid.core import hooks
 from minihybrid.core.array import NDArray
 from minihybrid.core.compiled import CompiledOp
 from minihybrid.core.context import Context
@@ -70,7 +69,6 @@ def _wrapped(kind: type[NDArray], context: Context, out: np.ndarray) -> NDArray:
     return kind(on(out, context))
 
 
-@hooks.wrapper.implement
 def wrapper(kind: type[NDArray], context: Context) -> Callable[[np.ndarray], NDArray]:
     """Return the function that makes arrays from a plan's outputs."""
     if context.device_type != "cpu" or not context.device_id:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from minihybrid.core import hooks
 from minihybrid.core.array import NDArray
 from minihybrid.core.op import Constant, Node, ndarray
 from minihybrid.ops.registry import OPS
@@ -32,13 +31,11 @@ class SharedVariable(Node):
         self.snapshot: Any = Constant(array.data, array).snapshot
 
 
-@hooks.share.implement
 def share(array: Any) -> None:
     """Let a new variable know of writes through other names of its memory."""
     array.node = SharedVariable(array)
 
 
-@hooks.old_values.implement
 def old_values(node: Any) -> Any:
     """The values of a place on the tape before its memory was written."""
     (part,), snapshot = node.values, node.snapshot
@@ -57,7 +54,6 @@ def _next(array: Any) -> Node:
     return new
 
 
-@hooks.renew.implement
 def renew(array: Any, root: Any) -> None:
     """Before a write: copy the values for a tape that reads them, and take a new place on it.
 
@@ -93,7 +89,6 @@ def renew(array: Any, root: Any) -> None:
                 each.base = each.base[0], new
 
 
-@hooks.follow.implement
 def follow(array: Any) -> None:
     """Take the place on the tape that a write through another name of the memory has made."""
     root, node = array.base

@@ -13,7 +13,6 @@ import warnings
 from dataclasses import replace
 from numbers import Number
 
-from minihybrid.core import hooks
 from minihybrid.core.arguments import arrays_in
 from minihybrid.core.array import NDArray
 from minihybrid.core.cache_entry import MAX_CONSTANTS, MAX_PLANS, CacheEntry, CompiledGraph
@@ -28,7 +27,6 @@ from minihybrid.runtime.guards import explain_trace
 LENGTHS = 8  # per axis, before a warning
 
 
-@hooks.many_plans.implement
 def many_plans(hybrid: Hybrid, entry: CacheEntry, args: tuple, old: CacheEntry | None) -> None:
     """Count a function's plans before `entry` is inserted, perhaps in place of `old`."""
     explain_trace(hybrid, entry, old)

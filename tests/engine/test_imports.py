@@ -128,7 +128,7 @@ def everything():
 
 def test_each_hook_has_the_module_that_brings_it(everything):
     brought = {
-        name: hook.function.__module__.removeprefix("minihybrid.")
+        name: hook.fetch().__module__.removeprefix("minihybrid.")
         for name, hook in vars(hooks).items()
         if isinstance(hook, Hook)
     }
