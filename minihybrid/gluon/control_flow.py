@@ -28,8 +28,8 @@ from minihybrid.core.tracing import CURRENT, TraceError, is_tracing
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value
 from minihybrid.ops.shapes import axis_of
-from minihybrid.passes.control import Cond, While, check_variable, is_true
-from minihybrid.passes.foreach import Foreach, row_of
+from minihybrid.passes.control import Cond, While, is_true
+from minihybrid.passes.foreach import Foreach, agreed, row_of
 from minihybrid.passes.scan import captured
 
 
@@ -147,7 +147,8 @@ def _step(func, now):
         )
     for j, (x, y) in enumerate(zip(now, new, strict=True)):
         if isinstance(x, NDArray) and isinstance(y, NDArray):
-            check_variable(j, Spec(x.shape, x.data.dtype), Spec(y.shape, y.data.dtype))
+            old, now = Spec(x.shape, x.data.dtype), Spec(y.shape, y.data.dtype)
+            agreed(f"while_loop: loop variable {j}", old, now)
     return [] if out is None else out, new
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from minihybrid.core.files import FileError
 from minihybrid.core.graph import Graph, auxiliary, infer, refine
 from minihybrid.core.name import NameManager, Prefix
-from minihybrid.core.op import AttrError, DTypeError, Node, ShapeError, Spec, integer, parsed, shape
+from minihybrid.core.op import AttrError, Node, Spec, integer, parsed, shape
 from minihybrid.core.passes import cse, dce, fold
 from minihybrid.core.passes.expand import expand
 from minihybrid.core.sym import Group, Symbol, replay, var
@@ -29,7 +29,7 @@ from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value
 from minihybrid.ops.layout import view_as
 from minihybrid.passes.branches import branch
-from minihybrid.passes.foreach import Foreach, in_json, only, subgraphs_of, typed
+from minihybrid.passes.foreach import Foreach, agreed, in_json, only, subgraphs_of, typed
 from minihybrid.passes.scan import GraphOp, as_tuple, stacked
 
 
@@ -128,21 +128,11 @@ class Cond(Control):
         for _ in range(2):  # one graph may refine the inputs of another
             (test,), *sides = [self.learn(k, now) for k in range(3)]
         check_predicate("cond: pred", test.shape)
-        outs = []
-        for k, (a, b) in enumerate(zip(*sides, strict=True)):
-            if a.dtype and b.dtype and a.dtype != b.dtype:
-                raise DTypeError(
-                    f"cond: output {k} is {a.dtype} in the first branch, but {b.dtype} in the "
-                    "second; cast one of them"
-                )
-            try:
-                outs.append(refine("", a, b))
-            except ShapeError:
-                raise ShapeError(
-                    f"cond: output {k} has shape {a.shape} in the first branch, but {b.shape} in "
-                    "the second; both branches need the same shapes"
-                ) from None
-        return now, outs
+        pairs = enumerate(zip(*sides, strict=True))
+        return now, [
+            agreed(f"cond: output {k} of the first branch", a, b, "that of the second")
+            for k, (a, b) in pairs
+        ]
 
     def expand(self, specs: Sequence[Spec], *inputs: Value, training: bool) -> Value | tuple:
         """Return an `If` with new auxiliary states; for arrays, run the branch taken."""
@@ -206,8 +196,7 @@ class While(Control):
         for _ in range(len(self.vars) + 1):
             (test,), heads = [self.learn(k, now) for k in range(2)]
             for j, (i, new) in enumerate(zip(self.vars, heads[self.n_outs :], strict=True)):
-                check_variable(j, now[i], new)
-                now[i] = refine("", now[i], new)
+                now[i] = agreed(f"while_loop: loop variable {j}", now[i], new)
         check_predicate("while_loop: cond", test.shape)
         outs = [stacked(head, self.max_iterations) for head in heads[: self.n_outs]]
         return now, [*outs, *(now[i] for i in self.vars)]
@@ -330,25 +319,6 @@ def is_true(who: str, predicate: Value) -> bool:
     """Return whether a one-element array is nonzero."""
     check_predicate(who, getattr(predicate, "shape", ()))
     return bool(predicate)
-
-
-def check_variable(j: int, old: Spec, new: Spec) -> None:
-    """Refuse a loop variable that changes its shape or dtype.
-
-    Raises:  ShapeError or DTypeError.
-    """
-    if old.dtype and new.dtype and old.dtype != new.dtype:
-        raise DTypeError(
-            f"while_loop: loop variable {j} is {old.dtype}, but its new value {new.dtype}; "
-            "cast one of them"
-        )
-    try:
-        refine("", Spec(old.shape, None), Spec(new.shape, None))
-    except ShapeError:
-        raise ShapeError(
-            f"while_loop: loop variable {j} has shape {old.shape}, but its new value {new.shape}; "
-            "it needs the same shape in each iteration"
-        ) from None
 
 
 def as_predicate(holds: Symbol) -> Symbol:

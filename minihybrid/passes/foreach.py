@@ -11,6 +11,7 @@ iteration would update; nested loops, of which the inner one is unrolled.
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from minihybrid.core.files import FileError
 from minihybrid.core.graph import Graph, infer, refine
@@ -19,11 +20,11 @@ from minihybrid.core.op import DTypeError, Node, ShapeError, Spec, integer, pars
 from minihybrid.core.passes.expand import expand
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.core.serial import NOW, tojson
-from minihybrid.core.sym import Group, Symbol, as_symbol, fromjson
-from minihybrid.core.tracing import Trace, tracing
+from minihybrid.core.sym import Group, Symbol, fromjson
 from minihybrid.ops import OPS
 from minihybrid.ops.infix import Value
 from minihybrid.ops.layout import reshape
+from minihybrid.passes.lower import recorded
 from minihybrid.passes.scan import Loop, results, scan, stacked
 
 
@@ -54,12 +55,7 @@ class Foreach(Loop):
             now, before = [inside[v][0] for v in self.ins], now
             for j, new in enumerate(heads[self.n_outs :]):
                 k = self.n_rows + j
-                now[k] = refine(f"state {j} of foreach", now[k], new)
-                if new.dtype and now[k].dtype != new.dtype:
-                    raise DTypeError(
-                        f"foreach: state {j} is {now[k].dtype}, but its new value {new.dtype}; "
-                        "cast one of them"
-                    )
+                now[k] = agreed(f"foreach: state {j}", now[k], new)
             if now == before:
                 break
         data, states, others = self.sorted(now)
@@ -215,6 +211,21 @@ def typed(graph: Graph, specs: dict[Node, list[Spec]]) -> tuple[Graph, dict[Node
     return Graph(mapped.values(), [(mapped[n], i) for n, i in graph.heads]), mapped
 
 
+def agreed(what: str, first: Spec, second: Spec, other: str = "its new value") -> Spec:
+    """Merge two specs that must be equal: of a loop's state, or of both sides of a branch.
+
+    Raises:  DTypeError or ShapeError naming both.
+    """
+    if first.dtype and second.dtype and first.dtype != second.dtype:
+        raise DTypeError(f"{what} is {first.dtype}, but {other} {second.dtype}; cast one of them")
+    try:
+        return refine("", first, second)
+    except ShapeError:
+        raise ShapeError(
+            f"{what} has shape {first.shape}, but {other} {second.shape}; both must be the same"
+        ) from None
+
+
 def only(outputs: tuple[Value, ...]) -> Value | tuple[Value, ...]:
     """Return a single output as itself, several as a tuple."""
     return outputs if len(outputs) > 1 else outputs[0]
@@ -232,11 +243,6 @@ def written_down(graph: Graph) -> Graph:
         if not isinstance(node.op, Foreach):
             return None
         specs = [n.specs[i] for n, i in inputs]
-        with tracing(Trace()) as trace, Prefix(f"{node.name}_"):
-            trace.known.update(n for n, _ in inputs)
-            outputs = node.op.written_down(specs, *(Symbol([ref]) for ref in inputs))
-        for new in trace.nodes:
-            emit(new)
-        return as_symbol(outputs).refs
+        return recorded(node, inputs, emit, partial(node.op.written_down, specs), lower=False)
 
     return rewrite(graph, rule)

@@ -13,7 +13,7 @@ from minihybrid.core.op import Node, Op
 from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.rewrite import rewrite
 from minihybrid.passes.branches import If
-from minihybrid.passes.scan import Scan
+from minihybrid.passes.scan import Scan, having
 
 LARGE = 2**20  # bytes of stacked states: above, a copy per iteration is cheaper
 
@@ -39,9 +39,7 @@ def inside(graph: Graph, run: Callable[[Graph], Graph]) -> Graph:
     def rule(node: Node, inputs: tuple, emit: Callable) -> list | None:
         if not is_loop(node.op):
             return None
-        op = node.op.having(run if isinstance(node.op, If) else run(node.op.body))
-        new = emit(Node(op, inputs, node.attrs, node.name, node.specs))
-        return [(new, i) for i in range(new.n_outputs)]
+        return having(node, inputs, emit, run)
 
     return rewrite(graph, rule) if loops_in(graph) else graph
 

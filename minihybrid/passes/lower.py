@@ -6,6 +6,8 @@ Limits: each operator has one lowering.
 """
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from minihybrid.core.graph import Graph
 from minihybrid.core.name import Prefix
@@ -13,8 +15,24 @@ from minihybrid.core.op import Node, Op
 from minihybrid.core.passes.dce import dce
 from minihybrid.core.passes.fold import fold
 from minihybrid.core.passes.rewrite import rewrite
-from minihybrid.core.sym import Symbol
+from minihybrid.core.sym import Symbol, as_symbol
 from minihybrid.core.tracing import Trace, tracing
+
+
+def recorded(node: Node, inputs: tuple, emit: Callable, apply: Callable, lower: bool = True) -> Any:
+    """Emit, in place of a node, the operators that `apply` applies to symbols of its inputs.
+
+    lower:   whether to decompose composite operators.
+    Returns: references to the results; `None`, and nothing is emitted, if `apply` gives none.
+    """
+    with tracing(Trace(lower=lower)) as trace, Prefix(f"{node.name}_"):
+        trace.known.update(n for n, _ in inputs)
+        out = apply(*(Symbol([ref]) for ref in inputs))
+    if out is None:
+        return None
+    for new in trace.nodes:
+        emit(new)
+    return as_symbol(out).refs
 
 
 def lower(graph: Graph, which: Callable[[Op], bool] = lambda op: True) -> Graph:
@@ -31,14 +49,7 @@ def lower(graph: Graph, which: Callable[[Op], bool] = lambda op: True) -> Graph:
         if node.op.lower_if and not node.op.lower_if(node.inputs[0][0].op, readers):
             return None
         specs = [n.specs[i] for n, i in inputs]
-        with tracing(Trace(lower=True)) as trace, Prefix(f"{node.name}_"):
-            trace.known.update(n for n, _ in inputs)
-            out = node.op.lower(specs, *(Symbol([r]) for r in inputs), **node.attrs)
-        if out is None:
-            return None
-        for new in trace.nodes:
-            emit(new)
-        return out.refs
+        return recorded(node, inputs, emit, partial(node.op.lower, specs, **node.attrs))
 
     if all(n.op is None or n.op.lower is None for n in graph.nodes):
         return graph

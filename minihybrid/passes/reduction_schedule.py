@@ -39,11 +39,6 @@ def is_literal(node: Node) -> bool:
     return is_map(node) and not node.inputs and "{i}" not in node.op.scalar(node.attrs)
 
 
-def size_of(lengths: Sequence[int]) -> int:
-    """Return the product of lengths."""
-    return math.prod(lengths)
-
-
 def steps_of(ref: Ref, node: Node, shape: tuple) -> tuple[int, tuple]:
     """Return (offset, strides along the axes of `shape`) of a node's loads of an input."""
     old = ref[0].specs[ref[1]].shape
@@ -79,7 +74,7 @@ class ReductionDomain:
     @property
     def n(self) -> int:
         """The length of a row."""
-        return size_of([self.shape[i] for i in self.gone])
+        return math.prod([self.shape[i] for i in self.gone])
 
     @property
     def across(self) -> bool:
@@ -93,7 +88,7 @@ class ReductionDomain:
 
         Fusing what follows its sum then gains little, and prevents splitting that loop.
         """
-        return size_of(self.kept) == 1 and 4 * self.n > ROW_NBYTES
+        return math.prod(self.kept) == 1 and 4 * self.n > ROW_NBYTES
 
     @property
     def block(self) -> int:
@@ -283,7 +278,7 @@ class ReductionSchedule:
             if max(self.depth.values()) < 2
             else max(ACROSS, ROW_NBYTES // (max(self.frame.n, 1) * self.dtype.itemsize))
         )
-        rows = size_of(shape[start:])
+        rows = math.prod(shape[start:])
         return most if isinstance(rows, Length) else min(rows, most)
 
 

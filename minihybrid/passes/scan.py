@@ -20,12 +20,12 @@ Not supported: a trip count that depends on values; random operators; nested loo
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from minihybrid.core.graph import Graph, topological
-from minihybrid.core.name import NameManager, Prefix
+from minihybrid.core.name import NameManager
 from minihybrid.core.op import Checked, Node, Op, ShapeError, Spec
 from minihybrid.core.passes import cse, dce, fold, plan_memory
 from minihybrid.core.passes.gradient import gradient_of, kept_name, seed_names
@@ -39,6 +39,7 @@ from minihybrid.ops.infix import Value
 from minihybrid.ops.joining import stack
 from minihybrid.ops.layout import reshape, slice_axis
 from minihybrid.ops.neural import batch_dot, fully_connected, matmul
+from minihybrid.passes.lower import recorded
 from minihybrid.passes.reduction_schedule import Ref, scratch_of
 
 PRODUCTS, SUM = (matmul, batch_dot, fully_connected, conv), "{a} + {b}"
@@ -134,11 +135,10 @@ class Scan(Loop):
         """The number of outputs, final states and stacks of states."""
         return self.n_outs + self.n_states + len(self.stacked)
 
-    def having(self, body: Graph | None = None, final_only: Iterable[int] | None = None) -> "Scan":
-        """Return this loop with an equivalent body, or saving other states."""
-        final_only = self.final_only if final_only is None else final_only
-        sizes = self.n_rows, self.n_states, self.length, self.reverse, final_only
-        return Scan(body or self.body, self.ins, *sizes)
+    def having(self, run: Callable[[Graph], Graph]) -> "Scan":
+        """Return this loop with a pass applied to its body."""
+        sizes = self.n_rows, self.n_states, self.length, self.reverse, self.final_only
+        return Scan(run(self.body), self.ins, *sizes)
 
     def narrowed(self) -> tuple["Scan", list[int]]:
         """Return (this loop without unused inputs, the indices of the remaining ones)."""
@@ -220,7 +220,8 @@ class Scan(Loop):
         """Build the gradient loop, in the opposite direction; it carries state gradients."""
         gs, outs = (x if isinstance(x, tuple) else (x,) for x in (g, out))
         if self.final_only:  # the gradient reads all states
-            whole, missing = self.having(final_only=()), (None,) * self.n_states
+            sizes = self.n_rows, self.n_states, self.length, self.reverse
+            whole, missing = Scan(self.body, self.ins, *sizes), (None,) * self.n_states
             gs = (*gs[: self.n_outs + self.n_states], *missing)
             return whole.grad(gs, as_tuple(whole(*inputs)), *inputs)
         last = self.n_outs + self.n_states
@@ -440,6 +441,12 @@ def products_of(graph: Graph) -> list[Ref]:
     return list(products)
 
 
+def having(node: Node, inputs: tuple, emit: Callable, run: Callable[[Graph], Graph]) -> list[Ref]:
+    """Replace a node by one with a pass applied to its subgraphs."""
+    new = emit(Node(node.op.having(run), inputs, node.attrs, node.name, node.specs))
+    return [(new, i) for i in range(new.n_outputs)]
+
+
 def without_loops(graph: Graph, branches: bool = False) -> Graph:
     """Return a graph of primitives with all loops unrolled.
 
@@ -453,15 +460,8 @@ def without_loops(graph: Graph, branches: bool = False) -> Graph:
         if not is_meant(node.op):
             if not getattr(node.op, "nested", False):
                 return None
-            op = node.op.having(without_loops)
-            new = emit(Node(op, inputs, node.attrs, node.name, node.specs))
-            return [(new, i) for i in range(new.n_outputs)]
-        with tracing(Trace(lower=True)) as trace, Prefix(f"{node.name}_"):
-            trace.known.update(n for n, _ in inputs)
-            lowered = node.op.lower(node.specs, *(Symbol([ref]) for ref in inputs))
-        for inner in trace.nodes:
-            emit(inner)
-        return lowered.refs
+            return having(node, inputs, emit, without_loops)
+        return recorded(node, inputs, emit, partial(node.op.lower, node.specs))
 
     if any(getattr(n.op, "nested", False) for n in graph.nodes):
         graph = dce(fold(rewrite(graph, rule), walls=True, strict=False))

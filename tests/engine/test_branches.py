@@ -257,8 +257,12 @@ def test_wrong_predicates_and_variables_are_sentences_in_both_modes(f, kind, wor
 @pytest.mark.parametrize(
     "other, kind, words",
     [
-        (lambda x: x.reshape((1, 2)), ShapeError, r"output 0 has shape \(2,\) in the first"),
-        (lambda x: x.astype("int32"), DTypeError, "output 0 is float32 in the first .* cast one"),
+        (lambda x: x.reshape((1, 2)), ShapeError, r"output 0 of the first branch has shape \(2,\)"),
+        (
+            lambda x: x.astype("int32"),
+            DTypeError,
+            "output 0 of the first branch is float32, .* cast one",
+        ),
         (lambda x: [x, x], AttrError, "one branch gives 1 values, the other 2"),
         (lambda x: 3, AttrError, "gives no symbols|gives 1 values, the other 0"),
     ],

@@ -460,7 +460,7 @@ def test_rows_of_two_lengths_are_refused():
 
 def test_a_state_of_another_shape_is_named():
     out, _ = sym.contrib.foreach(lambda row, s: (row, row), sym.var("x"), sym.var("h"))
-    with pytest.raises(ShapeError, match="state 0 of foreach"):
+    with pytest.raises(ShapeError, match="foreach: state 0 has shape"):
         out.infer_shape(x=(3, 2), h=(5,))
 
 

@@ -5,9 +5,10 @@ Defines: `BlockShape`, chosen from the number, length and layout of the rows.
 Limits: it ignores the number of multiprocessors.
 """
 
+import math
 from dataclasses import dataclass
 
-from minihybrid.passes.reduction_schedule import is_literal, size_of
+from minihybrid.passes.reduction_schedule import is_literal
 
 WARP = 32  # threads that execute in lockstep and coalesce their loads
 MIN_THREADS = 256  # least threads of a block, given enough work,
@@ -63,7 +64,7 @@ def team_of(rows):
     frame, sums = rows.frame, reductions(rows)
     elements = sums or any(n.specs[0].shape == frame.shape for n in rows.depth if not is_literal(n))
     team = BlockShape.of(
-        frame.n if elements else 1, size_of(frame.kept), frame.across, CUT if sums else EACH
+        frame.n if elements else 1, math.prod(frame.kept), frame.across, CUT if sums else EACH
     )
     if any(n.specs[0].dtype != rows.dtype for n in sums):
         return BlockShape(team.along, team.rows, 1)

@@ -12,11 +12,12 @@ all blocks' partial results in a fixed order.
 Not supported: warp shuffles, which would need no shared memory.
 """
 
+import math
 from contextlib import contextmanager
 
 from minihybrid.codegen.gpu.block_shape import reductions, team_of
 from minihybrid.codegen.rows import RowWriter
-from minihybrid.passes.reduction_schedule import is_literal, size_of
+from minihybrid.passes.reduction_schedule import is_literal
 
 PARTIAL = 128  # floats per partial sum of a thread
 SUMS = 4  # results reduced together, limited by shared memory
@@ -28,7 +29,7 @@ class GpuRows(RowWriter):
     @staticmethod
     def scratch_of(rows):
         """Return (number, dtype) of the partial results in global memory."""
-        team, n_rows = team_of(rows), size_of(rows.frame.kept)
+        team, n_rows = team_of(rows), math.prod(rows.frame.kept)
         n = len(reductions(rows)) * team.parts * n_rows
         return (n, rows.dtype) if team.parts > 1 else (0, None)
 
@@ -37,7 +38,7 @@ class GpuRows(RowWriter):
 
         In that case, each first combines the results of earlier passes.
         """
-        self.team, self.n_rows = team_of(self.rows), size_of(self.frame.kept)
+        self.team, self.n_rows = team_of(self.rows), math.prod(self.frame.kept)
         depths = range(max(self.rows.depth.values()) + 1)
         if self.team.parts == 1:
             with self.kernel(self.nodes, 1):
@@ -109,7 +110,7 @@ class GpuRows(RowWriter):
 
     def split(self, flat, axes):
         """Split a flat index into indices along several axes."""
-        inner = size_of([self.shape[i] for i in axes])
+        inner = math.prod([self.shape[i] for i in axes])
         for i in axes if len(axes) > 1 else ():
             inner //= self.shape[i]
             place = f"{flat} // {inner}" if inner > 1 else flat
