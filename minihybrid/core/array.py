@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 
 from minihybrid.core import hooks, params
+from minihybrid.core.checked_call import naming
 from minihybrid.core.context import CPU, check_context
 from minihybrid.core.convert import fits, of_one, to_numpy
 from minihybrid.core.files import write_whole
@@ -33,11 +34,12 @@ from minihybrid.core.op import (
     choice,
     described,
     ndarray,
+    unfit,
 )
 from minihybrid.core.placement import HERE, Elsewhere, context_of, copy_to, is_basic, zeros_where
 from minihybrid.core.writes import SET_ITEM, is_whole, refuse_duplicates
 from minihybrid.ops.eager_cache import QUIET, at_once, fresh, specialize, specs_of, steps_of
-from minihybrid.ops.infix import Value, naming
+from minihybrid.ops.infix import Value
 from minihybrid.ops.random import STREAM
 from minihybrid.ops.registry import OPS
 
@@ -633,10 +635,7 @@ def arrays(owner, values):
     listed = list(values) if isinstance(values, (list, tuple)) else [values]
     for value in listed:
         if not isinstance(value, NDArray):
-            raise AttrError(
-                f"{owner}: {described(value)} is given, but an NDArray is "
-                "needed; make one with nd.array(...)"
-            )
+            raise unfit(owner, "", value, "an NDArray is needed; make one with nd.array(...)")
     return listed
 
 

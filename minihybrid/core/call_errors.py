@@ -19,6 +19,7 @@ from minihybrid.ops.errors import said_by_block
 
 Parameter = inspect.Parameter
 BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 def misfit(
@@ -32,38 +33,28 @@ def misfit(
     "area: no argument is called 'hight' (did you mean 'height'?); it takes width, \
 height"
     """
-    params = list(inspect.signature(function).parameters.values())
-    if params and params[0].name == "self":
-        params, args = params[1:], args[1:]
-    kinds = {p.kind for p in params}
-    fixed = [p for p in params if p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
-    by_place = places(params)
-    handed_on = [n for p in parents for n in places(inspect.signature(p).parameters.values())[1:]]
-    accepted = list(dict.fromkeys([p.name for p in fixed] + handed_on))
+    signature = inspect.signature(function)
+    kinds = {p.kind for p in signature.parameters.values()}
+    own = [n for n, p in signature.parameters.items() if n != "self" and p.kind not in VARIADIC]
+    handed_on = [
+        n
+        for parent in parents
+        for n, p in [*inspect.signature(parent).parameters.items()][1:]
+        if p.kind in BY_PLACE
+    ]
+    accepted = list(dict.fromkeys(own + handed_on))
     unknown = [name for name in kwargs if name not in accepted]
     if unknown and (parents or Parameter.VAR_KEYWORD not in kinds):
         return unknown_argument(owner, unknown, accepted)
-    takes = f"it takes {', '.join(accepted) or 'none'}"
-    count = len(by_place)
-    if Parameter.VAR_POSITIONAL in kinds:  # any number, unless a parent refused it
-        at_most = len(accepted) - len(fixed) + len(by_place)
-        count = at_most if "positional arguments but" in str(error) else len(args)
-    if len(args) > count:
-        most = f"{count} argument{'s' * (count != 1)}"
-        return f"{owner}: {len(args)} arguments are given, but {takes}: {most} at most"
-    placed = by_place[: len(args)]
-    for name in placed:
-        if name in kwargs:
-            return f"{owner}: the argument '{name}' is given twice; {takes}"
-    for p in fixed:
-        if p.default is Parameter.empty and p.name not in (*placed, *kwargs):
-            return f"{owner}: the argument '{p.name}' is missing; {takes}"
-    return None
-
-
-def places(params: Any) -> list[str]:
-    """Return the names of the parameters that may be given by place."""
-    return [p.name for p in params if p.kind in BY_PLACE]
+    try:
+        signature.bind(*args, **{n: v for n, v in kwargs.items() if n in own})
+        refused = "positional arguments but" in str(error)  # by a parent, which gets *args
+        if not (refused and Parameter.VAR_POSITIONAL in kinds and len(args) > len(accepted)):
+            return None
+        error = "too many positional arguments"
+    except TypeError as wrong:
+        error = wrong
+    return f"{owner}: {error}; it takes {', '.join(accepted) or 'none'}"
 
 
 def check_names(kind: str, prefix: object, params: object) -> None:
@@ -71,10 +62,8 @@ def check_names(kind: str, prefix: object, params: object) -> None:
     if prefix is not None and not isinstance(prefix, str):
         first = prefix[0] if isinstance(prefix, list) and prefix else prefix
         hint = "; a block is added by net.add(block)" * hasattr(first, "_children")
-        raise AttrError(
-            f"{kind}: prefix={described(prefix)}, but a text is needed, "
-            f"with which the parameters' names begin{hint}"
-        )
+        need = f"a text is needed, with which the parameters' names begin{hint}"
+        raise unfit(kind, "prefix", prefix, need)
     if params is not None and not isinstance(params, ParameterDict):
         need = "a ParameterDict is needed, such as the params of another block"
         raise unfit(kind, "params", params, need)

@@ -1,7 +1,7 @@
 """Better errors for wrong arguments: one sentence instead of Python's TypeError.
 
 Defines: `CheckedCall`, a metaclass that explains wrong arguments of `__init__`;
-         `Settings`, whose attributes are validated; `signed`, a decorator for functions.
+         `Settings`, whose attributes are validated; `naming` and `signed`, for functions.
 
 A correct call costs nothing: arguments are examined only after a TypeError.
 Limits: types aren't checked here; each argument is validated where it is read.
@@ -25,7 +25,7 @@ class CheckedCall(ABCMeta):
     ...     def __init__(self, width, height=1): pass
     >>> Area()
     Traceback (most recent call last):
-    minihybrid.core.op.AttrError: Area: the argument 'width' is missing; it takes \
+    minihybrid.core.op.AttrError: Area: missing a required argument: 'width'; it takes \
 width, height
     """
 
@@ -90,6 +90,32 @@ in [0, 1)
         super().__setattr__(name, value)
 
 
+def naming(name, function, renames=True):
+    """Wrap a function so that its errors start with the name that the caller used.
+
+    renames: whether to change the errors of operators as well, not only Python's.
+    """
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except HybridError as error:
+            if renames:
+                from minihybrid.ops.infix import said_by
+
+                said_by(name, error)
+            raise
+        except TypeError:
+            from minihybrid.core.call_errors import misfit
+
+            if (message := misfit(name, function, args, kwargs)) is None:
+                raise
+        raise AttrError(message)
+
+    return call
+
+
 def signed(function):
     """Decorate a function so that its errors start with its name, as those of arguments that it
     doesn't take.
@@ -106,21 +132,4 @@ mean 'height'?); it takes width, height
     module = function.__module__.rpartition(".")[2].removesuffix("_extras")  # nd or sym
     owner = qualified if is_method else f"{module}.{function.__name__}"
 
-    @functools.wraps(function)
-    def call(*args, **kwargs):
-        try:
-            return function(*args, **kwargs)
-        except HybridError as error:
-            if not is_method:
-                from minihybrid.ops.infix import said_by
-
-                said_by(owner, error)
-            raise
-        except TypeError:
-            from minihybrid.core.call_errors import misfit
-
-            if (message := misfit(owner, function, args, kwargs)) is None:
-                raise
-        raise AttrError(message)
-
-    return call
+    return naming(owner, function, not is_method)

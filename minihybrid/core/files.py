@@ -9,7 +9,7 @@ import os
 import stat
 
 from minihybrid.core import hooks
-from minihybrid.core.op import AttrError, HybridError, described
+from minihybrid.core.op import HybridError, unfit
 
 MAX_TEXT = 1 << 23  # bytes of JSON; the parsed values take about twenty times as much
 
@@ -45,9 +45,7 @@ def path_of(fname):
     Raises:  AttrError unless it is a string or a path.
     """
     if not isinstance(fname, (str, os.PathLike)):
-        raise AttrError(
-            f"file name: {described(fname)} is none; needed: a text or a path, such as 'net.params'"
-        )
+        raise unfit("file name", "", fname, "a text or a path is needed, such as 'net.params'")
     return fname
 
 

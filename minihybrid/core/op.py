@@ -526,10 +526,7 @@ class Op:
                 raise AttrError(
                     f"{self.name}: the argument '{key}' is missing; needed: {described_kind(kind)}"
                 )
-            try:
-                attrs[key] = value if value is default else kind(value)
-            except (ValueError, TypeError, KeyError, OverflowError):
-                raise _wrong_kind(self.name, key, value, kind) from None
+            attrs[key] = value if value is default else checked(self.name, key, value, kind)
         if kwargs:
             accepted = self.attrs if callable(self.inputs) else (*self.inputs, *self.attrs)
             raise AttrError(unknown_argument(self.name, kwargs, accepted))
@@ -703,13 +700,9 @@ def checked(owner, name, value, kind):
     try:
         return kind(value)
     except (ValueError, TypeError, KeyError, OverflowError):
-        raise _wrong_kind(owner, name, value, kind) from None
-
-
-def _wrong_kind(owner, name, value, kind):
-    return AttrError(
-        f"{owner}: {name}={_short(value)} does not fit; needed: {described_kind(kind)}"
-    )
+        raise AttrError(
+            f"{owner}: {name}={_short(value)} does not fit; needed: {described_kind(kind)}"
+        ) from None
 
 
 def _short(value):

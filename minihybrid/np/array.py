@@ -15,7 +15,7 @@ from types import FunctionType
 import numpy as onp
 
 from minihybrid.core.array import STATE, NDArray, look_up, places
-from minihybrid.core.checked_call import signed
+from minihybrid.core.checked_call import naming, signed
 from minihybrid.core.convert import dtype_of, to_numpy
 from minihybrid.core.op import AttrError, DTypeError, PlaceError, ShapeError, described
 from minihybrid.core.placement import copy_to
@@ -24,7 +24,6 @@ from minihybrid.np.operands import pair
 from minihybrid.np.public import as_method, guarded, kind_of, refuse_narrower, row_major
 from minihybrid.np.rearrange import FUNCTIONS
 from minihybrid.ops import OPS
-from minihybrid.ops.infix import naming
 
 METHODS = """sum prod mean max min any all var std argmax argmin dot copy expand_dims squeeze
     swapaxes repeat take sort argsort cumsum round flip tile diag diagonal trace

@@ -3,9 +3,10 @@
 Limits: there is one random stream.
 """
 
+from minihybrid.core.checked_call import naming
 from minihybrid.core.context import check_context
 from minihybrid.core.op import AttrError, checked, positive
-from minihybrid.ops.infix import Value, naming, put, writable
+from minihybrid.ops.infix import Value, put, writable
 from minihybrid.ops.random import seed
 from minihybrid.ops.registry import OPS
 

@@ -10,7 +10,7 @@ import builtins
 import math
 import operator
 import re
-from functools import cache, partial, wraps
+from functools import cache, partial
 from importlib.machinery import ModuleSpec
 from numbers import Integral, Number
 from types import TracebackType
@@ -19,6 +19,7 @@ import numpy as np
 
 from minihybrid.core import hooks
 from minihybrid.core.attribute import KNOWN, AttrScope
+from minihybrid.core.checked_call import naming
 from minihybrid.core.context import check_context
 from minihybrid.core.hooks import FACES, own_names
 from minihybrid.core.op import (
@@ -69,26 +70,6 @@ def shorten(error):
 
 
 SIGN = r"x\W+y?"  # as in x + y
-
-
-def naming(name, function):
-    """Wrap a function so that its errors start with the name that the caller used."""
-
-    @wraps(function)
-    def call(*args, **kwargs):
-        try:
-            return function(*args, **kwargs)
-        except HybridError as error:
-            said_by(name, error)
-            raise
-        except TypeError:
-            from minihybrid.core.call_errors import misfit
-
-            if (message := misfit(name, function, args, kwargs)) is None:
-                raise
-        raise AttrError(message)
-
-    return call
 
 
 def _infix(sign, name, elemwise, scalar, rscalar=None):

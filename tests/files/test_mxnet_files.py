@@ -88,7 +88,7 @@ def test_parameters_of_another_dtype(source, kept):
     net.cast("float32")
     net.load_parameters(file("halves.parameters"), cast_dtype=True, dtype_source=source)
     assert {p.data().dtype.__name__ for p in net.collect_params().values()} == {kept}
-    with pytest.raises(AttrError, match="dtype_source='mine' is unknown; needed"):
+    with pytest.raises(AttrError, match="dtype_source='mine' does not fit; needed"):
         net.load_parameters(file("halves.parameters"), dtype_source="mine")
 
 
@@ -99,7 +99,7 @@ def test_imports_with_arrays_too_few_and_too_many(tmp_path):
     nd.save(tmp_path / "other", arrays)
     for allowed, message in (
         ({}, "has no 'images_dense0_bias'"),
-        ({"allow_missing": True}, "has 'more', which the net"),
+        ({"allow_missing": True}, "has 'more', but the net"),
     ):
         with pytest.raises(FileError, match=message):
             gluon.SymbolBlock.imports(*names, tmp_path / "other", **allowed)
