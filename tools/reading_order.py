@@ -6,8 +6,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "minihybrid"
 # `ops` alone is the file ops/__init__.py, and `__init__` the package's own.
 READING_ORDER = """
-    core core.pytree core.op core.hooks core.lazy core.checked_call core.convert
-    core.fork_safe core.lru_cache core.attribute core.context core.switches core.placement
+    core.hooks core.lazy core core.pytree core.op core.checked_call core.convert
+    core.fork_safe core.lru_cache core.switches core.attribute core.context core.placement
     core.definition_checks core.lengths core.source_lines core.name
     ops.registry ops.cpu ops.cpu.machine ops.gpu ops.shapes ops.integers ops.loops
     ops.elementwise

@@ -8,12 +8,6 @@ All else (compiled code, devices, other formats, pictures) enters itself here, b
 (hooks.py) or a registry, and can be taken away: tests/engine/test_core.py does so.
 """
 
-from importlib import import_module
+from minihybrid.core import lazy
 
-
-def __getattr__(name):
-    """A module of the core, which is imported when it is first asked for."""
-    try:
-        return import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError:
-        raise AttributeError(f"{__name__} has no module '{name}'") from None
+__getattr__ = lazy.face(globals(), {})  # imports a module at its first use

@@ -7,9 +7,8 @@ as a parameter's learning rate.
 Source:  MXNet's mxnet.attribute; here no attribute moves an operator to another device.
 """
 
-import threading
-
-from minihybrid.core.op import AttrError, described
+from minihybrid.core.op import unfit
+from minihybrid.core.switches import Nested, Opened
 
 # Names whose underscores may be omitted.
 KNOWN = frozenset(("ctx_group", "force_mirroring", "lr_mult", "mirror_stage", "wd_mult"))
@@ -19,7 +18,7 @@ DTYPES[12] = "bfloat16"
 TYPE_FLAGS = {name: flag for flag, name in DTYPES.items()}
 
 
-class AttrScope:
+class AttrScope(Nested):
     """Give symbols created inside this `with` block these attributes.
 
     Raises:  AttrError for a value that isn't a string.
@@ -31,24 +30,8 @@ class AttrScope:
     '4'
     """
 
-    _stack = threading.local()
-
     def __init__(self, /, **kwargs):
-        for key, value in kwargs.items():
-            if not isinstance(value, str):
-                raise AttrError(
-                    f"AttrScope: {key} is {described(value)}, but attributes are text; "
-                    f"write '{value}'"
-                )
-        self.local = {written(key): value for key, value in kwargs.items()}
-        self.attrs = self.local
-
-    @classmethod
-    def current(cls):
-        """Return the innermost scope of this thread."""
-        if not hasattr(cls._stack, "scopes"):
-            cls._stack.scopes = [cls()]
-        return cls._stack.scopes[-1]
+        self.local = self.attrs = as_text("AttrScope", kwargs)
 
     def get(self, attr=None):
         """Return the scope's attributes, overridden by the given ones."""
@@ -56,11 +39,15 @@ class AttrScope:
 
     def __enter__(self):
         self.attrs = AttrScope.current().get(self.local)
-        self._stack.scopes.append(self)
-        return self
+        return super().__enter__()
 
-    def __exit__(self, *_):
-        self._stack.scopes.pop()
+
+def as_text(owner, attrs):
+    """Return a user's attributes under the names in files; raise AttrError unless they are text."""
+    for key, value in attrs.items():
+        if not isinstance(value, str):
+            raise unfit(owner, key, value, f"attributes are text; write '{value}'")
+    return {written(key): value for key, value in attrs.items()}
 
 
 def written(key):
@@ -72,6 +59,9 @@ def with_short_names(attrs):
     """Return the attributes, the known ones also without underscores."""
     short = {key.strip("_"): value for key, value in attrs.items() if key.strip("_") in KNOWN}
     return {**attrs, **short}
+
+
+AttrScope.opened = Opened(AttrScope)
 
 
 def __dir__():

@@ -16,7 +16,7 @@ from minihybrid.core import initial as initializers
 from minihybrid.core import nd, sym
 from minihybrid.core.arguments import arrays_in
 from minihybrid.core.checked_call import CheckedCall
-from minihybrid.core.context import STACK
+from minihybrid.core.context import current_context
 from minihybrid.core.convert import dtype_of
 from minihybrid.core.formats import FORMATS
 from minihybrid.core.graph import other_dtypes, topological
@@ -31,6 +31,7 @@ from minihybrid.core.op import (
     described,
     not_negative,
     optional,
+    unfit,
     unknown_argument,
 )
 from minihybrid.core.parameter import (
@@ -192,10 +193,10 @@ class Block(metaclass=CheckedCall):
     def register_child(self, block, name=None):
         """Add a child under a name, by default its index."""
         if not isinstance(block, Block):
-            raise AttrError(
-                f"{type(self).__name__}: children must be Blocks, found {described(block)}; "
-                "make one by calling its class, and add several one by one"
+            need = (
+                "children must be Blocks; make one by calling its class, and add several one by one"
             )
+            raise unfit(type(self).__name__, "", block, need)
         self._children[str(len(self._children)) if name is None else name] = block
 
     def register_forward_hook(self, hook):
@@ -574,7 +575,7 @@ class HybridBlock(Block):
         if self._active and not is_tracing():
             return self._call_hybrid(*args)
         here = context_of(arrays[0].data) if not arrays[0].level else arrays[0].context
-        if here is not STACK.contexts[-1]:
+        if here is not current_context():
             with here:
                 return self.forward(*args)
         try:

@@ -9,16 +9,16 @@ without having them (`minihybrid/runtime/numbered_cpus.py`).
 Not supported: pinned and shared CPU memory; both are plain `cpu`.
 """
 
-import threading
 from functools import cache
 
 from minihybrid.core.op import HybridError, checked, choice, described, length
+from minihybrid.core.switches import Nested, Opened
 
 PINNED = {"cpu_pinned": "cpu", "cpu_shared": "cpu"}
 KINDS = {"cpu": "cpu", "gpu": "gpu", "simulated_gpu": "simulated_gpu", **PINNED}
 
 
-class Context:
+class Context(Nested):
     """A device that holds arrays, such as `cpu(0)`; the default inside its `with` block.
 
     fast:    for a simulated GPU: compile its kernels, without checks.
@@ -54,30 +54,14 @@ class Context:
     def __reduce__(self):
         return restored, self._key
 
-    def __enter__(self):
-        STACK.contexts.append(self)
-        return self
-
-    def __exit__(self, *_):
-        STACK.contexts.pop()
-
 
 CPU = Context()
+Context.opened = Opened(lambda: CPU)
 
 
 def restored(*key):
     """Rebuild a pickled or copied context; `cpu(0)` is a singleton."""
     return CPU if key == CPU._key else Context(*key)
-
-
-class Stack(threading.local):
-    """The contexts of this thread's open `with` blocks."""
-
-    def __init__(self):
-        self.contexts = [CPU]
-
-
-STACK = Stack()
 
 
 def cpu(device_id=0):
@@ -118,7 +102,7 @@ def current_context():
     ...     current_context()
     cpu(1)
     """
-    return STACK.contexts[-1]
+    return Context.opened.all[-1]
 
 
 def check_context(ctx):

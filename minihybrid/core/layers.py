@@ -52,10 +52,7 @@ class HybridSequential(_Stack, HybridBlock):
 
     def hybrid_forward(self, F, x, *args):
         """The output of the last block."""
-        for block in self._children.values():
-            x = block(x, *args)
-            x, args = (x[0], x[1:]) if isinstance(x, (list, tuple)) and x else (x, ())
-        return (x, *args) if args else x
+        return Sequential.forward(self, x, *args)
 
 
 class Dense(HybridBlock):

@@ -11,7 +11,7 @@ for this length.
 Limits: each new length is traced; without a trace, each such decision would need a guard.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -41,6 +41,71 @@ def symbolic() -> Iterator[dict]:
         yield SYMBOLS.get()  # type: ignore[misc]
     finally:
         SYMBOLS.reset(token)
+
+
+def terms_of(n: int) -> dict:
+    """Return the polynomial of an integer."""
+    return n.terms if isinstance(n, Length) else {(): int(n)}
+
+
+def sums(a: dict, b: dict) -> dict:
+    """a + b"""
+    return a | {factors: a.get(factors, 0) + c for factors, c in b.items()}
+
+
+def differences(a: dict, b: dict) -> dict:
+    """a - b"""
+    return sums(a, {factors: -c for factors, c in b.items()})
+
+
+def products(a: dict, b: dict) -> dict:
+    """a * b"""
+    out: dict = {}
+    for f, c in a.items():
+        for g, d in b.items():
+            out = sums(out, {tuple(sorted(f + g)): c * d})
+    return out
+
+
+def quotients(a: dict, b: dict) -> dict:
+    """a // b: termwise if every term is divisible, else one opaque factor"""
+    if len(b) == 1:
+        ((divisor, d),) = b.items()
+        out: dict | None = {}
+        for factors, c in a.items():
+            rest = list(factors)
+            for factor in divisor:
+                if factor in rest:
+                    rest.remove(factor)
+                else:
+                    out = None
+            if out is None or c % d:
+                break
+            out[tuple(rest)] = c // d
+        else:
+            return out  # type: ignore[return-value]
+    return {(f"({polynomial_text(a)} // {polynomial_text(b)})",): 1}
+
+
+def rests(a: dict, b: dict) -> dict:
+    """a % b"""
+    return differences(a, products(quotients(a, b), b))
+
+
+def operation(value: Callable, terms: Callable, reflected: bool = False) -> Callable:
+    """Return the method of a `Length` for an operation on two integers.
+
+    value:   computes the result;  terms: the result's polynomial, from those of both.
+    """
+
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, int):
+            return NotImplemented
+        a, b = (other, self) if reflected else (self, other)
+        symbols = getattr(a, "symbols", {}) | getattr(b, "symbols", {})
+        return Length.from_terms(terms(terms_of(a), terms_of(b)), symbols, value(int(a), int(b)))
+
+    return method
 
 
 class Length(int):
@@ -97,26 +162,13 @@ class Length(int):
     def __neg__(self) -> Any:
         return self * -1
 
-    def __add__(self, other: Any) -> Any:
-        return combined(self, other, int.__add__, sums)
-
-    def __sub__(self, other: Any) -> Any:
-        return combined(self, other, int.__sub__, differences)
-
-    def __rsub__(self, other: Any) -> Any:
-        return combined(other, self, int.__sub__, differences)
-
-    def __mul__(self, other: Any) -> Any:
-        return combined(self, other, int.__mul__, products)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return combined(self, other, int.__floordiv__, quotients)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return combined(other, self, int.__floordiv__, quotients)
-
-    def __mod__(self, other: Any) -> Any:
-        return combined(self, other, int.__mod__, rests)
+    __add__ = __radd__ = operation(int.__add__, sums)
+    __sub__ = operation(int.__sub__, differences)
+    __rsub__ = operation(int.__sub__, differences, reflected=True)
+    __mul__ = __rmul__ = operation(int.__mul__, products)
+    __floordiv__ = operation(int.__floordiv__, quotients)
+    __rfloordiv__ = operation(int.__floordiv__, quotients, reflected=True)
+    __mod__ = operation(int.__mod__, rests)
 
     def __rtruediv__(self, other: Any) -> float:
         if type(other) not in (int, float):
@@ -129,8 +181,6 @@ class Length(int):
     def ratio(self) -> "Ratio":
         """This length as a float."""
         return Ratio.of(self.text, int(self), self.symbols)
-
-    __radd__, __rmul__ = __add__, __mul__
 
 
 class Ratio(float):
@@ -160,63 +210,6 @@ class Ratio(float):
 def is_symbolic(number: Any) -> bool:
     """Return whether a number now prints as an expression."""
     return SYMBOLS.get() is not None and isinstance(number, Length | Ratio)
-
-
-def combined(a: Any, b: Any, value: Any, terms: Any) -> Any:
-    """Return the result of an operation on two integers, at least one a `Length`."""
-    if not isinstance(a, int) or not isinstance(b, int):
-        return NotImplemented
-    symbols = getattr(a, "symbols", {}) | getattr(b, "symbols", {})
-    return Length.from_terms(terms(terms_of(a), terms_of(b)), symbols, value(int(a), int(b)))
-
-
-def terms_of(n: int) -> dict:
-    """Return the polynomial of an integer."""
-    return n.terms if isinstance(n, Length) else {(): int(n)}
-
-
-def sums(a: dict, b: dict) -> dict:
-    """a + b"""
-    return a | {factors: a.get(factors, 0) + c for factors, c in b.items()}
-
-
-def differences(a: dict, b: dict) -> dict:
-    """a - b"""
-    return sums(a, {factors: -c for factors, c in b.items()})
-
-
-def products(a: dict, b: dict) -> dict:
-    """a * b"""
-    out: dict = {}
-    for f, c in a.items():
-        for g, d in b.items():
-            out = sums(out, {tuple(sorted(f + g)): c * d})
-    return out
-
-
-def quotients(a: dict, b: dict) -> dict:
-    """a // b: termwise if every term is divisible, else one opaque factor"""
-    if len(b) == 1:
-        ((divisor, d),) = b.items()
-        out: dict | None = {}
-        for factors, c in a.items():
-            rest = list(factors)
-            for factor in divisor:
-                if factor in rest:
-                    rest.remove(factor)
-                else:
-                    out = None
-            if out is None or c % d:
-                break
-            out[tuple(rest)] = c // d
-        else:
-            return out  # type: ignore[return-value]
-    return {(f"({polynomial_text(a)} // {polynomial_text(b)})",): 1}
-
-
-def rests(a: dict, b: dict) -> dict:
-    """a % b"""
-    return differences(a, products(quotients(a, b), b))
 
 
 def polynomial_text(terms: dict) -> str:

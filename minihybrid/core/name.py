@@ -3,10 +3,10 @@
 Defines: `NameManager` and `Prefix`, active inside a `with` block.
 """
 
-import threading
+from minihybrid.core.switches import Nested, Opened
 
 
-class NameManager:
+class NameManager(Nested):
     """Names unnamed symbols by a counter per operator: `relu0`, `relu1`, ...
 
     A subclass may override `get` to choose names differently.
@@ -16,18 +16,10 @@ class NameManager:
     ('relu0', 'relu1', 'mine')
     """
 
-    _stack = threading.local()
     block = None  # the class of the block that composes the symbols
 
     def __init__(self):
         self.counts = {}
-
-    @classmethod
-    def current(cls):
-        """Return the innermost name manager of this thread."""
-        if not hasattr(cls._stack, "managers"):
-            cls._stack.managers = [NameManager()]
-        return cls._stack.managers[-1]
 
     def get(self, name, hint):
         """Return the given name, or the next one for this hint."""
@@ -37,13 +29,8 @@ class NameManager:
             name = f"{hint}{count}"
         return name
 
-    def __enter__(self):
-        NameManager.current()
-        self._stack.managers.append(self)
-        return self
 
-    def __exit__(self, *_):
-        self._stack.managers.pop()
+NameManager.opened = Opened(NameManager)
 
 
 class Prefix(NameManager):

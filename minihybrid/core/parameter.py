@@ -12,15 +12,23 @@ import numpy as np
 
 from minihybrid.core import initial as initializers
 from minihybrid.core import nd, sym
-from minihybrid.core.array import STATE
-from minihybrid.core.attribute import TYPE_FLAGS
+from minihybrid.core.array import GRAD_REQ, STATE
 from minihybrid.core.checked_call import CheckedCall
 from minihybrid.core.context import CPU, check_context
 from minihybrid.core.convert import dtype_of
 from minihybrid.core.files import FileError
 from minihybrid.core.graph import refine
 from minihybrid.core.nd import NDArray, load, save
-from minihybrid.core.op import AttrError, HybridError, ShapeError, Spec, described, items, legible
+from minihybrid.core.op import (
+    AttrError,
+    HybridError,
+    ShapeError,
+    Spec,
+    checked,
+    choice,
+    items,
+    legible,
+)
 from minihybrid.core.placement import aligned, copy_to, new_array
 from minihybrid.core.switches import SWITCHES, is_np_array, is_np_shape
 from minihybrid.core.tape import modes
@@ -35,23 +43,14 @@ class DeferredInitializationError(HybridError):
     """The parameter has no array yet: its shape will be inferred from the first input."""
 
 
-def unknown_lengths(shape):
-    """Return a shape in which every unknown length (0 or None) is -1."""
-    return shape and tuple(-1 if n in (0, None) else int(n) for n in shape)
-
-
-def lengths(name, shape):
-    """Return a checked shape with -1 for unknown lengths."""
-    try:
-        checked_shape = unknown_lengths(None if shape is None else tuple(items(shape)))
-    except (TypeError, ValueError):
-        checked_shape = (-2,)
-    if checked_shape and min(checked_shape) < -1:
-        raise AttrError(
-            f"Parameter '{name}': shape={described(shape)} does not fit; "
-            "needed: whole numbers, of which 0 is unknown"
-        )
-    return checked_shape
+def lengths(shape):
+    """Whole numbers, of which 0 is unknown."""
+    if shape is None:
+        return None
+    known = tuple(-1 if n in (0, None) else int(n) for n in items(shape))
+    if min(known, default=0) < -1:
+        raise ValueError
+    return known
 
 
 def contexts_of(ctx):
@@ -84,14 +83,14 @@ class Parameter(metaclass=CheckedCall):
         stype="default",
         grad_stype="default",
     ):
-        shape = (shape,) if isinstance(shape, int) else shape
-        kind = dtype_of(f"Parameter '{name}'", dtype)
+        owner = f"Parameter '{name}'"
+        kind = dtype_of(owner, dtype)
         self.name, self.dtype, self.init = name, kind.type, init
-        initializers.create(init, f"Parameter '{name}'")  # raises now, not at initialization
+        initializers.create(init, owner)  # raises now, not at initialization
         self.lr_mult, self.wd_mult = lr_mult, wd_mult
         self.allow_deferred_init = allow_deferred_init
         self._differentiable = differentiable
-        self._spec = Spec(lengths(name, shape), kind)
+        self._spec = Spec(checked(owner, "shape", shape, lengths), kind)
         self._arrays, self._var = {}, None  # device -> copy; its symbol outside of traces
         self.placed = False  # whether a ParameterDict has named it
         self._waiting = None  # (initializer, key) of a deferred initialization
@@ -115,7 +114,8 @@ class Parameter(metaclass=CheckedCall):
 
     @shape.setter
     def shape(self, shape):
-        self._spec = refine(self.name, self._spec, Spec(unknown_lengths(shape), None))
+        shape = checked(f"Parameter '{self.name}'", "shape", shape, lengths)
+        self._spec = refine(self.name, self._spec, Spec(shape, None))
 
     @property
     def known(self):
@@ -129,10 +129,7 @@ class Parameter(metaclass=CheckedCall):
 
     @grad_req.setter
     def grad_req(self, req):
-        if not isinstance(req, str) or req not in ("write", "add", "null"):
-            raise AttrError(
-                f"Parameter '{self.name}': grad_req={req!r} is unknown; needed: write, add or null"
-            )
+        req = checked(f"Parameter '{self.name}'", "grad_req", req, GRAD_REQ)
         self._grad_req = req if self._differentiable else "null"
         self._attach()
 
@@ -304,16 +301,9 @@ class Parameter(metaclass=CheckedCall):
 
     def _new_var(self):
         init = self.init if isinstance(self.init, str) else initializers.create(self.init)
-        attrs = {
-            "__dtype__": str(TYPE_FLAGS.get(self._spec.dtype.name, 0)),
-            "__init__": init.dumps() if hasattr(init, "dumps") else init,
-            "__lr_mult__": str(self.lr_mult),
-            "__shape__": None if self.shape is None else str(self.shape),
-            "__storage_type__": "0",
-            "__wd_mult__": str(self.wd_mult),
-        }
+        info = {"lr_mult": self.lr_mult, "wd_mult": self.wd_mult, "init": init, "stype": "default"}
         return sym.parameter(
-            self.name, self._spec, {k: v for k, v in attrs.items() if v is not None}
+            self.name, spec=self._spec, shape=self.shape, dtype=self._spec.dtype, **info
         )
 
 
@@ -363,8 +353,7 @@ class ParameterDict(dict):
             param = self[name] = Parameter(name, **kwargs)
             param.placed = True
         elif kwargs.get("shape") is not None:
-            shape = kwargs["shape"]
-            param.shape = (shape,) if isinstance(shape, int) else shape
+            param.shape = kwargs["shape"]
         return param
 
     def get_constant(self, name, value=None):
@@ -471,10 +460,7 @@ def fill(params, arrays, filename, allow_missing, ignore_extra, cast_dtype, dtyp
              ("current") or the file's ("saved").
     Raises:  FileError for missing and superfluous names, ShapeError for other shapes.
     """
-    if dtype_source not in ("current", "saved"):
-        raise AttrError(
-            f"load: dtype_source={dtype_source!r:.60} is unknown; needed: 'current' or 'saved'"
-        )
+    checked("load", "dtype_source", dtype_source, choice("current", "saved"))
     missing, extra = params.keys() - arrays.keys(), arrays.keys() - params.keys()
     if missing and not allow_missing:
         raise FileError(

@@ -2,7 +2,8 @@
 
 Defines: `is_np_array()`, `is_np_shape()`, set by `set_np` (`minihybrid/mxnet/util.py`);
          `told_shape` and `shown_shape`, which convert shapes from and for users; `scoped`,
-         which sets attributes of a thread-local object in a `with` block.
+         which sets attributes of a thread-local object in a `with` block; `Nested`, the base
+         class of objects that such a block makes the current one.
 
 Not supported: default dtypes other than float32.
 """
@@ -30,6 +31,31 @@ def scoped(state, **values):
         yield
     finally:
         vars(state).update(before)
+
+
+class Opened(threading.local):
+    """The objects of this thread's open `with` blocks, after a default; innermost last."""
+
+    def __init__(self, default):
+        self.all = [default()]
+
+
+class Nested:
+    """Base class of objects that are the current one of their kind in a `with` block."""
+
+    opened: Opened
+
+    @classmethod
+    def current(cls):
+        """Return the object of this thread's innermost open `with` block."""
+        return cls.opened.all[-1]
+
+    def __enter__(self):
+        self.opened.all.append(self)
+        return self
+
+    def __exit__(self, *_):
+        self.opened.all.pop()
 
 
 def set_for_all(**values):

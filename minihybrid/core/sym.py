@@ -9,7 +9,7 @@ Limits: Python's own branches and loops run while tracing and aren't recorded.
 import numpy as onp  # `sym.np` is our own
 
 from minihybrid.core import hooks, pytree
-from minihybrid.core.attribute import TYPE_FLAGS, AttrScope, with_short_names, written
+from minihybrid.core.attribute import TYPE_FLAGS, AttrScope, as_text, with_short_names
 from minihybrid.core.files import read_whole, write_whole
 from minihybrid.core.graph import Graph, auxiliary, shown_attrs, topological
 from minihybrid.core.name import NameManager, hint
@@ -527,21 +527,16 @@ def var(
             raise AttrError(
                 f"var: no argument is called '{key}'; attributes of your own are written __{key}__"
             )
-    for key, value in (attr or {}).items():
-        if not isinstance(value, str):
-            raise AttrError(
-                f"var: the attribute {key} is {value!r}, but attributes are text; write '{value}'"
-            )
     declared = {
-        "__shape__": shape and tuple(shape),
-        "__dtype__": dtype and TYPE_FLAGS[onp.dtype(dtype).name],
-        "__lr_mult__": lr_mult,
-        "__wd_mult__": wd_mult,
+        "__dtype__": dtype and TYPE_FLAGS.get(onp.dtype(dtype).name),
         "__init__": init.dumps() if hasattr(init, "dumps") else init,
+        "__lr_mult__": lr_mult,
+        "__shape__": shape and tuple(shape),
         "__storage_type__": None if stype is None else 0,
+        "__wd_mult__": wd_mult,
         **kwargs,
     }
-    info = AttrScope.current().get({written(k): v for k, v in (attr or {}).items()}) | {
+    info = AttrScope.current().get(as_text("var", attr or {})) | {
         key: str(v) for key, v in declared.items() if v is not None
     }
     shape, dtype = spec or (told_shape(shape), dtype)
@@ -563,13 +558,11 @@ def constant(values, name="constant"):
     return Symbol([(node, 0)])
 
 
-def parameter(name, spec, info):
+def parameter(name, **declared):
     """Return the variable of a parameter, always the same within a trace."""
     params = CURRENT.trace.params if CURRENT.trace else {}
     if name not in params:
-        symbol = var(name, spec=spec)
-        symbol.refs[0][0].info = info
-        params[name] = symbol
+        params[name] = var(name, **declared)
     return params[name]
 
 

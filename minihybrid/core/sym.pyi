@@ -1669,7 +1669,7 @@ def pad(
 ) -> Symbol:
     """More at the ends of axes: one value, the edge's, or the inside mirrored."""
 
-def parameter(name, spec, info) -> Symbol:
+def parameter(name, **declared) -> Symbol:
     """Return the variable of a parameter, always the same within a trace."""
 
 def pick(

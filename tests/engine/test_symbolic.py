@@ -64,8 +64,8 @@ def test_attributes_survive_files_composition_and_export(tmp_path):
 @pytest.mark.parametrize(
     "call, words",
     [
-        (lambda: mx.AttrScope(a=1), "a is 1 (an int), but attributes are text; write '1'"),
-        (lambda: sym.var("x", attr={"a": 1}), "the attribute a is 1, but attributes are"),
+        (lambda: mx.AttrScope(a=1), "a=1 (an int), but attributes are text; write '1'"),
+        (lambda: sym.var("x", attr={"a": 1}), "a=1 (an int), but attributes are"),
         (lambda: sym.var("x", mood="1"), "written __mood__"),
         (lambda: sym.var(3), "the name is 3, but a string is needed"),
         (lambda: sym.relu(sym.var("x"), mood="1"), "relu: no argument is called 'mood'"),

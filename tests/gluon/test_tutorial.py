@@ -14,9 +14,7 @@ from minihybrid.gluon import block, nn
 def fresh_names(monkeypatch):
     """Count blocks from 0, as in a tutorial's fresh notebook."""
     monkeypatch.setattr(block.SCOPE, "counts", {})
-    monkeypatch.setattr(
-        mx.name.NameManager._stack, "managers", [mx.name.NameManager()], raising=False
-    )
+    monkeypatch.setattr(mx.name.NameManager.opened, "all", [mx.name.NameManager()])
     mx.random.seed(0)
 
 

@@ -159,7 +159,7 @@ PUBLIC = (
 INNER = set(
     """
     optimizer.states_in core.parameter.fill core.parameter.in_world core.parameter.lengths
-    core.parameter.unknown_lengths core.tape.modes core.tape.seeds_of core.tape.array_of
+    core.tape.modes core.tape.seeds_of core.tape.array_of
     core.tape.free gluon.loss.check_classes gluon.trainer.memory gluon.trainer.CompiledUpdate
     gluon.data.sampler.indexed gluon.data.sampler.each gluon.data.vision.transforms.limited
     gluon.data.vision.transforms.numbers gluon.data.vision.transforms.turned
