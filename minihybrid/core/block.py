@@ -29,6 +29,7 @@ from minihybrid.core.op import (
     checked,
     choice,
     described,
+    described_type,
     not_negative,
     optional,
     unfit,
@@ -686,7 +687,7 @@ class SymbolBlock(HybridBlock):
         """Apply the symbol's operators to the inputs."""
         others, names = [a for a in args if not hasattr(a, "level")], ", ".join(self._inputs)
         if others or len(args) != len(self._inputs):
-            received = f"{described(others[0])}; call net({names})" if others else len(args)
+            received = f"{described_type(others[0])}; call net({names})" if others else len(args)
             raise AttrError(
                 f"SymbolBlock: {len(self._inputs)} inputs are needed ({names}), found {received}"
             )

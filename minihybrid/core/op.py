@@ -712,8 +712,17 @@ def _short(value):
 
 def described(value):
     """Return a value and its type as text for an error message."""
+    return f"{_short(value)} ({described_type(value)})"
+
+
+def described_type(value):
+    """Return a value's type with its article.
+
+    >>> described_type([]), described_type(1)
+    ('a list', 'an int')
+    """
     kind = "class" if isinstance(value, type) else type(value).__name__
-    return f"{_short(value)} ({'an' if re.match('[aeio]|nd', kind, re.I) else 'a'} {kind})"
+    return f"{'an' if re.match('[aeio]|nd', kind, re.I) else 'a'} {kind}"
 
 
 def unfit(owner, name, value, need):
