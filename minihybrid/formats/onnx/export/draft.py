@@ -238,7 +238,8 @@ class Merged:
     def part(self, parts, step=None):
         """Merge the same part of a step in all drafts; values of the batch size stay outside."""
         first = parts[0]
-        step = first if isinstance(first, Step) else step
+        if isinstance(first, Step):  # of operators that may differ, such as a sum without broadcast
+            step, parts = first, [p._replace(source=first.source) for p in parts]
         if isinstance(first, np.ndarray):
             return self.array(parts, step)
         if isinstance(first, dict):

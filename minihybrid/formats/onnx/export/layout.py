@@ -44,8 +44,6 @@ def zeros(draft, shape, dtype):
 
 def stretched(draft, value, old, new):
     """Broadcast a value; in ONNX, 1 leaves the length of an axis unchanged."""
-    if tuple(old) == tuple(new):
-        return value
     if 0 in new:  # ONNX Runtime doesn't broadcast 1 to 0
         return zeros(draft, new, value.dtype)
     old = (0,) * (len(new) - len(old)) + tuple(old)
