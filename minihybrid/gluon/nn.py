@@ -241,7 +241,7 @@ class HybridLambda(HybridBlock):
         super().__init__(prefix)
         callee, self._func_name = _named_function(function, nd, sym)
         message = callee is not None and misfit("HybridLambda", callee, ("F", "x"), {})
-        if message and "at most" in message:
+        if message and "too many" in message:
             raise AttrError(
                 f"{message}; the function is called with F and the input, so write f(F, x)"
             )
