@@ -538,7 +538,7 @@ NAMED = {
     "a rate of text": (lambda: trainer(learning_rate="0.1"), "learning_rate='0.1'"),
     "a rate of nan": (lambda: trainer(learning_rate=np.nan), "learning_rate=nan"),
     "settings in a list": (lambda: gluon.Trainer({}, "sgd", [1]), "a dict is needed"),
-    "step()": (lambda: trainer().step(), "Trainer.step: the argument 'batch_size'"),
+    "step()": (lambda: trainer().step(), "Trainer.step: missing a required argument: 'batch_size'"),
     "step(0)": (lambda: trainer().step(0), "a number above 0"),
     "step(x)": (lambda: trainer().step(X), "a number above 0"),
     "net()": (lambda: dense()(), "no input is given"),
