@@ -463,9 +463,7 @@ def test_reading_the_package_changes_only_the_registries():
         [name.removeprefix("minihybrid.") for name in change] for change in json.loads(run.stdout)
     ]
     brought = [
-        what.split(".")[2]
-        for _, what in changes
-        if re.fullmatch(r"core\.hooks\.\w+\.fetch", what)
+        what.split(".")[2] for _, what in changes if re.fullmatch(r"core\.hooks\.\w+\.fetch", what)
     ]
     hooks = ast.parse(path_of("core.hooks").read_text(encoding="utf-8")).body
     assert sorted(brought) == sorted(
