@@ -11,6 +11,7 @@ Not supported: training, as in all rules.
 
 import numpy as np
 
+from minihybrid.core.op import Spec
 from minihybrid.formats.onnx.export.draft import Step, Value
 
 BOOL, INT64 = np.dtype("bool"), np.dtype("int64")
@@ -42,7 +43,7 @@ def branch(exporter, node, *inputs):
     (holds,) = exporter.inlined(test, op.values(0, inputs))
     holds = predicate(draft, holds, test.heads[0][0].specs[test.heads[0][1]])
     bodies = [
-        exporter.body([], lambda k=k, g=g: exporter.inlined(g, op.values(k, inputs)))
+        exporter.body([], lambda k=k, g=g: exporter.inlined(g, op.values(k, inputs)), node.specs)
         for k, g in enumerate(sides, 1)
     ]
     draft.name = name
@@ -85,7 +86,10 @@ def while_loop(exporter, node, *inputs):
         written = [draft.add("ScatterND", s, index, r) for s, r in zip(stacks, rows, strict=True)]
         return [condition, *new, *written]
 
-    body = exporter.body([step, condition, *now, *stacks], iteration, scalars=2)
+    out_specs = [*(specs[i] for i in op.vars), *outs]
+    body = exporter.body(
+        [step, condition, *now, *stacks], iteration, [Spec((), BOOL), *out_specs], scalars=2
+    )
     draft.name, states = name, [inputs[i] for i in op.vars]
     loop_inputs = [np.array(op.max_iterations), first, *states, *zeros]
     results = applied(draft, "Loop", loop_inputs, [v.dtype for v in (*now, *stacks)], body=body)
@@ -112,7 +116,9 @@ def foreach(exporter, node, *inputs):
         heads = exporter.inlined(loop.body, {v: values_of[v] for v in loop.body.variables})
         return [*heads[op.n_outs :], *heads[: op.n_outs]]
 
-    body = exporter.body([*now, *row], iteration)
+    heads = [n.specs[i] for n, i in loop.body.heads]
+    heads = [*heads[op.n_outs :], *heads[: op.n_outs]]
+    body = exporter.body([*now, *row], iteration, heads)
     draft.name, scan_inputs = name, [v for _, v in (*states, *rows)]
     dtypes = [v.dtype for v in body.outputs]
     results = applied(draft, "Scan", scan_inputs, dtypes, body=body, num_scan_inputs=len(rows))

@@ -45,12 +45,14 @@ class Step(NamedTuple):
 class Body(NamedTuple):
     """A subgraph in an attribute of a step; it captures outer values by name.
 
+    shapes:  of the outputs; `None` for a length that depends on the batch size.
     scalars: how many of the first inputs are scalars.
     """
 
     steps: list
     inputs: list  # Values
     outputs: list
+    shapes: list
     scalars: int = 0
 
 
@@ -242,6 +244,12 @@ class Merged:
             step, parts = first, [p._replace(source=first.source) for p in parts]
         if isinstance(first, np.ndarray):
             return self.array(parts, step)
+        if isinstance(first, Body):
+            shapes = [
+                tuple(n[0] if len({*n}) == 1 else None for n in zip(*shapes, strict=True))
+                for shapes in zip(*(p.shapes for p in parts), strict=True)
+            ]
+            parts = [p._replace(shapes=shapes) for p in parts]
         if isinstance(first, dict):
             values = self.part([tuple(p.items()) for p in parts], step)
             return dict(values)

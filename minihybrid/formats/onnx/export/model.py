@@ -87,7 +87,10 @@ class Writer:
             info(v.name, self.kind(v.dtype), () if k < body.scalars else None)
             for k, v in enumerate(body.inputs)
         ]
-        outputs = [info(v.name, self.kind(v.dtype), None) for v in body.outputs]
+        outputs = [
+            info(v.name, self.kind(v.dtype), shape)
+            for v, shape in zip(body.outputs, body.shapes, strict=True)
+        ]
         return self.helper.make_graph(list(map(self.node, body.steps)), "body", inputs, outputs)
 
     def node(self, step):

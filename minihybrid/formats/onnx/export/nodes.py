@@ -107,8 +107,8 @@ class Exporter:
                 self.add(node, self.draft.source)
         return [self.values[ref] for ref in graph.heads]
 
-    def body(self, inputs, write, scalars=0):
-        """Return the subgraph of the steps that `write` adds; it returns the outputs."""
+    def body(self, inputs, write, specs, scalars=0):
+        """Return the subgraph of the steps that `write` adds; it returns outputs of these specs."""
         draft, outputs = self.draft, []
         outer, draft.steps = draft.steps, []
         for value in write():
@@ -117,7 +117,7 @@ class Exporter:
                 value = draft.add("Identity", value)
             outputs.append(value)
         steps, draft.steps = live(draft.steps, [v.name for v in outputs]), outer
-        return Body(steps, inputs, outputs, scalars)
+        return Body(steps, inputs, outputs, [spec.shape for spec in specs], scalars)
 
 
 # -- one graph, several sizes ----------------------------------------------------------
