@@ -687,8 +687,6 @@ def test_no_lock_but_those_that_a_fork_opens():
         and getattr(node.func.value, "id", "") in ("threading", "queue")
     }
     assert made - {(file, "Thread") for file, _ in made} == {
-        ("core/attribute.py", "local"),
-        ("core/name.py", "local"),
         ("ops/random.py", "local"),
         ("core/fork_safe.py", "RLock"),
         ("runtime/tiers.py", "Lock"),
