@@ -140,14 +140,19 @@ def overwrites(node, i, root):
     buffer. The result must depend on it, so that no reordering by the compiler moves the
     load after the store. In a conditional, such as `{b} if {a} != 0 else {c}`, only the
     test always counts: if another output also reads `c`, the compiler may store all of
-    `b` first.
+    `b` first. So it may if the result folds to a constant, as `{a} % 1` of integers and
+    `power({a}, 0)` do.
     """
     inner, spec = node.attrs.get("graph"), node.specs[i]
     nodes = [n for n in inner.nodes if n.op] if inner else [node]
     texts = {(n, 0): n.op.scalar(n.attrs, n.specs[0].dtype) for n in nodes}
     if None in texts.values() or any(s != spec for s in node.specs):
         return []
-    needed = {inner.heads[i] if inner else (node, 0)}
+    heads = inner.heads if inner else [(node, 0)]
+    needed, elsewhere = {heads[i]}, {*heads} - {heads[i]}
+    folds = spec.dtype.kind in "iub" or any("power(" in text for text in texts.values())
+    for ref in reversed(texts):
+        elsewhere.update(ref[0].inputs if folds and ref in elsewhere else ())
     for ref, text in reversed(texts.items()):
         test = (text.partition(" if ")[2] or text).partition(" else ")[0]
         needed.update(
@@ -160,7 +165,7 @@ def overwrites(node, i, root):
     return [
         (n, j)
         for (n, j), ref in zip(node.inputs, operands, strict=True)
-        if ref in needed and n.specs[j] == spec and root[n, j] not in parts
+        if ref in needed - elsewhere and n.specs[j] == spec and root[n, j] not in parts
     ]
 
 

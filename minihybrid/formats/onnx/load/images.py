@@ -27,14 +27,14 @@ def padded(call, data, widths, mode="constant", value=0.0):
 def _pad(call):
     ndim, mode = call.ndim(0), call.attr("mode")
     pads = call.setting("pads", 11, 1, call.numbers) or ()
-    value = call.setting("value", 11, 2, call.scalar) or 0.0
+    value = call.setting("value", 11, 2, call.scalar)
     axes = range(ndim) if call.get(3) is None else call.numbers(3, "the axes")
     if len(pads) != 2 * len(axes):
         call.fail(f"{len(pads)} widths for {len(axes)} axes; two an axis are needed")
     widths = [(0, 0)] * ndim
     for i, axis in enumerate(axes):
         widths[call.axis(axis, ndim)] = pads[i], pads[i + len(axes)]
-    return padded(call, call.sym(0), widths, mode, value)
+    return padded(call, call.sym(0), widths, mode, 0.0 if value is None else value)
 
 
 def _scales(call):
