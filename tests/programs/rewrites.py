@@ -603,8 +603,10 @@ def other_flag(e, step):
 
 @of_step("product by a sum", "dot", "np.dot", "np.matmul")
 def by_sum(e, step):
-    """A product of matrices as a sum over a third axis."""
+    """A product of matrices as a sum over a third axis; NumPy's sum of booleans counts them."""
     a, b = step.inputs
+    if e.is_np and e.arrays[a].dtype == "bool":
+        return None
     if e.arrays[a].ndim != 2 or e.arrays[b].ndim != 2 or e.arrays[a].size * e.shape(b)[1] > 500:
         return None
     if step.attrs.get("transpose_a"):
