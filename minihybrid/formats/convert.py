@@ -79,15 +79,15 @@ class Model(NamedTuple):
 
     def read_as(self, kinds: set[str]) -> list[str]:
         """Return the variables without an array that an operator reads as one of these inputs."""
-        found = set()
+        names_read = set()
         for node in topological(self.symbol.refs):
             if node.op is None:
                 continue
             names = node.op.input_names(node.attrs, len(node.inputs))
             for name, (source, _) in zip(names, node.inputs, strict=False):
                 if name in kinds and source.op is None:
-                    found.add(source.name)
-        return [n for n in self.symbol.list_inputs() if n in found and n not in self.arrays]
+                    names_read.add(source.name)
+        return [n for n in self.symbol.list_inputs() if n in names_read and n not in self.arrays]
 
     @property
     def lacking(self) -> dict[str, list[str]]:

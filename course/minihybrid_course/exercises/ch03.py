@@ -81,7 +81,7 @@ def mends(function):
             same(actual.shape, flat.shape, f"{case}'s shape", "merge all axes but the first")
             divided = "all are" if largest > 2 else "nothing is"
             hint = f"the maximum is {largest:g}, so {divided} divided by it"
-            equal(actual, flat / largest if largest > 2 else flat, case, hint)
+            equal(actual, flat / largest if largest > 2 else flat, case, hint, 1e-5, 1e-8)
     return "the maximum stayed an array, and an operator decides"
 
 

@@ -39,7 +39,7 @@ def halves(function):
             hint = f"halve x {plural(turns, 'time')}"
             if np.array_equal(actual, single):
                 hint = "here each element decides for itself, but the largest must decide for all"
-            equal(actual, x / 2**turns, f"{case} the result", hint)
+            equal(actual, x / 2**turns, f"{case} the result", hint, rtol=0, atol=0)
     return "the graph contains eight iterations, and the ones past the end keep x"
 
 

@@ -29,12 +29,12 @@ def residual(make):
         hint = "return the input plus the inner block's output"
         if np.array_equal(actual, inner(x).asnumpy()):
             hint = "this is the inner block's output, without the input"
-        equal(actual, (x + inner(x)).asnumpy(), f"the result of the block{how}", hint)
+        equal(actual, (x + inner(x)).asnumpy(), f"the result of the block{how}", hint, 1e-5)
         block.hybridize()
     functions = block, lambda x: x + inner(x)
     actual, expected = (vjp(f, x)[1](x.ones_like())[0].asnumpy() for f in functions)
     hint = "both the input and the inner block lead back to it"
-    equal(actual, expected, "the gradient of the input", hint)
+    equal(actual, expected, "the gradient of the input", hint, 1e-5)
     return "the input bypasses the inner block, and shapes are inferred from the data"
 
 

@@ -222,9 +222,9 @@ def equal(actual, expected, what, hint="", rtol=1e-4, atol=1e-5):
         actual.shape == expected.shape,
         f"{what} has shape {actual.shape} instead of {expected.shape}{hint}",
     )
-    equal = np.isclose(actual, expected, rtol=rtol, atol=atol)
-    if not equal.all():
-        k = tuple(map(int, np.argwhere(~equal)[0]))
+    near = np.isclose(actual, expected, rtol=rtol, atol=atol)
+    if not near.all():
+        k = tuple(map(int, np.argwhere(~near)[0]))
         where = f" at [{', '.join(map(str, k))}]" if k else ""
         raise NotYet(f"{what} is {actual[k]:g}{where} instead of {expected[k]:g}{hint}")
 
