@@ -55,14 +55,14 @@ def evaluate(graph, values):
     return expand(graph).evaluate({v.name: values[v.name] for v in graph.variables})
 
 
-def means_the_same(before, now, text, values, run=evaluate):
+def means_the_same(before, now, text, values, run=evaluate, rtol=1e-4, atol=1e-5):
     """Check that both graphs compute the same; values: name -> array."""
     for expected, actual in zip(run(before, values), run(now, values), strict=True):
         shapes = f"`{text}` has shape {actual.shape}, but had {expected.shape}"
         need(actual.shape == expected.shape, f"after the pass, {shapes}")
         numbers = ", ".join(f"{name} = {value.tolist()}" for name, value in values.items())
         need(
-            np.allclose(actual, expected, rtol=1e-4, atol=1e-5),
+            np.allclose(actual, expected, rtol=rtol, atol=atol),
             f"the pass changes the semantics of `{text}`: for {numbers}, the result was "
             f"{expected.tolist()} before and is {actual.tolist()} after",
         )
